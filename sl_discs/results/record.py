@@ -1,0 +1,87 @@
+"""What a finished experiment is: plain data that tables, files and figures are made from."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float64, Int8
+
+
+@dataclasses.dataclass(frozen=True)
+class InstanceRecord:
+    """The outcome of one sampler on one instance, verified on the host.
+
+    Attributes:
+      name: the instance's name.
+      best: objective of `solution`, the best state over every step, recomputed exactly from the instance.
+      best_logged: best objective among the states at logged steps only (DISCS's figure), same evaluation.
+      feasible: whether `solution` satisfies the problem's constraints (always True for MaxCut).
+      reference: best known objective, or None.
+      solution: [N] zeros and ones.
+    """
+
+    name: str
+    best: float
+    best_logged: float
+    feasible: bool
+    reference: float | None
+    solution: Int8[np.ndarray, "N"]
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplerRecord:
+    """All instances of one sampler, with traces at the logged steps (L of them, G instances).
+
+    Attributes:
+      instances: one record an instance.
+      trajectory: [L, G] running maximum over logged steps and chains of objective minus penalty, as DISCS logs.
+      acceptance: [L, G] mean acceptance probability of the steps since the previous logged step.
+      hops: [L, G] mean number of sites changed per step since the previous logged step.
+      chain_steps_per_s: chain-steps per second of run time.
+      compile_s: seconds spent tracing and compiling.
+      run_s: seconds of running, after compilation.
+    """
+
+    instances: list[InstanceRecord]
+    trajectory: Float64[np.ndarray, "L G"]
+    acceptance: Float64[np.ndarray, "L G"]
+    hops: Float64[np.ndarray, "L G"]
+    chain_steps_per_s: float
+    compile_s: float
+    run_s: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ExperimentRecord:
+    """One command's result: several samplers on the same instances with the same seed.
+
+    Attributes:
+      dataset: name of the dataset, such as `mis/er_density/r-0.10`.
+      problem: `mis`, `maxcut` or `maxclique`.
+      source: where the instances came from: `discs files`, `archive` or `generated`.
+      source_detail: the path, or the generator with its seed.
+      config: the full configuration as nested plain dicts.
+      seed: the run's seed.
+      num_chains: chains per instance.
+      logged_steps: [L] step numbers (1-based) of the traces.
+      temperature: [L] temperature at those steps.
+      versions: package name to version.
+      device: what it ran on, in words.
+      engine: which engine played the chains.
+      samplers: name to record, in the order given.
+    """
+
+    dataset: str
+    problem: str
+    source: str
+    source_detail: str
+    config: dict
+    seed: int
+    num_chains: int
+    logged_steps: np.ndarray
+    temperature: np.ndarray
+    versions: dict[str, str]
+    device: str
+    engine: str
+    samplers: dict[str, SamplerRecord]
