@@ -1,0 +1,1 @@
+"""Stochastic localization: its schedules, its observation process, and one step of a localized chain."""

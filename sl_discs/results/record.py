@@ -16,6 +16,7 @@ class InstanceRecord:
       name: the instance's name.
       best: objective of `solution`, the best state over every step, recomputed exactly from the instance.
       best_logged: best objective among the states at logged steps only (DISCS's figure), same evaluation.
+      final: best objective of the chains' final samples: the last state, or sign(Y_K/alpha) of a localized chain.
       feasible: whether `solution` satisfies the problem's constraints (always True for MaxCut).
       reference: best known objective, or None.
       solution: [N] zeros and ones.
@@ -24,6 +25,7 @@ class InstanceRecord:
     name: str
     best: float
     best_logged: float
+    final: float
     feasible: bool
     reference: float | None
     solution: Int8[np.ndarray, "N"]

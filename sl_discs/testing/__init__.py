@@ -1,0 +1,25 @@
+"""A public conformance suite: any sampler, also a third party's, can be run through it."""
+
+from sl_discs.testing.cases import Case, standard_cases
+from sl_discs.testing.conformance import (
+    ConformanceError,
+    check_case,
+    check_convergence,
+    check_sampler,
+    total_variation,
+)
+from sl_discs.testing.enumeration import Law, all_states, enumerate_law, state_index
+
+__all__ = [
+    "Case",
+    "ConformanceError",
+    "Law",
+    "all_states",
+    "check_case",
+    "check_convergence",
+    "check_sampler",
+    "enumerate_law",
+    "standard_cases",
+    "state_index",
+    "total_variation",
+]

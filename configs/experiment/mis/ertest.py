@@ -1,0 +1,21 @@
+"""Experiment on the MIS Erdos-Renyi test set (r-800).
+
+DISCS's annealing with the paper's chain length.
+"""
+
+from ml_collections import config_dict
+
+from sl_discs.experiment.settings import experiment_config
+
+
+def get_config() -> config_dict.ConfigDict:
+    """All fields of the experiment; those not named here have their defaults."""
+    return experiment_config(
+        batch_size=32,
+        t_schedule="exp_decay",
+        chain_length=10_000,
+        log_every_steps=100,
+        init_temperature=1.0,
+        decay_rate=0.01,
+        final_temperature=0.0001,
+    )

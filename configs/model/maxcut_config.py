@@ -1,0 +1,16 @@
+"""Model config of maximum cut; graph_type and cfg_str choose the dataset, as in DISCS."""
+
+from ml_collections import config_dict
+
+
+def get_config() -> config_dict.ConfigDict:
+    """Problem and dataset; data_root is searched for DISCS's files, then for an archive."""
+    return config_dict.ConfigDict(
+        {
+            "name": "maxcut",
+            "graph_type": "ba",
+            "cfg_str": "r-ba-4-n-512-600",
+            "data_root": "./sco/",
+            "save_dir_name": "maxcut",
+        }
+    )

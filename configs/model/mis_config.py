@@ -1,0 +1,17 @@
+"""Model config of maximum independent set; graph_type and cfg_str choose the dataset, as in DISCS."""
+
+from ml_collections import config_dict
+
+
+def get_config() -> config_dict.ConfigDict:
+    """Problem and dataset; data_root is searched for DISCS's files, then for an archive."""
+    return config_dict.ConfigDict(
+        {
+            "name": "mis",
+            "graph_type": "er_density",
+            "cfg_str": "r-0.10",
+            "data_root": "./sco/",
+            "save_dir_name": "mis",
+            "penalty": 1.0001,
+        }
+    )

@@ -1,0 +1,19 @@
+# Makes .venv and installs the package into it; to be sourced from the repository's root.
+# Does nothing, and needs no network, once the environment matches pyproject.toml.
+# PYTHON chooses the interpreter (3.11 or newer), EXTRAS what is installed besides the core.
+
+PYTHON="${PYTHON:-python3}"
+EXTRAS="${EXTRAS:-run}"
+
+if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  echo "error: $PYTHON is missing or older than Python 3.11; set PYTHON to a newer one" >&2
+  exit 2
+fi
+wanted="$EXTRAS $(cksum <pyproject.toml)"
+if [ "$(cat .venv/installed-for 2>/dev/null)" != "$wanted" ] &&
+  [ "$(cat .venv/installed-for 2>/dev/null)" != "test $(cksum <pyproject.toml)" ]; then
+  echo "installing sl_discs[$EXTRAS] into .venv (once; about 500 MB)"
+  [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$EXTRAS]"
+  echo "$wanted" >.venv/installed-for
+fi

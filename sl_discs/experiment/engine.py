@@ -1,0 +1,162 @@
+"""The reference engine: plain JAX, any model, any sampler, any device.
+
+A run is a program, arrays with one entry a step, that an engine plays on a batch of instances x chains. Instances
+are spread over the devices of a mesh; the chains of an instance stay together. No device waits for another.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Bool, Float, Int8
+
+from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
+from sl_discs.localization.transition import (
+    Chain,
+    ProgramStep,
+    StepKeys,
+    fold_step,
+    init_chain,
+    transition,
+)
+from sl_discs.models.base import Model, Params
+from sl_discs.samplers.base import Sampler
+
+
+class Best(NamedTuple):
+    """The best state of a chain so far and its value f, which counts conflicts against it."""
+
+    value: Float[Array, "*G B"]
+    x: Int8[Array, "*G B N"]
+
+
+class Chains(NamedTuple):
+    """Everything that a batch of chains carries; leaves have leading axes [G, B].
+
+    Attributes:
+      chain: the chains.
+      best: best over every step.
+      best_logged: best over the logged steps alone, DISCS's figure.
+    """
+
+    chain: Chain
+    best: Best
+    best_logged: Best
+
+
+class Trace(NamedTuple):
+    """What is recorded at each of L logged steps, with axes [L, G, B].
+
+    Attributes:
+      value: f at the logged step.
+      acceptance: mean acceptance probability since the previous logged step.
+      hops: mean number of sites changed a step, likewise.
+    """
+
+    value: Float[Array, "L G B"]
+    acceptance: Float[Array, "L G B"]
+    hops: Float[Array, "L G B"]
+
+
+class Batch(NamedTuple):
+    """Instances of one padded size.
+
+    Attributes:
+      params: the model's parameters, leaves [G, ...].
+      mask: [G, N] the sites that exist.
+      keys: [G, B] keys of the chains.
+    """
+
+    params: Params
+    mask: Bool[Array, "G N"]
+    keys: StepKeys
+
+
+def _keep_better(best: Best, value, x) -> Best:
+    better = value > best.value
+    return Best(jnp.where(better, value, best.value), jnp.where(better, x, best.x))
+
+
+def init_chains(model: Model, sampler: Sampler, batch: Batch, x, noise: float | None) -> Chains:
+    """The chains before step 1, at states x [G, B, N]; no state counts as met yet."""
+
+    def one(keys, x, params):
+        chain = init_chain(keys, x, model, params, sampler, noise)
+        none = Best(jnp.float32(-jnp.inf), x)
+        return Chains(chain, none, none)
+
+    return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)
+
+
+def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, program: ProgramStep, first_step):
+    """Plays program [L, E]: L logged intervals of E steps, of which the first is number `first_step`."""
+
+    def one_step(keys, params, mask, state: Chains, row: ProgramStep, number):
+        chain, info = transition(fold_step(keys, number), model, params, sampler, state.chain, row, mask)
+        value = model.value(params, chain.x, chain.field)
+        return state._replace(chain=chain, best=_keep_better(state.best, value, chain.x)), info
+
+    step_all = over_instances(over_chains(one_step, (0, None, None, 0, None, None)), (0, 0, 0, 0, None, None))
+
+    def log_one(params, state: Chains):
+        value = model.value(params, state.chain.x, state.chain.field)
+        return state._replace(best_logged=_keep_better(state.best_logged, value, state.chain.x)), value
+
+    log_all = over_instances(over_chains(log_one, (None, 0)))
+
+    def step(carry, row):
+        chains, number, acceptance, hops = carry
+        chains, info = step_all(batch.keys, batch.params, batch.mask, chains, row, number)
+        return (chains, number + 1, acceptance + info.acceptance, hops + info.hops), None
+
+    def interval(carry, rows):
+        chains, number = carry
+        zero = jnp.zeros(batch.keys.mcmc.shape[:-1], jnp.float32)
+        (chains, number, acceptance, hops), _ = lax.scan(step, (chains, number, zero, zero), rows)
+        chains, value = log_all(batch.params, chains)
+        length = rows.temperature.shape[0]
+        return (chains, number), Trace(value, acceptance / length, hops / length)
+
+    (chains, _), trace = lax.scan(interval, (chains, first_step), program)
+    return chains, trace
+
+
+@functools.partial(jax.jit, static_argnames=("model", "sampler", "mesh"), donate_argnames="chains")
+def advance(
+    model: Model,
+    sampler: Sampler,
+    batch: Batch,
+    chains: Chains,
+    program: ProgramStep,
+    first_step,
+    *,
+    mesh: Mesh,
+) -> tuple[Chains, Trace]:
+    """Plays a slice of a program on a batch of chains.
+
+    Args:
+      model: the model of f (hashable, static).
+      sampler: the base sampler (hashable, static); localization is in the program and the chains.
+      batch: G instances, a multiple of the mesh's size.
+      chains: the chains before the slice; the buffers are donated.
+      program: leaves [L, E]: L intervals of E steps each, every interval ending in a logged step.
+      first_step: number of the slice's first step, from 1; keys are folded from it.
+      mesh: devices with the one axis `instance`.
+
+    Returns:
+      the chains after the slice, and what was recorded at its L logged steps.
+    """
+    split = PartitionSpec(INSTANCE_AXIS)
+    play = jax.shard_map(
+        functools.partial(_play, model, sampler),
+        mesh=mesh,
+        in_specs=(split, split, PartitionSpec(), PartitionSpec()),
+        out_specs=(split, PartitionSpec(None, INSTANCE_AXIS)),
+        check_vma=False,
+    )
+    return play(batch, chains, program, first_step)

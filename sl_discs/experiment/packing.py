@@ -1,0 +1,95 @@
+"""From graphs to batches: instances of one padded size, cut into batches of one shape, so that one program serves."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import numpy as np
+
+from sl_discs.experiment.engine import Batch
+from sl_discs.instances.graph import Graph
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.transition import StepKeys
+from sl_discs.models.coupling import sparse_is_cheaper
+from sl_discs.models.problems import coefficients, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel
+
+# The benchmark's families are padded by 20 % at most: 64, ..., 512, then 600, 800, 1100 and 1347 nodes just fit.
+_SIZES = (*range(64, 513, 64), 640, 832, 1152, 1408)
+_QUANTUM, _GROWTH = 64, 1.25
+
+
+def padded_size(num_nodes: int) -> int:
+    """The padded number of sites, a function of the graph's size alone, so that few sizes need few programs."""
+    for size in _SIZES:
+        if num_nodes <= size:
+            return size
+    while size < num_nodes:
+        size = _QUANTUM * math.ceil(size * _GROWTH / _QUANTUM)
+    return size
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """What a batch's compiled program depends on."""
+
+    num_sites: int
+    num_instances: int
+    degree: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Pack:
+    """A batch to be: positions in the list of graphs, the last ones repeated to fill the shape."""
+
+    shape: Shape
+    members: list[int]
+    filled: list[int]
+
+
+def plan(problem: str, graphs: list[Graph], penalty: float, per_batch: int, num_devices: int) -> list[Pack]:
+    """Groups instances by padded size and cuts each group into batches of equal size.
+
+    Args:
+      problem: name of the problem.
+      graphs: the instances.
+      penalty: of the problem.
+      per_batch: most instances in a batch.
+      num_devices: batches are filled up to a multiple of it.
+    """
+    groups: dict[int, list[int]] = {}
+    for position, graph in enumerate(graphs):
+        groups.setdefault(padded_size(graph.num_nodes), []).append(position)
+    packs = []
+    for num_sites, members in sorted(groups.items()):
+        degree = max(coefficients(problem, graphs[k], penalty).max_degree() for k in members)
+        lists = degree if sparse_is_cheaper(degree, num_sites) else None
+        count = math.ceil(len(members) / max(per_batch, num_devices))
+        size = num_devices * math.ceil(len(members) / count / num_devices)
+        for start in range(0, len(members), size):
+            chosen = members[start : start + size]
+            filled = chosen + [chosen[-1]] * (size - len(chosen))
+            packs.append(Pack(Shape(num_sites, size, lists), chosen, filled))
+    return packs
+
+
+def build_batch(
+    problem: str, graphs: list[Graph], index: list[int], penalty: float, pack: Pack, seed: int, num_chains: int
+) -> tuple[QuadraticModel, Batch]:
+    """The arrays of a batch; `index` gives each graph's position in the whole dataset, which names its keys."""
+    shape = pack.shape
+    terms = [coefficients(problem, graphs[k], penalty) for k in pack.filled]
+    params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
+    dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
+    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
+    mask = np.stack([np.arange(shape.num_sites) < graphs[k].num_nodes for k in pack.filled])
+    names = np.array([index[k] for k in pack.filled])
+    keys = StepKeys(*(chain_keys(seed, s, names, num_chains) for s in (Stream.MCMC, Stream.OBSERVATION)))
+    return QuadraticModel(shape.num_sites), Batch(jax.device_put(stacked), jax.device_put(mask), keys)
+
+
+def initial_keys(index: list[int], pack: Pack, seed: int, num_chains: int):
+    """Keys [G, B, 2] of the chains' initial states."""
+    return chain_keys(seed, Stream.INITIAL_STATE, np.array([index[k] for k in pack.filled]), num_chains)

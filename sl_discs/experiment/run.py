@@ -1,0 +1,226 @@
+"""Runs samplers on the instances of a dataset and verifies what they found."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
+from sl_discs.errors import InputError
+from sl_discs.experiment.engine import Chains, Trace, advance, init_chains
+from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
+from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.verification import Verifier
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import Method
+from sl_discs.localization.observation import final_sample
+from sl_discs.localization.transition import ProgramStep, initial_state
+from sl_discs.results.record import InstanceRecord, SamplerRecord
+
+ENGINE = "xla"
+
+# An interval of logged steps is the unit of a call; about this many chain-steps pass between progress reports.
+_STEPS_PER_CALL = 1_000
+
+Progress = Callable[[int], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a batch leaves on the host; leading axes [G, B], traces [L, G, B].
+
+    Attributes:
+      best: best state over every step and its value.
+      best_logged: best state over the logged steps.
+      final: the last state, or sign(Y_K/alpha) of a localized chain.
+      trace: what the logged steps recorded.
+    """
+
+    best: tuple[np.ndarray, np.ndarray]
+    best_logged: tuple[np.ndarray, np.ndarray]
+    final: np.ndarray
+    trace: Trace
+
+
+def instance_mesh(use_devices: int) -> Mesh:
+    """A mesh of the first devices (0: all) with one axis, over instances."""
+    devices = jax.devices()
+    if use_devices > len(devices):
+        raise InputError(f"config.experiment.use_devices is {use_devices}, but there are {len(devices)} devices")
+    return Mesh(np.array(devices[: use_devices or None]), (INSTANCE_AXIS,))
+
+
+def compile_program(method: Method, settings: Settings) -> ProgramStep:
+    """The whole program on the host, leaves [T]; InputError where a schedule is impossible."""
+    localization = method.localization and method.localization.compile(settings.chain_length)
+    return ProgramStep(settings.temperatures(), localization)
+
+
+def _slices(settings: Settings):
+    """(start, stop, steps an interval): calls of whole intervals, then what is left of the chain."""
+    every = settings.log_every_steps
+    intervals = settings.chain_length // every
+    wanted = max(1, _STEPS_PER_CALL // every)
+    per_call = max(d for d in range(1, min(wanted, intervals) + 1) if intervals % d == 0)
+    for start in range(0, intervals * every, per_call * every):
+        yield start, start + per_call * every, every
+    if intervals * every < settings.chain_length:
+        yield intervals * every, settings.chain_length, settings.chain_length - intervals * every
+
+
+class _Player:
+    """Compiles each program shape once and plays batches, keeping compile time apart."""
+
+    def __init__(self, method: Method, settings: Settings, mesh: Mesh):
+        self.method, self.settings, self.mesh = method, settings, mesh
+        self.program = compile_program(method, settings)
+        self.noise = method.localization and method.localization.initial_noise()
+        self.compiled = {}
+        self.compile_s = self.run_s = 0.0
+
+    def _slice(self, start: int, stop: int, every: int) -> ProgramStep:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf[start:stop].reshape(-1, every)), self.program)
+
+    def _start(self, model, batch, keys) -> Chains:
+        states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
+        return init_chains(model, self.method.sampler, batch, states, self.noise)
+
+    def _executable(self, name, shape, function, *arguments, **keywords):
+        if (name, shape) not in self.compiled:
+            begin = time.perf_counter()
+            self.compiled[name, shape] = function.lower(*arguments, **keywords).compile()
+            self.compile_s += time.perf_counter() - begin
+        return self.compiled[name, shape]
+
+    def play(self, model, batch, keys, shape, progress: Progress) -> Outcome:
+        """Plays the whole program on one batch."""
+        start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
+        chains = self._executable("start", shape, start, batch, keys)(batch, keys)
+        traces = []
+        for first, stop, every in _slices(self.settings):
+            rows = self._slice(first, stop, every)
+            step = jnp.int32(first + 1)
+            call = self._executable(
+                (stop - first, every), shape, advance,
+                model, self.method.sampler, batch, chains, rows, step, mesh=self.mesh,
+            )  # fmt: skip
+            jax.block_until_ready(chains)
+            begin = time.perf_counter()
+            chains, trace = jax.block_until_ready(call(batch, chains, rows, step))
+            self.run_s += time.perf_counter() - begin
+            traces.append((every, trace))
+            progress(stop - first)
+        observation = chains.chain.observation
+        final = chains.chain.x if observation is None else final_sample(observation)
+        logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
+        trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
+        best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))
+        return Outcome(best, best_logged, np.asarray(final), trace)
+
+
+def run_sampler(
+    problem: str, dataset: Dataset, penalty: float, method: Method, settings: Settings, progress: Progress
+) -> SamplerRecord:
+    """Runs one method on all instances of a dataset.
+
+    Args:
+      problem: `mis`, `maxcut` or `maxclique`.
+      dataset: the instances.
+      penalty: of the problem's model.
+      method: the sampler and its localization.
+      settings: chains, steps, annealing, seed.
+      progress: called with the number of chain-steps that were played.
+
+    Returns:
+      the record, with every solution verified on the host.
+    """
+    mesh = instance_mesh(settings.use_devices)
+    packs = plan(problem, dataset.graphs, penalty, settings.instances_per_batch, mesh.size)
+    player = _Player(method, settings, mesh)
+    records: dict[int, InstanceRecord] = {}
+    traces: dict[int, Trace] = {}
+    for pack in packs:
+        model, batch = build_batch(
+            problem, dataset.graphs, dataset.index, penalty, pack, settings.seed, settings.batch_size
+        )
+        keys = initial_keys(dataset.index, pack, settings.seed, settings.batch_size)
+
+        def report(steps, pack=pack):
+            progress(steps * settings.batch_size * len(pack.members))
+
+        outcome = player.play(model, batch, keys, pack.shape, report)
+        _verify(problem, dataset, pack, outcome, records)
+        for place, position in enumerate(pack.members):
+            traces[position] = jax.tree.map(lambda leaf, place=place: leaf[:, place], outcome.trace)
+
+    order = range(len(dataset.graphs))
+    value = np.stack([traces[k].value.max(axis=1) for k in order], axis=1).astype(np.float64)
+    steps = settings.chain_length * settings.batch_size * sum(len(pack.filled) for pack in packs)
+    return SamplerRecord(
+        instances=[records[k] for k in order],
+        trajectory=np.maximum.accumulate(value, axis=0),
+        acceptance=np.stack([traces[k].acceptance.mean(axis=1, dtype=np.float64) for k in order], axis=1),
+        hops=np.stack([traces[k].hops.mean(axis=1, dtype=np.float64) for k in order], axis=1),
+        chain_steps_per_s=steps / player.run_s,
+        compile_s=player.compile_s,
+        run_s=player.run_s,
+    )
+
+
+def _verify(problem: str, dataset: Dataset, pack: Pack, outcome: Outcome, records: dict[int, InstanceRecord]) -> None:
+    """Exact evaluation of the best, best logged and final states of each instance's chains."""
+    for place, position in enumerate(pack.members):
+        graph = dataset.graphs[position]
+        verifier = Verifier(problem, graph)
+
+        def best_of(values, states, verifier=verifier, size=graph.num_nodes):
+            return verifier(states[int(np.argmax(values))][:size])
+
+        best = best_of(outcome.best[0][place], outcome.best[1][place])
+        logged = best_of(outcome.best_logged[0][place], outcome.best_logged[1][place])
+        final = max((verifier(state[: graph.num_nodes]) for state in outcome.final[place]), key=lambda v: v.objective)
+        records[position] = InstanceRecord(
+            name=graph.name,
+            best=best.objective,
+            best_logged=logged.objective,
+            final=final.objective,
+            feasible=best.feasible,
+            reference=graph.reference,
+            solution=best.solution,
+        )
+
+
+def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
+    """Chain-steps of one sampler, for a progress bar."""
+    return settings.chain_length * settings.batch_size * len(dataset.graphs)
+
+
+def run_methods(problem, dataset, penalty, methods: list[Method], settings, progress) -> dict[str, SamplerRecord]:
+    """`run_sampler` for each method, on the same instances and seeds.
+
+    Args:
+      problem: as in `run_sampler`.
+      dataset: likewise.
+      penalty: likewise.
+      methods: with distinct names.
+      settings: likewise.
+      progress: called with (name, chain-steps).
+    """
+    for first, second in itertools.combinations(methods, 2):
+        if first.name == second.name:
+            raise InputError(f"sampler {first.name!r} is named twice; name each once")
+    for method in methods:
+        compile_program(method, settings)
+    return {
+        method.name: run_sampler(
+            problem, dataset, penalty, method, settings, lambda steps, name=method.name: progress(name, steps)
+        )
+        for method in methods
+    }

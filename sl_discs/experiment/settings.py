@@ -1,0 +1,113 @@
+"""The experiment's own configuration: DISCS's fields, checked, with what a run adds to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from ml_collections import config_dict
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.annealing import temperatures
+
+# Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
+DISCS_ONLY = {
+    "name", "evaluator", "ess_ratio", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
+    "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
+    "co_opt_prob", "window_size", "window_stride", "num_models",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How to run; field names are DISCS's where it has one.
+
+    Attributes:
+      batch_size: chains an instance.
+      chain_length: MCMC steps of each chain.
+      t_schedule: `constant`, `linear` or `exp_decay`.
+      init_temperature: temperature at step 0.
+      final_temperature: last temperature, or floor of `exp_decay`.
+      decay_rate: of `exp_decay`, over the whole chain.
+      log_every_steps: steps between logged ones.
+      save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
+      seed: of the chains.
+      data_seed: of drawn instances.
+      num_instances: how many instances of the dataset to run; None: all of them.
+      first_instance: position of the first of them in the dataset.
+      instances_per_batch: most instances that run side by side; changes speed and memory, not results.
+      use_devices: how many devices to spread instances over; 0: all.
+    """
+
+    batch_size: int = 32
+    chain_length: int = 10_000
+    t_schedule: str = "exp_decay"
+    init_temperature: float = 1.0
+    final_temperature: float = 1e-4
+    decay_rate: float = 0.05
+    log_every_steps: int = 100
+    save_root: str = ""
+    seed: int = 0
+    data_seed: int = 0
+    num_instances: int | None = None
+    first_instance: int = 0
+    instances_per_batch: int = 8
+    use_devices: int = 0
+
+    def __post_init__(self):
+        for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch"):
+            if getattr(self, name) < 1:
+                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
+        for name in ("seed", "data_seed", "first_instance", "use_devices"):
+            if getattr(self, name) < 0:
+                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
+        if self.num_instances is not None and self.num_instances < 1:
+            raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
+        if self.log_every_steps > self.chain_length:
+            raise InputError(
+                f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
+                f"{self.chain_length} steps; log more often or run longer"
+            )
+        self.temperatures()
+
+    def temperatures(self):
+        """[T] float32, the temperature of steps 1..T."""
+        return temperatures(
+            self.t_schedule, self.chain_length, self.init_temperature, self.final_temperature, self.decay_rate
+        )
+
+
+def experiment_config(**fields: Any) -> config_dict.ConfigDict:
+    """A config with all fields of `Settings` under `experiment`, each of which the command line can override."""
+    defaults = {
+        field.name: config_dict.placeholder(int) if field.default is None else field.default
+        for field in dataclasses.fields(Settings)
+    }
+    return config_dict.ConfigDict({"experiment": defaults | fields})
+
+
+def settings_from(fields: Mapping[str, Any]) -> Settings:
+    """Settings from config fields; those left out take their defaults.
+
+    Raises:
+      InputError: an unknown field, or a value of the wrong type or out of range.
+    """
+    hints = typing.get_type_hints(Settings)
+    unknown = sorted(set(fields) - set(hints) - DISCS_ONLY)
+    if unknown:
+        raise InputError(f"config.experiment has no field {unknown[0]!r}; known: {', '.join(hints)}")
+    values = {}
+    for name, value in fields.items():
+        if name not in hints:
+            continue
+        allowed = typing.get_args(hints[name]) if isinstance(hints[name], types.UnionType) else (hints[name],)
+        if float in allowed and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, allowed):
+            expected = " or ".join(kind.__name__ for kind in allowed)
+            raise InputError(f"config.experiment.{name} is {value!r}; expected {expected}")
+        values[name] = value
+    return Settings(**values)

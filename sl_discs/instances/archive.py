@@ -1,0 +1,155 @@
+"""The portable form of a dataset: one NumPy `.npz` archive that holds many graphs.
+
+Arrays: `names [G]`, `num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from
+`edge_ptr[k]` up to `edge_ptr[k+1]`), optionally `edge_weight [E]` and `reference [G]` (best known objective;
+NaN where there is none). Nothing in it is pickled, so an archive from a stranger is safe to open.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.graph import Graph
+
+_REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
+
+
+def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = None) -> list[Graph]:
+    """Reads graphs start..stop-1 of an archive (all of them by default).
+
+    The index arrays are checked whole; edges and weights only where they belong to a graph that is asked for.
+
+    Raises:
+      InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
+        a length that contradicts another; a graph asked for is not simple; or the range leaves the archive.
+    """
+    arrays = _load(path)
+    names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
+    count = _check_index(path, names, num_nodes, ptr, edges)
+    weights = _optional(path, arrays, "edge_weight", len(edges))
+    reference = _optional(path, arrays, "reference", count)
+    stop = count if stop is None else stop
+    if not 0 <= start <= stop <= count:
+        raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {count}")
+    graphs = []
+    for k in range(start, stop):
+        rows = slice(int(ptr[k]), int(ptr[k + 1]))
+        try:
+            graphs.append(
+                Graph.from_arrays(
+                    str(names[k]),
+                    int(num_nodes[k]),
+                    edges[rows],
+                    None if weights is None else weights[rows],
+                    None if reference is None else float(reference[k]),
+                )
+            )
+        except InputError as error:
+            raise InputError(f"{path}: graph {k}: {error}") from None
+    return graphs
+
+
+def count_graphs(path: str | os.PathLike) -> int:
+    """Number of graphs in an archive, without reading their edges.
+
+    Raises:
+      InputError: as `read_archive`, as far as the names show it.
+    """
+    return len(_load(path, keys=("names",))["names"])
+
+
+def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
+    """Writes graphs as an archive; a reader never sees a half-written file.
+
+    Edges take two bytes an index where every graph has fewer than 65,536 nodes. `edge_weight` is written when
+    any graph has weights (1 for the edges of one that has none), `reference` always.
+
+    Raises:
+      InputError: the file cannot be written.
+    """
+    path = Path(path)
+    largest = max((graph.num_nodes for graph in graphs), default=0)
+    edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
+    arrays = {
+        "names": np.array([graph.name for graph in graphs], dtype=np.str_),
+        "num_nodes": np.array([graph.num_nodes for graph in graphs], dtype=np.int32),
+        "edge_ptr": np.cumsum([len(rows) for rows in edges], dtype=np.int64),
+        "edges": np.concatenate(edges).astype(np.uint16 if largest < 2**16 else np.int32),
+        "reference": np.array(
+            [np.nan if graph.reference is None else graph.reference for graph in graphs], dtype=np.float64
+        ),
+    }
+    if any(graph.weights is not None for graph in graphs):
+        arrays["edge_weight"] = np.concatenate(
+            [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            try:
+                np.savez_compressed(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).chmod(0o644)
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error}); choose another place") from error
+
+
+def _load(path: str | os.PathLike, keys: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+    """The named arrays of an archive (all that the layout knows by default)."""
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such file; give the path of an .npz archive")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise InputError(f"{path}: one array, not an .npz archive")
+            missing = [key for key in _REQUIRED if key not in archive.files]
+            if missing:
+                raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(_REQUIRED)}")
+            wanted = keys or [*_REQUIRED, "edge_weight", "reference"]
+            return {key: archive[key] for key in wanted if key in archive.files}
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, MemoryError, SyntaxError, TypeError) as error:
+        raise InputError(f"{path}: not a readable .npz archive ({error}); copy or make it again") from error
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{path}: damaged .npz archive ({error}); copy or make it again") from error
+
+
+def _check_index(path, names, num_nodes, ptr, edges) -> int:
+    """Checks that the arrays that say which rows belong to which graph agree; returns the number of graphs."""
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise InputError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
+    count = len(names)
+    for key, array, shape in (("num_nodes", num_nodes, (count,)), ("edge_ptr", ptr, (count + 1,))):
+        if array.shape != shape or array.dtype.kind not in "iu":
+            raise InputError(
+                f"{path}: {key} is {array.dtype} of shape {array.shape}; {count} names ask for integers of shape {shape}"
+            )
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        raise InputError(f"{path}: edges is {edges.dtype} of shape {edges.shape}; expected integers of shape [E, 2]")
+    if ptr[0] != 0 or ptr[-1] != len(edges) or (ptr[1:] < ptr[:-1]).any():
+        raise InputError(f"{path}: edge_ptr must rise from 0 to the number of edges, {len(edges)}")
+    return count
+
+
+def _optional(path, arrays: dict[str, np.ndarray], key: str, length: int) -> np.ndarray | None:
+    """An optional array of real numbers, checked for type and length."""
+    array = arrays.get(key)
+    if array is not None and (array.shape != (length,) or array.dtype.kind not in "fiub"):
+        raise InputError(
+            f"{path}: {key} is {array.dtype} of shape {array.shape}; expected numbers of shape ({length},)"
+        )
+    return array

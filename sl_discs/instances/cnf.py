@@ -1,0 +1,114 @@
+"""SAT formulas in DIMACS CNF, and the independent-set problem that each one makes."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.graph import Graph
+
+Clause = tuple[int, ...]
+
+
+def read_cnf(path: str | os.PathLike) -> list[Clause]:
+    """The clauses of a DIMACS file, each a tuple of literals: v or -v for variable v >= 1.
+
+    Comment lines (`c`) may stand anywhere, a clause may span lines, and a line that starts with `%`, as in
+    SATLIB's own files, ends the formula.
+
+    Raises:
+      InputError: the file cannot be read, has no header `p cnf <variables> <clauses>`, holds something that
+        is not a literal, a variable above the header's number, another number of clauses, or an unfinished
+        one.
+    """
+    try:
+        lines = Path(path).read_text(encoding="ascii").splitlines()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a .cnf file") from error
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file; give a DIMACS .cnf file") from None
+    header: tuple[int, int] | None = None
+    clauses: list[Clause] = []
+    clause: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if not words or words[0].startswith("c"):
+            continue
+        if words[0].startswith("%"):
+            break
+        if words[0] == "p":
+            header = _parse_header(f"{path}:{number}", words, header)
+            header_line = number
+            continue
+        if header is None:
+            raise InputError(f"{path}:{number}: a clause before the header; start with 'p cnf VARIABLES CLAUSES'")
+        for word in words:
+            literal = _parse_literal(f"{path}:{number}", word, header[0])
+            if literal:
+                clause.append(literal)
+            else:
+                clauses.append(tuple(clause))
+                clause = []
+    if header is None:
+        raise InputError(f"{path}: no header; a DIMACS file starts with 'p cnf VARIABLES CLAUSES'")
+    if clause:
+        raise InputError(f"{path}:{len(lines)}: the last clause does not end with 0; is the file cut short?")
+    if len(clauses) != header[1]:
+        raise InputError(
+            f"{path}:{header_line}: the header promises {header[1]} clauses, but there are {len(clauses)}"
+        )
+    return clauses
+
+
+def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
+    """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
+
+    One node for each literal of each clause, clause by clause. Nodes of one clause are joined, and so are
+    every occurrence of a literal and every occurrence of its negation. An independent set thus picks at most
+    one literal a clause, none contradicting another, and the largest has as many nodes as clauses can be
+    satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one clause are
+    joined once; a clause without literals gives no node.
+
+    The reference is the number of clauses that have literals: an upper bound, reached if and only if they can
+    be satisfied together. SATLIB's CBS formulas, which DISCS uses, all can, so there it is the optimum.
+
+    Raises:
+      InputError: no clause has a literal.
+    """
+    literals = [literal for clause in clauses for literal in clause]
+    ends = np.cumsum([0, *(len(clause) for clause in clauses)]).tolist()
+    within = (itertools.combinations(range(a, b), 2) for a, b in itertools.pairwise(ends))
+    occurrences: dict[int, list[int]] = {}
+    for node, literal in enumerate(literals):
+        occurrences.setdefault(literal, []).append(node)
+    against = (
+        itertools.product(nodes, occurrences.get(-literal, []))
+        for literal, nodes in occurrences.items()
+        if literal > 0
+    )
+    edges = list(itertools.chain(itertools.chain.from_iterable(within), itertools.chain.from_iterable(against)))
+    edges = np.unique(np.sort(np.array(edges, dtype=np.int64).reshape(-1, 2), axis=1), axis=0)
+    return Graph.from_arrays(name, len(literals), edges, reference=float(sum(map(bool, clauses))))
+
+
+def _parse_header(where: str, words: list[str], earlier: tuple[int, int] | None) -> tuple[int, int]:
+    """Numbers of variables and clauses of a `p cnf` line."""
+    if earlier is not None:
+        raise InputError(f"{where}: a second header; a file holds one formula")
+    if len(words) != 4 or words[1] != "cnf" or not (words[2].isdecimal() and words[3].isdecimal()):
+        raise InputError(f"{where}: {' '.join(words)!r} is not a header; write 'p cnf VARIABLES CLAUSES'")
+    return int(words[2]), int(words[3])
+
+
+def _parse_literal(where: str, word: str, num_variables: int) -> int:
+    """A literal, or 0 for the end of a clause."""
+    if not word.removeprefix("-").isdecimal():
+        raise InputError(f"{where}: {word!r} is not a literal; write whole numbers, and 0 at the end of a clause")
+    literal = int(word)
+    if abs(literal) > num_variables:
+        raise InputError(f"{where}: literal {literal}, but the header promises {num_variables} variables")
+    return literal

@@ -1,0 +1,133 @@
+"""Finds a dataset and loads it: DISCS's own files, else an archive, else drawn again from its distribution."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+from sl_discs.errors import InputError
+from sl_discs.instances.archive import count_graphs, read_archive, write_archive
+from sl_discs.instances.families import Family, find_family
+from sl_discs.instances.generators import GENERATOR_VERSION, Generator
+from sl_discs.instances.graph import Graph
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """Graphs of a dataset and where they came from.
+
+    Attributes:
+      name: `mis/er_density/r-0.10`, `maxclique/rb` and so on: the keys of the published tables.
+      problem: `mis`, `maxcut` or `maxclique`.
+      source: `discs files`, `archive` or `generated`.
+      detail: the path, or the distribution and its seed.
+      graphs: those that were asked for.
+      index: the position of each in the whole dataset; random keys folded from it do not depend on the selection.
+      total: number of graphs of the whole dataset.
+    """
+
+    name: str
+    problem: str
+    source: str
+    detail: str
+    graphs: list[Graph]
+    index: list[int]
+    total: int
+
+
+def load_dataset(
+    problem: str,
+    graph_type: str,
+    cfg_str: str = "",
+    data_root: str | os.PathLike | None = None,
+    *,
+    num_instances: int | None = None,
+    first: int = 0,
+    data_seed: int = 0,
+    cache_dir: str | os.PathLike | None = None,
+) -> Dataset:
+    """Loads graphs first..first+num_instances-1 of a dataset (by default all from `first` on).
+
+    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or there is no such
+    folder, a random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
+    A drawn dataset has a customary size, but as many graphs as are asked for. Drawn graphs are kept as an archive
+    in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs); where that cannot be written, they are not.
+
+    Raises:
+      InputError: the names are unknown, the data is missing, ambiguous or damaged, or the range leaves the dataset.
+    """
+    family = find_family(problem, graph_type, cfg_str)
+    if first < 0 or (num_instances is not None and num_instances < 1):
+        raise InputError(
+            f"{family.name}: first = {first}, num_instances = {num_instances}; ask for at least one graph"
+        )
+    if data_seed < 0:
+        raise InputError(f"data_seed is {data_seed}; it cannot be negative")
+    stop = None if num_instances is None else first + num_instances
+    found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
+    if found is None and family.generator is None:
+        place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
+        raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
+    if found is None:
+        total = max(family.generator.count, stop or 0)
+        _check_range(family.name, first, stop, total)
+        graphs = _draw_cached(family.generator, range(first, stop or total), data_seed, _cache_folder(cache_dir))
+        detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
+        found = "generated", detail, graphs, total
+    source, detail, graphs, total = found
+    index = list(range(first, first + len(graphs)))
+    return Dataset(family.name, family.problem, source, detail, graphs, index, total)
+
+
+def _load_stored(
+    family: Family, data_root: Path, first: int, stop: int | None
+) -> tuple[str, str, list[Graph], int] | None:
+    """Source, detail, graphs and total from what a data root holds; None where it has nothing."""
+    for own in family.discs:
+        files = own.find(data_root)
+        if files:
+            graphs, total = own.load(files, first, stop)
+            detail = str(files[0] if len(files) == 1 else data_root / own.folder)
+            _check_range(detail, first, stop, total)
+            return "discs files", detail, graphs, total
+    archives = family.find_archives(data_root)
+    if len(archives) > 1:
+        names = ", ".join(path.name for path in archives)
+        raise InputError(f"{data_root}: several archives serve {family.name} ({names}); leave one in this folder")
+    if archives:
+        total = count_graphs(archives[0])
+        _check_range(str(archives[0]), first, stop, total)
+        return "archive", str(archives[0]), read_archive(archives[0], first, stop), total
+    return None
+
+
+def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
+    """Checks that graphs first..stop-1 exist."""
+    if first >= total or (stop is not None and stop > total):
+        asked = f"graphs from {first} on" if stop is None else f"graphs {first} to {stop - 1}"
+        raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
+
+
+def _cache_folder(cache_dir: str | os.PathLike | None) -> Path:
+    """Where drawn graphs are kept."""
+    return Path(cache_dir or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
+
+
+def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path) -> list[Graph]:
+    """Draws graphs, or reads those that an earlier call drew; an unreadable cache file is written again."""
+    stream = generator.stream.replace("/", "_")
+    span = f"{indices.start}-{indices.stop}"
+    path = folder / f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
+    try:
+        kept = read_archive(path)
+        if [graph.name for graph in kept] == [generator.name_of(k) for k in indices]:
+            return kept
+    except (InputError, OSError):
+        pass  # absent or damaged: draw
+    graphs = [generator.draw(data_seed, k) for k in indices]
+    try:
+        write_archive(path, graphs)
+    except (InputError, OSError):
+        pass  # the cache only saves time
+    return graphs

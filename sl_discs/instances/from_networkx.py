@@ -1,0 +1,61 @@
+"""networkx graphs, live or pickled, as `Graph`."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.graph import Graph
+from sl_discs.instances.pickled import PickledGraph
+
+
+def graph_from_networkx(
+    graph: nx.Graph | PickledGraph, name: str, weighted: bool = False, reference: float | None = None
+) -> Graph:
+    """Converts a simple undirected graph; its edges come ordered by (u, v).
+
+    Nodes labelled 0..n-1, in whatever order, keep their labels; other labels give way to the position in the
+    order of nodes. Weights are the edge attribute `weight` if `weighted`, 1 on every edge where no edge has
+    it.
+
+    Raises:
+      InputError: `graph` is no graph, is directed or a multigraph, is not simple, has a weight on some edges
+        only or one that is not a number, or its two directions disagree.
+    """
+    if not isinstance(graph, nx.Graph | PickledGraph):
+        raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
+    if graph.is_directed() or graph.is_multigraph():
+        raise InputError(f"{name}: a directed graph or multigraph; convert it to networkx.Graph first")
+    labels = list(graph.nodes)
+    if set(labels) == set(range(len(labels))):
+        labels = range(len(labels))
+    index = {label: i for i, label in enumerate(labels)}
+    source, target, weights = [], [], []
+    try:
+        for node, neighbours in graph.adjacency():
+            source += [index[node]] * len(neighbours)
+            target += [index[other] for other in neighbours]
+            if weighted:
+                weights += [data.get("weight", np.nan) for data in neighbours.values()]
+        weights = np.array(weights if weighted else np.zeros(len(source)), dtype=np.float64)
+    except KeyError as error:
+        raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
+    edges, weights = _one_direction(name, np.array([source, target], dtype=np.int64), weights)
+    if weighted and np.isnan(weights).all():
+        weights = np.ones(len(weights))
+    return Graph.from_arrays(name, len(labels), edges, weights if weighted else None, reference)
+
+
+def _one_direction(name: str, both: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Keeps u <= v of the rows [2, 2E] that list every edge in both directions; the two must agree."""
+    forth, back = both[0] <= both[1], both[0] >= both[1]
+    order = np.lexsort((both[1, forth], both[0, forth]))
+    edges, values = both[:, forth].T[order], weights[forth][order]
+    order = np.lexsort((both[0, back], both[1, back]))
+    mirrored, mirrored_values = both[::-1, back].T[order], weights[back][order]
+    if not (np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)):
+        raise InputError(f"{name}: an edge differs between its two directions; make the graph undirected")
+    return edges, values

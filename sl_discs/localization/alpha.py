@@ -1,0 +1,90 @@
+"""Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
+
+The paper (Wang et al., ICML 2025) writes GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) for alpha itself. SLIPS (Grenioux et
+al. 2024) calls Geom the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's Geom(1, 1). Here
+the names are the paper's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class Classic:
+    """alpha(t) = t on [0, horizon]: the original process of Eldan, El Alaoui and Montanari."""
+
+    horizon: float = 1.0
+
+    def __post_init__(self):
+        if not (np.isfinite(self.horizon) and self.horizon > 0):
+            raise InputError(f"sampler.horizon is {self.horizon}; the classic schedule needs a finite one above 0")
+
+    def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha(t)."""
+        return np.asarray(t, np.float64)
+
+    def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha'(t)."""
+        return np.ones_like(np.asarray(t, np.float64))
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometric:
+    """alpha(t) = t^(a/2) (1 - t)^(-b/2) on [0, 1)."""
+
+    a: float = 2.0
+    b: float = 1.0
+
+    def __post_init__(self):
+        if self.a < 1 or self.b < 0 or (self.a == 1 and self.b == 0):
+            raise InputError(
+                f"sampler.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= 0, not both at the bound, "
+                "so that alpha^2/t grows"
+            )
+
+    @property
+    def horizon(self) -> float:
+        """1: alpha grows without bound towards it when b > 0."""
+        return 1.0
+
+    def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha(t)."""
+        t = np.asarray(t, np.float64)
+        return t ** (self.a / 2) * (1 - t) ** (-self.b / 2)
+
+    def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha'(t) = alpha(t) (a/(2t) + b/(2(1 - t)))."""
+        t = np.asarray(t, np.float64)
+        return self.value(t) * (self.a / (2 * t) + self.b / (2 * (1 - t)))
+
+
+Alpha = Classic | Geometric
+
+
+def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
+    """`classic`, or `geom(a,b)` in any case.
+
+    Args:
+      text: the name, such as `geom(2,1)`.
+      horizon: end of time for `classic`; geom always ends at 1.
+
+    Raises:
+      InputError: an unknown name or impossible numbers.
+    """
+    name = text.replace(" ", "").lower()
+    if name == "classic":
+        return Classic(horizon)
+    if name.startswith("geom(") and name.endswith(")"):
+        try:
+            a, b = (float(part) for part in name[len("geom(") : -1].split(","))
+        except ValueError:
+            pass
+        else:
+            return Geometric(a, b)
+    raise InputError(f"sampler.alpha is {text!r}; known: classic, geom(a,b) such as geom(2,1)")

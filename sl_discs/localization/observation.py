@@ -1,0 +1,64 @@
+"""The observation process Y that localizes a chain (Algorithm 1 of Wang et al., ICML 2025)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int8
+
+from sl_discs import keys
+from sl_discs.keys import Key
+from sl_discs.localization.schedule import LocalizationStep
+
+
+class Observation(NamedTuple):
+    """Y and the running estimate of the posterior mean of the spins, of one chain."""
+
+    y: Float[Array, "N"]
+    mean: Float[Array, "N"]
+
+
+def init_observation(key: Key, num_sites: int, noise: float) -> Observation:
+    """Y_0 ~ N(0, t_0 sigma^2): alpha(t_0) X is small beside it and unknown.
+
+    Args:
+      key: folded again here, so it may be the chain's own.
+      num_sites: N.
+      noise: sigma sqrt(t_0).
+    """
+    normal = keys.normals(keys.fold(key, 0), (num_sites,))
+    return Observation(noise * normal, jnp.zeros(num_sites, jnp.float32))
+
+
+def tilt(observation: Observation, step: LocalizationStep) -> Float[Array, "N"]:
+    """h = alpha(t) y / (sigma^2 t), the field that Y = y adds to the posterior of the spins."""
+    return step.tilt_scale * observation.y
+
+
+def collect(observation: Observation, x: Int8[Array, "N"], step: LocalizationStep) -> Observation:
+    """Adds this step's spins to the posterior mean U."""
+    return observation._replace(mean=observation.mean + jnp.where(x > 0, step.collect, -step.collect))
+
+
+def advance(key: Key, observation: Observation, step: LocalizationStep) -> Observation:
+    """At a level's last step: Y + drift U + noise Z, and U starts again; otherwise nothing.
+
+    Args:
+      key: of this chain and step.
+      observation: with U complete.
+      step: scalars, the same for all chains of a batch, so that noise is only drawn where a level ends.
+    """
+
+    def move(observation):
+        normal = keys.normals(key, observation.y.shape)
+        y = observation.y + step.drift * observation.mean + step.noise * normal
+        return Observation(y, jnp.zeros_like(observation.mean))
+
+    return lax.cond(step.boundary, move, lambda observation: observation, observation)
+
+
+def final_sample(observation: Observation) -> Int8[Array, "N"]:
+    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive."""
+    return (observation.y > 0).astype(jnp.int8)

@@ -1,0 +1,90 @@
+"""One step of one chain, localized or not: the only place where a sampler and an observation process meet."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int8
+
+from sl_discs.keys import Key, fold, uniforms
+from sl_discs.localization import observation as observing
+from sl_discs.localization.observation import Observation
+from sl_discs.localization.schedule import LocalizationStep
+from sl_discs.models.base import Field, Model, Params
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.base import Info, Sampler, SamplerState
+
+
+class Chain(NamedTuple):
+    """What one chain carries from step to step; `observation` is None for a sampler that is not localized."""
+
+    x: Int8[Array, "N"]
+    field: Field
+    sampler: SamplerState
+    observation: Observation | None
+
+
+class ProgramStep(NamedTuple):
+    """What the run prescribes at each of T steps (leading axis T), or at one (scalars)."""
+
+    temperature: Float[Array, "*T"]
+    localization: LocalizationStep | None
+
+
+class StepKeys(NamedTuple):
+    """Keys of one chain at one step."""
+
+    mcmc: Key
+    observation: Key
+
+
+def fold_step(keys: StepKeys, step) -> StepKeys:
+    """The keys of a step from those of a chain."""
+    return StepKeys(*(fold(key, step) for key in keys))
+
+
+def init_chain(
+    keys: StepKeys, x: Int8[Array, "N"], model: Model, params: Params, sampler: Sampler, noise: float | None
+) -> Chain:
+    """The chain before step 1; `noise` is the standard deviation of Y_0, None when not localized."""
+    localized = None if noise is None else observing.init_observation(keys.observation, x.shape[0], noise)
+    return Chain(x, model.init(params, x), sampler.init_state(x.shape[0]), localized)
+
+
+def transition(
+    keys: StepKeys,
+    model: Model,
+    params: Params,
+    sampler: Sampler,
+    chain: Chain,
+    step: ProgramStep,
+    mask: Bool[Array, "N"],
+) -> tuple[Chain, Info]:
+    """One MCMC step on exp(f/tau + <s, h>), then what localization does after it.
+
+    Args:
+      keys: of this chain and step.
+      model: the model of f.
+      params: its parameters.
+      sampler: the base sampler.
+      chain: the chain before the step.
+      step: scalars of the program, the same for all chains.
+      mask: the sites that exist.
+    """
+    observation = chain.observation
+    field_of_y = None if observation is None else observing.tilt(observation, step.localization)
+    target = TiltedParams(params, step.temperature, field_of_y)
+    x, field, state, info = sampler.kernel(
+        keys.mcmc, Tilted(model), target, chain.x, chain.field, chain.sampler, mask
+    )
+    if observation is not None:
+        observation = observing.collect(observation, x, step.localization)
+        observation = observing.advance(keys.observation, observation, step.localization)
+    return Chain(x, field, state, observation), info
+
+
+def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
+    """Each site of the mask 0 or 1 with equal probability, 0 outside it."""
+    bits = uniforms(key, mask.shape) < 0.5
+    return (bits & mask).astype(jnp.int8)

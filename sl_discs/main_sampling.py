@@ -1,0 +1,204 @@
+"""Command: one benchmark experiment, with DISCS's flags.
+
+python -m sl_discs.main_sampling --config=configs/experiment/mis/er_density.py \
+    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
+    --samplers=path_auxiliary,sl_path_auxiliary
+
+Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
+same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+import numpy as np
+from absl import app, flags
+from ml_collections import config_flags
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.run import ENGINE, run_methods, total_chain_steps
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.models.problems import PROBLEMS
+from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
+from sl_discs.results.record import ExperimentRecord
+from sl_discs.version import __version__
+
+_EXPERIMENT = config_flags.DEFINE_config_file("config", None, "Experiment config: annealing, steps, chains, seeds.")
+_MODEL = config_flags.DEFINE_config_file("model_config", None, "Model config: problem, dataset, data folder.")
+_SAMPLER = config_flags.DEFINE_config_file("sampler_config", None, "Sampler config; with --samplers, see there.")
+_SAMPLERS = flags.DEFINE_list(
+    "samplers",
+    None,
+    "Names of samplers to compare. Each takes its defaults, or --sampler_config where that has its name; fields "
+    "overridden as --sampler_config.FIELD go to every sampler that has the field.",
+)
+_RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
+
+_MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
+# Fields of DISCS's model configs that are read off the instances here.
+_MODEL_DISCS_ONLY = (
+    "max_num_nodes",
+    "max_num_edges",
+    "num_instances",
+    "num_models",
+    "num_categories",
+    "shape",
+    "rand_type",
+)
+
+
+def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
+    """The methods that the flags name, and the config fields of each."""
+    given = _SAMPLER.value.to_dict() if _SAMPLER.value is not None else {}
+    if _SAMPLERS.value is None:
+        if not given:
+            raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
+        names = [given.get("name", "")]
+    else:
+        names = _SAMPLERS.value
+    overridden = config_flags.get_override_values(flags.FLAGS["sampler_config"]) if given else {}
+    configs = {}
+    for name in names:
+        if name == given.get("name"):
+            configs[name] = given
+        else:
+            known = method_fields(name)
+            shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
+            configs[name] = known | shared
+    methods = [build_method(fields, num_chains) for fields in configs.values()]
+    if len(methods) < len(names):
+        raise InputError(f"--samplers={','.join(names)} names a sampler twice; name each once")
+    return methods, configs
+
+
+def _model_fields() -> dict:
+    """The model config, checked."""
+    if _MODEL.value is None:
+        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
+    model = _MODEL.value.to_dict()
+    unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
+    if unknown:
+        raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
+    if model.get("name") not in PROBLEMS:
+        raise InputError(f"unknown model {model.get('name')!r}; known: {', '.join(PROBLEMS)}")
+    return {"cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+
+
+def _save_folder(settings: Settings, model: dict, dataset: Dataset, methods: list[Method]) -> Path:
+    if _RUN_LOCAL.value:
+        return Path("results") / model.get("save_dir_name", model["name"])
+    if settings.save_root:
+        return Path(settings.save_root)
+    run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
+    return Path("results") / re.sub(r"[^A-Za-z0-9._-]+", "-", dataset.name) / run
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
+    return {"sl_discs": __version__, "python": platform.python_version()} | {
+        name: importlib.metadata.version(name) for name in names
+    }
+
+
+def device_in_words() -> str:
+    """Kind and number of devices, such as `2 x cpu (x86_64, 8 cores)`."""
+    devices = jax.devices()
+    kind = devices[0].device_kind
+    return f"{len(devices)} x {kind} ({platform.machine()})"
+
+
+def run() -> ExperimentRecord:
+    """Runs what the flags say, saves it and prints the summary."""
+    if _EXPERIMENT.value is None:
+        raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
+    settings = settings_from(_EXPERIMENT.value.to_dict().get("experiment", {}))
+    model = _model_fields()
+    methods, sampler_configs = _methods(settings.batch_size)
+    for method in methods:
+        if method.localization is not None:
+            method.localization.compile(settings.chain_length)
+    dataset = load_dataset(
+        model["name"],
+        model.get("graph_type", ""),
+        model["cfg_str"],
+        model["data_root"] or None,
+        num_instances=settings.num_instances,
+        first=settings.first_instance,
+        data_seed=settings.data_seed,
+    )
+    folder = check_writable(_save_folder(settings, model, dataset, methods))
+    with progress_bar(total_chain_steps(dataset, settings)) as progress:
+        samplers = run_methods(dataset.problem, dataset, float(model["penalty"]), methods, settings, progress)
+
+    every = settings.log_every_steps
+    logged = np.arange(every, settings.chain_length + 1, every)
+    record = ExperimentRecord(
+        dataset=dataset.name,
+        problem=dataset.problem,
+        source=dataset.source,
+        source_detail=dataset.detail,
+        config={
+            "experiment": vars(settings),
+            "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
+            "samplers": sampler_configs,
+        },
+        seed=settings.seed,
+        num_chains=settings.batch_size,
+        logged_steps=logged,
+        temperature=settings.temperatures()[logged - 1].astype(np.float64),
+        versions=versions(),
+        device=device_in_words(),
+        engine=ENGINE,
+        samplers=samplers,
+    )
+    paths = write_results(record, folder)
+    paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+    sys.stdout.write(format_summary(record, paths) + "\n")
+    return record
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    try:
+        if len(argv) > 1:
+            raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
+        run()
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """Parses flags; a mistake in them is one line and exit code 2, also where a config file raises it."""
+    try:
+        return flags.FLAGS(list(argv))
+    except (
+        flags.Error, InputError, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError
+    ) as error:  # fmt: skip
+        text = " ".join(str(error).split())
+        sys.stderr.write(f"error: {text}; see --help\n")
+        raise SystemExit(2) from None
+
+
+def start() -> None:
+    """Entry point of the command."""
+    # JAX reports every accelerator that a machine does not have.
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
+    app.run(main, flags_parser=parse_flags)
+
+
+if __name__ == "__main__":
+    start()

@@ -1,0 +1,93 @@
+"""What a model is: a log-density on {0,1}^N with flip gains, and a cheap way to follow flips.
+
+All methods are written for one state; callers map them over chains and instances.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Int8
+
+Params = Any
+Field = Any
+
+# Lists of sites are worked off in groups of this many.
+GROUP = 16
+
+
+def list_length(capacity: int) -> int:
+    """The length of a list of up to `capacity` sites: 1, or whole groups."""
+    return 1 if capacity == 1 else -(-capacity // GROUP) * GROUP
+
+
+class Flips(NamedTuple):
+    """A set of sites to flip, in the two forms that models need.
+
+    Attributes:
+      mask: [N] True at the sites that flip.
+      sites: [R] each flipping site once, in any order; the value N marks an unused place. R is a `list_length`.
+      length: sites[length:] are all unused.
+    """
+
+    mask: Bool[Array, "N"]
+    sites: Int[Array, "R"]
+    length: Int[Array, ""]
+
+
+class Model(abc.ABC):
+    """A target log f(x), up to a constant, on x in {0,1}^N.
+
+    `init` builds a field, whatever the model wants to carry along with x so that the other methods are cheap.
+    """
+
+    num_sites: int
+
+    @abc.abstractmethod
+    def init(self, params: Params, x: Int8[Array, "N"]) -> Field:
+        """The field at x, from nothing."""
+
+    @abc.abstractmethod
+    def value(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:
+        """f(x)."""
+
+    @abc.abstractmethod
+    def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N"]:
+        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, else to first order."""
+
+    @abc.abstractmethod
+    def flip(
+        self, params: Params, x: Int8[Array, "N"], field: Field, flips: Flips
+    ) -> tuple[Int8[Array, "N"], Field]:
+        """The state after the flips and its field."""
+
+    @abc.abstractmethod
+    def change(
+        self, params: Params, x: Int8[Array, "N"], before: Field, flips: Flips, after: Field
+    ) -> Float[Array, ""]:
+        """f after the flips minus f before, without the cancellation of subtracting two values."""
+
+    # DISCS's calling convention, for samplers that are written against it: a batch of states at once.
+
+    def forward(self, params: Params, x: Int[Array, "B N"]) -> Float[Array, "B"]:
+        """f of each state of a batch."""
+        return jax.vmap(lambda x: self.value(params, x, self.init(params, x)))(x.astype(jnp.int8))
+
+    def get_value_and_grad(
+        self, params: Params, x: Int[Array, "B N"]
+    ) -> tuple[Float[Array, "B"], Float[Array, "B N"]]:
+        """f of each state and a vector g with gains (1 - 2x) g."""
+
+        def one(x):
+            field = self.init(params, x)
+            return self.value(params, x, field), (1 - 2 * x) * self.gains(params, x, field)
+
+        return jax.vmap(one)(x.astype(jnp.int8))
+
+
+def apply_flips(x: Int8[Array, "N"], flips: Flips) -> Int8[Array, "N"]:
+    """x with the masked sites flipped."""
+    return x ^ flips.mask.astype(x.dtype)

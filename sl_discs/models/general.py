@@ -1,0 +1,53 @@
+"""Any differentiable log-density, with value and gains by automatic differentiation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sl_discs.models.base import Model, apply_flips
+
+
+class ValueAndGrad(NamedTuple):
+    """f(x) and its gradient at x, the field of a general model."""
+
+    value: Float[Array, ""]
+    grad: Float[Array, "N"]
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentiableModel(Model):
+    """f given as a function of (params, x) with x as float32 [N], differentiable in x.
+
+    The gains (1 - 2x) grad f are exact when f is multilinear (at most linear in each site). Otherwise they are a
+    first-order estimate, which samplers use only to propose: acceptance takes the difference of true values.
+    """
+
+    log_density: Callable[..., Float[Array, ""]]
+    num_sites: int
+
+    def init(self, params, x):
+        """Value and gradient at x."""
+        return ValueAndGrad(*jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32)))
+
+    def value(self, params, x, field):
+        """f(x)."""
+        return field.value
+
+    def gains(self, params, x, field):
+        """(1 - 2x) times the gradient."""
+        return (1 - 2 * x).astype(jnp.float32) * field.grad
+
+    def flip(self, params, x, field, flips):
+        """Flips and evaluates anew."""
+        y = apply_flips(x, flips)
+        return y, self.init(params, y)
+
+    def change(self, params, x, before, flips, after):
+        """Difference of the two values."""
+        return after.value - before.value

@@ -1,0 +1,49 @@
+"""The numbers of the ICML 2025 paper, to set beside one's own.
+
+They are means and standard deviations over instances: of the set size for MIS, and of the percentage of the
+instance's reference for MaxCut and MaxClique. Every chain took 10,000 steps.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib import resources
+from typing import NamedTuple
+
+CHAIN_LENGTH = 10_000
+
+_BASE_NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
+_SL_PREFIX = "sl_"
+
+
+class PublishedRow(NamedTuple):
+    """One entry of the paper's main table: mean and standard deviation over instances."""
+
+    mean: float
+    std: float
+
+
+def published_name(sampler_name: str) -> str | None:
+    """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None where it has none."""
+    base = _BASE_NAMES.get(sampler_name.removeprefix(_SL_PREFIX))
+    if base is None:
+        return None
+    return f"SL-{base}" if sampler_name.startswith(_SL_PREFIX) else base
+
+
+def published_row(dataset_name: str, sampler_name: str) -> PublishedRow | None:
+    """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None without one."""
+    row = _tables()["main"].get(dataset_name, {}).get(published_name(sampler_name))
+    return None if row is None else PublishedRow(row["mean"], row["std"])
+
+
+def published_unit(problem: str) -> str:
+    """The unit of the published rows of a problem: `set size` for MIS, `% of reference` for the others."""
+    return "set size" if problem == "mis" else "% of reference"
+
+
+@functools.cache
+def _tables() -> dict:
+    text = resources.files("sl_discs.results").joinpath("published_icml2025.json").read_text(encoding="utf-8")
+    return json.loads(text)

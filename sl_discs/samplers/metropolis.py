@@ -1,0 +1,18 @@
+"""Random-scan single-site Metropolis."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+
+from sl_discs.samplers.single_site import SingleSiteSampler
+
+
+@dataclasses.dataclass(frozen=True)
+class Metropolis(SingleSiteSampler):
+    """Flips with probability min(1, exp(change))."""
+
+    def acceptance(self, change):
+        """min(1, exp(change))."""
+        return jnp.exp(jnp.minimum(change, 0.0))

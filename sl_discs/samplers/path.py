@@ -1,0 +1,104 @@
+"""Samplers that flip a path of sites drawn from the balanced softmax at x: what gwg and path_auxiliary share."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from sl_discs import keys
+from sl_discs.errors import InputError
+from sl_discs.samplers.adaptation import adapted, check_adaptation
+from sl_discs.samplers.balancing import BALANCING, check_balancing
+from sl_discs.samplers.base import Info, Sampler, accept_or_keep
+from sl_discs.samplers.draws import draw_sites, log_prob_reversed, softmax_weights
+
+
+class PathState(NamedTuple):
+    """Steps done, log-likelihood calls (DISCS counts 4 a step), and the number of flips as a real number."""
+
+    steps: Int[Array, ""]
+    num_ll_calls: Int[Array, ""]
+    radius: Float[Array, ""]
+
+
+@dataclasses.dataclass(frozen=True)
+class PathSampler(Sampler):
+    """Draws sites in turn from softmax(balanced gains at x), flips them, and accepts or rejects the whole path.
+
+    Attributes:
+      num_flips: number of draws, or where the adaptive radius starts.
+      adaptive: whether round(radius) sites are drawn, radius following the acceptance (DESIGN: per chain).
+      target_acceptance_rate: what the radius aims at.
+      adapt_until: step at which adaptation has died away; None: never.
+      shared_adaptation: one radius step for all chains of an instance from their mean acceptance, as DISCS.
+      balancing_fn_type: SQRT, RATIO, MAX or MIN.
+      num_chains: chains a batch in DISCS's calling convention.
+    """
+
+    num_flips: int = 1
+    adaptive: bool = False
+    target_acceptance_rate: float = 0.574
+    adapt_until: int | None = None
+    shared_adaptation: bool = False
+    balancing_fn_type: str = "SQRT"
+    num_chains: int = 1
+    replacement: bool = dataclasses.field(default=False, init=False)
+
+    def __post_init__(self):
+        if self.num_flips < 1:
+            raise InputError(f"sampler.num_flips is {self.num_flips}; expected at least 1")
+        check_adaptation(self.target_acceptance_rate, self.adapt_until)
+        check_balancing(self.balancing_fn_type)
+
+    def init_state(self, num_sites):
+        """Radius at `num_flips`."""
+        return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        """Draw, flip, and the Metropolis-Hastings test with the reverse path's probability."""
+        num_sites = x.shape[0]
+        balance = BALANCING[self.balancing_fn_type]
+        available = jnp.sum(mask, dtype=jnp.int32)
+        limit = num_sites if self.replacement else jnp.minimum(num_sites, available)
+        if self.adaptive:
+            length = jnp.clip(jnp.round(state.radius).astype(jnp.int32), 1, limit)
+        elif self.num_flips == 1:
+            length = 1
+        else:
+            length = jnp.minimum(jnp.int32(self.num_flips), limit)
+
+        forward = softmax_weights(balance(model.gains(params, x, field)), mask)
+        drawn = draw_sites(
+            keys.fold(key, 0),
+            forward,
+            num_sites,
+            length,
+            replacement=self.replacement,
+            max_length=None if self.adaptive else min(self.num_flips, num_sites),
+        )
+        y, field_y = model.flip(params, x, field, drawn.flips)
+        backward = softmax_weights(balance(model.gains(params, y, field_y)), mask)
+        log_back = log_prob_reversed(backward, drawn, replacement=self.replacement)
+        change = model.change(params, x, field, drawn.flips, field_y)
+        acceptance = jnp.exp(jnp.minimum(change + log_back - drawn.log_prob, 0.0))
+
+        uniform = keys.uniforms(keys.fold(key, 1))
+        accepted = uniform < acceptance
+        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
+        hops = jnp.where(accepted, jnp.sum(drawn.flips.mask, dtype=jnp.float32), 0.0)
+        radius = state.radius
+        if self.adaptive:
+            radius = adapted(
+                radius,
+                acceptance,
+                target=self.target_acceptance_rate,
+                steps=state.steps,
+                adapt_until=self.adapt_until,
+                shared=self.shared_adaptation,
+            )
+            radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
+        state = PathState(state.steps + 1, state.num_ll_calls + 4, radius)
+        return x, field, state, Info(acceptance, hops)

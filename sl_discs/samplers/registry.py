@@ -1,0 +1,110 @@
+"""Samplers by name. Registering a base sampler also makes its `sl_` variant available."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+
+PREFIX = "sl_"
+
+_FACTORIES: dict[str, Callable[..., Sampler]] = {}
+_DEFAULTS: dict[str, dict[str, Any]] = {}
+
+
+def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any) -> None:
+    """Makes `name` and `sl_<name>` known to configs, runs and the conformance suite.
+
+    Args:
+      name: new, and not itself starting with `sl_`.
+      factory: returns a `Sampler` from keyword arguments; every argument with a default becomes a config field.
+        It is also given `num_chains`, the chains of an instance, if it takes that argument.
+      **defaults: what the config says instead of the factory's own defaults.
+    """
+    if name.startswith(PREFIX):
+        raise InputError(f"sampler name {name!r} starts with {PREFIX!r}; register the base sampler alone")
+    if name in _FACTORIES:
+        raise InputError(f"sampler {name!r} is registered already; choose another name")
+    _FACTORIES[name] = factory
+    _DEFAULTS[name] = defaults
+
+
+def known_samplers() -> list[str]:
+    """Base samplers and their variants."""
+    return [*_FACTORIES, *(PREFIX + name for name in _FACTORIES)]
+
+
+def base_name(name: str) -> str:
+    """The base sampler's name of a sampler or an `sl_` variant; InputError if unknown."""
+    base = name.removeprefix(PREFIX)
+    if base not in _FACTORIES:
+        raise InputError(f"unknown sampler {name!r}; known: {', '.join(known_samplers())}")
+    return base
+
+
+def sampler_fields(name: str) -> dict[str, Any]:
+    """Config fields of a base sampler with their defaults."""
+    parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()
+    fields = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "num_chains"}
+    return fields | _DEFAULTS[base_name(name)]
+
+
+def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
+    """The base sampler of `name` with the given config fields."""
+    factory = _FACTORIES[base_name(name)]
+    arguments = dict(fields)
+    if "num_chains" in inspect.signature(factory).parameters:
+        arguments["num_chains"] = num_chains
+    return factory(**arguments)
+
+
+def _dmala(
+    adaptive: bool = True,
+    step_size: float = 0.2,
+    expected_flips: float = 3.0,
+    target_acceptance_rate: float = 0.574,
+    adapt_until: int | None = None,
+    shared_scale: bool = False,
+    adjusted: bool = True,
+    balancing_fn_type: str = "SQRT",
+    co_opt_prob: bool = True,
+    num_chains: int = 1,
+) -> DMALA:
+    """DISCS's reading of its config: `adaptive` scales the step by the gains, and on other than combinatorial
+    problems (`co_opt_prob` false) also follows the acceptance; otherwise the step size is fixed.
+    """
+    return DMALA(
+        scaling="normalized" if adaptive else "fixed",
+        expected_flips=expected_flips,
+        step_size=step_size,
+        adaptive=adaptive and not co_opt_prob,
+        target_acceptance_rate=target_acceptance_rate,
+        adapt_until=adapt_until,
+        shared_scale=shared_scale,
+        adjusted=adjusted,
+        balancing_fn_type=balancing_fn_type,
+        num_chains=num_chains,
+    )
+
+
+def _from_dataclass(cls: type) -> Callable[..., Sampler]:
+    """The class itself, checked to be a frozen dataclass: samplers are static arguments of compiled functions."""
+    if not (dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen):
+        raise TypeError(f"{cls.__name__} must be a frozen dataclass")
+    return cls
+
+
+register_sampler("gwg", _from_dataclass(GWG))
+register_sampler("path_auxiliary", _from_dataclass(PathAuxiliary), adaptive=True)
+register_sampler("dmala", _dmala)
+register_sampler("gibbs", _from_dataclass(Gibbs))
+register_sampler("metropolis", _from_dataclass(Metropolis))

@@ -1,0 +1,79 @@
+"""Small targets that a sampler must leave invariant: problems, temperatures, tilts and masks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Int8
+
+from sl_discs.instances.graph import Graph
+from sl_discs.models.base import Model
+from sl_discs.models.ising import IsingParams, ising_lattice
+from sl_discs.models.problems import coefficients, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.tilted import TiltedParams
+
+_NUM_SITES = 5
+
+
+class Case(NamedTuple):
+    """One target.
+
+    Attributes:
+      name: for messages.
+      model: of f.
+      params: with temperature and tilt.
+      mask: [N] sites that may flip.
+      start: [N] a state of positive probability; sites outside the mask keep its values.
+    """
+
+    name: str
+    model: Model
+    params: TiltedParams
+    mask: Bool[np.ndarray, "N"]
+    start: Int8[np.ndarray, "N"]
+
+
+def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
+    graph = Graph.from_arrays(problem, _NUM_SITES, np.array(edges), weights)
+    terms = coefficients(problem, graph, penalty=1.5)
+    params = quadratic_params(terms, _NUM_SITES, terms.max_degree() if sparse else None)
+    return QuadraticModel(_NUM_SITES), jax.tree.map(jnp.asarray, params)
+
+
+def standard_cases() -> list[Case]:
+    """Six targets on five or six sites that between them use every part of a sampler's contract."""
+    path = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2)]
+    tilt = jnp.array([0.4, -0.7, 0.2, 0.0, 0.9], jnp.float32)
+    everywhere = np.ones(_NUM_SITES, bool)
+    some = np.array([True, True, False, True, True])
+    zeros = np.zeros(_NUM_SITES, np.int8)
+    kept = np.array([0, 0, 1, 0, 0], np.int8)
+
+    mis, mis_params = _quadratic("mis", path)
+    cut, cut_params = _quadratic("maxcut", path, np.array([1.0, -0.5, 0.75, 1.25, -1.0]), sparse=True)
+    clique, clique_params = _quadratic("maxclique", path)
+    lattice = ising_lattice(2, 3)
+    field = jnp.array([0.3, -0.2, 0.0, 0.1, 0.5, -0.4], jnp.float32)
+    lattice_params = IsingParams(jnp.float32(0.3), field)
+
+    def params(base, temperature, tilt=None):
+        return TiltedParams(base, jnp.float32(temperature), tilt)
+
+    return [
+        Case("mis", mis, params(mis_params, 1.0), everywhere, zeros),
+        Case("mis, tilted", mis, params(mis_params, 0.7, tilt), everywhere, zeros),
+        Case("mis, cold, tilted, masked", mis, params(mis_params, 0.25, tilt), some, kept),
+        Case("maxcut, weighted, masked", cut, params(cut_params, 0.5), some, kept),
+        Case("maxclique, tilted", clique, params(clique_params, 0.6, -tilt), everywhere, zeros),
+        Case(
+            "ising lattice by autodiff, hot",
+            lattice,
+            params(lattice_params, 2.0),
+            np.ones(6, bool),
+            np.zeros(6, np.int8),
+        ),
+    ]

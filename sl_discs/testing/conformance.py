@@ -1,0 +1,170 @@
+"""Does a sampler leave its target invariant? Statistical tests of any sampler with DISCS's calling convention.
+
+    from sl_discs.testing import check_sampler
+    check_sampler(MySampler())        # raises ConformanceError and says which law was broken, and by how much
+
+The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model it gets has
+`forward(params, x)`, `get_value_and_grad(params, x)` and the methods of `sl_discs.models.base.Model`. One that only
+looks plausible on a benchmark does not pass: chains start from exact draws of the target, so that after any number of
+steps their states must be independent exact draws again (chains that adapt together excepted), which a chi-squared
+test checks at a stated false-alarm rate.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from sl_discs.models.tilted import Tilted
+from sl_discs.testing.cases import Case, standard_cases
+from sl_discs.testing.enumeration import Law, enumerate_law, state_index
+
+FALSE_ALARM = 1e-6
+
+
+class ConformanceError(AssertionError):
+    """A sampler broke a law; the message says which, on what target, and by how much."""
+
+
+def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
+    """States before and after each step [steps + 1, M, B, N]: M independent batches of B chains."""
+    model = Tilted(case.model)
+    mask = jnp.asarray(case.mask)
+
+    def one_batch(key, x):
+        state = sampler.make_init_state(key)
+
+        def step(carry, number):
+            x, state = carry
+            x, state, _ = sampler.step(model, jax.random.fold_in(key, number), x, case.params, state, mask)
+            return (x, state), x
+
+        if warm_up:
+            (_, state), _ = jax.lax.scan(step, (x, state), jnp.arange(warm_up))
+        _, visited = jax.lax.scan(step, (x, state), warm_up + jnp.arange(steps))
+        return jnp.concatenate([x[None], visited])
+
+    keys = jax.random.split(jax.random.key(seed), len(starts))
+    visited = jax.jit(jax.vmap(one_batch))(keys, jnp.asarray(starts, jnp.int32))
+    return np.moveaxis(np.asarray(visited), 1, 0)
+
+
+def _chi_squared(observed, expected) -> tuple[float, float]:
+    """Statistic and p-value; cells with fewer than 5 expected counts are merged."""
+    order = np.argsort(expected)
+    rare = np.cumsum(expected[order]) < 5
+    merged = order[rare]
+    kept = order[~rare]
+    observed = np.append(observed[kept], observed[merged].sum())
+    expected = np.append(expected[kept], expected[merged].sum())
+    used = expected > 0
+    if observed[~used].any():
+        return np.inf, 0.0
+    statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
+    return statistic, float(stats.chi2.sf(statistic, max(int(used.sum()) - 1, 1)))
+
+
+def total_variation(states, law: Law) -> float:
+    """Distance between the empirical law of states [..., N] and a law."""
+    counts = np.bincount(state_index(states).ravel(), minlength=len(law.probabilities))
+    return float(np.abs(counts / counts.sum() - law.probabilities).sum() / 2)
+
+
+def check_case(
+    sampler,
+    case: Case,
+    *,
+    reversible: bool = True,
+    batches: int = 2**16,
+    chains: int = 4,
+    steps: int = 8,
+    warm_up: int = 0,
+    seed: int = 0,
+    false_alarm: float = FALSE_ALARM,
+) -> None:
+    """Invariance, reversibility, the mask, and that the chain moves, on one target.
+
+    Args:
+      sampler: built for batches of `chains` chains.
+      case: the target.
+      reversible: whether to test detailed balance too.
+      batches: independent batches of chains.
+      chains: in a batch; more than one, so that coupling between chains shows.
+      steps: between exact draw and test.
+      warm_up: steps before, for a sampler that adapts; its adaptation must have ended by then.
+      seed: of everything.
+      false_alarm: probability with which a correct sampler fails one of the two tests.
+
+    Raises:
+      ConformanceError: the sampler broke a law.
+    """
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    rng = np.random.default_rng(seed)
+    starts = law.sample(rng, batches * chains).reshape(batches, chains, -1)
+    visited = _simulate(sampler, case, starts, steps, seed, warm_up)
+    if (visited[..., ~case.mask] != case.start[~case.mask]).any():
+        raise ConformanceError(f"{case.name}: a site outside the mask was flipped")
+    if (visited[0] == visited[-1]).all():
+        raise ConformanceError(f"{case.name}: no chain ever moved")
+
+    last = np.bincount(state_index(visited[-1]).ravel(), minlength=len(law.probabilities))
+    statistic, p_value = _chi_squared(last, law.probabilities * last.sum())
+    if p_value < false_alarm:
+        raise ConformanceError(
+            f"{case.name}: the target is not invariant: after {steps} steps from exact draws, chi-squared "
+            f"{statistic:.0f} (p = {p_value:.1e}), total variation {total_variation(visited[-1], law):.4f}"
+        )
+    if not reversible:
+        return
+    size = len(law.probabilities)
+    pairs = np.bincount(
+        (state_index(visited[0]) * size + state_index(visited[1])).ravel(), minlength=size * size
+    ).reshape(size, size)
+    forth, back = pairs[np.triu_indices(size, 1)], pairs.T[np.triu_indices(size, 1)]
+    often = forth + back >= 10
+    statistic = float(((forth - back)[often] ** 2 / (forth + back)[often]).sum())
+    p_value = float(stats.chi2.sf(statistic, max(int(often.sum()), 1)))
+    if p_value < false_alarm:
+        raise ConformanceError(
+            f"{case.name}: detailed balance does not hold: chi-squared {statistic:.0f} over {int(often.sum())} "
+            f"pairs of states (p = {p_value:.1e})"
+        )
+
+
+def check_convergence(
+    sampler, case: Case, *, steps: int = 200, batches: int = 2**13, chains: int = 4, warm_up: int = 0, seed: int = 0,
+    bound: float = 0.03,
+) -> float:  # fmt: skip
+    """From one fixed state, the law after `steps` steps is within `bound` of the target in total variation.
+
+    Returns:
+      the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
+    """
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    starts = np.broadcast_to(case.start, (batches, chains, len(case.start)))
+    visited = _simulate(sampler, case, starts, steps, seed, warm_up)
+    distance = total_variation(visited[-1], law)
+    if distance > bound:
+        raise ConformanceError(
+            f"{case.name}: total variation {distance:.3f} from the target after {steps} steps from {case.start}"
+        )
+    return distance
+
+
+def check_sampler(sampler, cases: list[Case] | None = None, **options) -> None:
+    """`check_case` on every standard target and `check_convergence` on the first.
+
+    Args:
+      sampler: with DISCS's calling convention, built for batches of 4 chains.
+      cases: targets; the standard ones by default.
+      **options: of `check_case`.
+
+    Raises:
+      ConformanceError: the first law that is broken.
+    """
+    cases = standard_cases() if cases is None else cases
+    for case in cases:
+        check_case(sampler, case, **options)
+    check_convergence(sampler, cases[0], warm_up=options.get("warm_up", 0), seed=options.get("seed", 0))

@@ -1,0 +1,129 @@
+"""Verification: the repair bound, exact objectives, and the duality of cliques and independent sets."""
+
+import math
+import time
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.verification import Verifier, drop_conflicts, verify
+from sl_discs.instances.graph import Graph
+
+
+@st.composite
+def graphs_and_states(draw):
+    n = draw(st.integers(1, 9))
+    pairs = list(combinations(range(n), 2))
+    edges = [pair for pair in pairs if draw(st.booleans())]
+    x = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), dtype=np.int32)
+    return Graph.from_arrays("g", n, np.array(edges, dtype=int).reshape(-1, 2)), x
+
+
+def complement(graph):
+    present = {tuple(edge) for edge in graph.edges.tolist()}
+    missing = [pair for pair in combinations(range(graph.num_nodes), 2) if pair not in present]
+    return Graph.from_arrays("complement", graph.num_nodes, np.array(missing, dtype=int).reshape(-1, 2))
+
+
+def repair_by_definition(graph, x):
+    """The stated rule, step by step: drop the node with the most conflicts, ties to the lowest index."""
+    nodes, edges = {i for i, bit in enumerate(x) if bit}, graph.edges.tolist()
+    while True:
+        counts = {i: sum(i in edge and set(edge) <= nodes for edge in edges) for i in nodes}
+        worst = max(counts, key=lambda i: (counts[i], -i), default=None)
+        if worst is None or counts[worst] == 0:
+            return nodes
+        nodes.remove(worst)
+
+
+@given(graphs_and_states())
+def test_a_repaired_set_is_independent_and_loses_at_most_one_node_a_violation(case):
+    graph, x = case
+    violations = sum(bool(x[u] and x[v]) for u, v in graph.edges)
+    objective, feasible, solution = verify("mis", graph, x)
+    assert feasible
+    assert not any(solution[u] and solution[v] for u, v in graph.edges)
+    assert np.all(solution <= x)
+    assert objective == solution.sum() >= x.sum() - violations
+    assert objective >= math.floor(x.sum() - 1.0001 * violations)
+
+
+@given(graphs_and_states())
+def test_the_repair_follows_its_definition(case):
+    graph, x = case
+    assert set(np.flatnonzero(verify("mis", graph, x).solution)) == repair_by_definition(graph, x)
+
+
+@given(graphs_and_states())
+def test_a_clique_is_an_independent_set_of_the_complement(case):
+    graph, x = case
+    clique, independent = verify("maxclique", graph, x), verify("mis", complement(graph), x)
+    assert clique[:2] == independent[:2]
+    np.testing.assert_array_equal(clique.solution, independent.solution)
+
+
+@given(graphs_and_states(), st.data())
+def test_a_cut_is_exact_and_its_state_untouched(case, data):
+    graph, x = case
+    number = st.one_of(st.integers(-9, 9).map(float), st.floats(-1e20, 1e20))
+    weights = data.draw(st.lists(number, min_size=graph.num_edges, max_size=graph.num_edges))
+    weighted = Graph.from_arrays("w", graph.num_nodes, graph.edges, np.array(weights))
+    result = verify("maxcut", weighted, x)
+    crossing = (w for w, (u, v) in zip(weights, graph.edges, strict=True) if x[u] != x[v])
+    exact = sum(map(Fraction, crossing), Fraction(0))
+    assert result.objective == float(exact)
+    assert result.feasible
+    np.testing.assert_array_equal(result.solution, x)
+    assert verify("maxcut", graph, x).objective == sum(x[u] != x[v] for u, v in graph.edges)
+
+
+def test_a_star_loses_its_centre_only():
+    chosen = np.ones(5, dtype=bool)
+    pairs = np.array([[0, 2], [1, 2], [2, 3], [2, 4]])
+    np.testing.assert_array_equal(drop_conflicts(chosen, pairs), [True, True, False, True, True])
+    assert chosen.all()
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.float32])
+def test_any_dtype_of_zeros_and_ones_serves(dtype):
+    graph = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]))
+    objective, feasible, solution = verify("mis", graph, np.array([1, 0, 1], dtype=dtype))
+    assert (objective, feasible, solution.dtype) == (2.0, True, np.int8)
+
+
+@pytest.mark.parametrize(
+    ("problem", "x", "message"),
+    [
+        ("mis", [1, 0, 1, 0], "padding"),
+        ("maxcut", [1, 0], "padding"),
+        ("mis", [[1, 0, 1]], "padding"),
+        ("maxclique", [1, 0, 2], "0 and 1"),
+        ("maxcut", [0.5, 0, 1], "0 and 1"),
+        ("maxcut", [np.nan, 0, 1], "0 and 1"),
+        ("tsp", [1, 0, 1], "unknown problem"),
+    ],
+)
+def test_bad_input_is_refused(problem, x, message):
+    graph = Graph.from_arrays("path", 3, np.array([[0, 1], [1, 2]]))
+    with pytest.raises(InputError, match=message):
+        verify(problem, graph, np.array(x))
+
+
+def test_a_feasible_state_of_a_large_graph_takes_about_a_millisecond():
+    rng = np.random.default_rng(0)
+    u, v = np.triu_indices(1400, k=1)
+    kept = rng.random(len(u)) < 0.092
+    graph = Graph.from_arrays("large", 1400, np.stack([u[kept], v[kept]], axis=1))
+    verifier = Verifier("mis", graph)
+    feasible = verifier(np.ones(1400)).solution
+    times = []
+    for _ in range(20):
+        start = time.perf_counter()
+        verifier(feasible)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 2e-3

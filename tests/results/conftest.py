@@ -1,0 +1,58 @@
+"""A small made-up experiment for the tests of this folder."""
+
+import numpy as np
+import pytest
+
+from sl_discs.results.record import ExperimentRecord, InstanceRecord, SamplerRecord
+
+
+def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):
+    rng = np.random.default_rng(seed)
+    best = np.round(level + rng.normal(size=num_instances))
+    rise = np.sort(rng.random((num_logged, num_instances)), axis=0)
+    trajectory = best - 0.0001 - 10 * (rise[-1] - rise)
+    instances = [
+        InstanceRecord(
+            name=f"g{g}",
+            best=float(best[g]),
+            best_logged=float(best[g] - 1),
+            final=float(best[g] - 2),
+            feasible=True,
+            reference=None if references is None else references[g],
+            solution=rng.integers(0, 2, size=7 + g).astype(np.int8),
+        )
+        for g in range(num_instances)
+    ]
+    acceptance, hops = rng.random((2, num_logged, num_instances))
+    return SamplerRecord(instances, trajectory, acceptance, 4 * hops, 1.25e6, 3.5, 12.0)
+
+
+def build_record(
+    names=("gwg", "sl_gwg"), dataset="mis/er_density/r-0.10", source="generated", chain_length=500, **sampler
+):
+    num_logged = sampler.get("num_logged", 5)
+    steps = np.arange(1, num_logged + 1) * (chain_length // num_logged)
+    return ExperimentRecord(
+        dataset=dataset,
+        problem=dataset.split("/")[0],
+        source=source,
+        source_detail="erdos_renyi(n=700..800, p=0.10), seed 3",
+        config={
+            "experiment": {"chain_length": chain_length},
+            "sampler": {"radius": np.float32(0.5), "sizes": (1, 2)},
+        },
+        seed=3,
+        num_chains=32,
+        logged_steps=steps,
+        temperature=0.05 ** (steps / chain_length),
+        versions={"jax": "0.10.2"},
+        device="cpu, 2 cores",
+        engine="reference",
+        samplers={name: build_sampler(seed, **sampler) for seed, name in enumerate(names)},
+    )
+
+
+@pytest.fixture
+def make_record():
+    """The function that builds a record, with the arguments of `build_record`."""
+    return build_record

@@ -1,0 +1,51 @@
+"""The figure: a PNG with something in it, whatever the record holds, or a clear word when it cannot be."""
+
+import builtins
+
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.results import draw_trajectories
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"names": ("gwg",), "num_instances": 1, "num_logged": 1},
+        {"dataset": "maxcut/ba/r-ba-4-n-256-300", "references": [60.0, 61.0, 62.0, 63.0]},
+        {"dataset": "maxclique/mine", "level": -5.0},
+    ],
+)
+def test_a_png_with_content(make_record, tmp_path, arguments):
+    from matplotlib.image import imread
+
+    path = draw_trajectories(make_record(**arguments), tmp_path / "trajectory.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    pixels = imread(path)[..., :3]
+    assert pixels.shape[1] == 1440
+    ink = (pixels.min(axis=2) < 0.9).mean()
+    assert 0.005 < ink < 0.5
+    assert (pixels.max(axis=2) - pixels.min(axis=2) > 0.3).any()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_without_matplotlib_the_extra_is_named(make_record, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(InputError, match=r"pip install 'sl_discs\[run\]'"):
+        draw_trajectories(make_record(), tmp_path / "trajectory.png")
+
+
+def test_an_unwritable_figure_path_is_refused(make_record, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        draw_trajectories(make_record(), tmp_path / "file" / "trajectory.png")

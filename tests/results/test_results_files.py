@@ -1,0 +1,165 @@
+"""Files: strict JSON, DISCS's pickle without our package, round trips, and no half-written file ever."""
+
+import dataclasses
+import json
+import os
+import pickle
+import pickletools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from sl_discs.errors import InputError
+from sl_discs.results import check_writable, write_results
+
+
+def refuse(constant):
+    raise ValueError(constant)
+
+
+def load_strictly(path):
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_json_has_the_agreed_keys_and_values(make_record, tmp_path):
+    record = make_record(references=[62.0, None, 61.0, 60.0])
+    content = load_strictly(write_results(record, tmp_path)["results.json"])
+    assert set(content) == {
+        *("dataset", "source", "source_detail", "config", "seed", "versions", "device", "engine"),
+        *("num_chains", "samplers", "paired"),
+    }
+    assert content["config"]["sampler"] == {"radius": 0.5, "sizes": [1, 2]}
+    sampler, instances = content["samplers"]["gwg"], record.samplers["gwg"].instances
+    assert set(sampler) == {
+        *("instances", "mean", "std", "acceptance", "hops", "chain_steps_per_s", "compile_s", "run_s")
+    }
+    for row, instance in zip(sampler["instances"], instances, strict=True):
+        expected = dataclasses.asdict(instance)
+        expected.pop("solution")
+        assert row == expected
+    assert sampler["std"] == pytest.approx(np.std([instance.best for instance in instances]))
+    assert set(content["paired"]) == {"sl_gwg - gwg"}
+    assert set(content["paired"]["sl_gwg - gwg"]) == {"mean", "se", "n"}
+
+
+def test_json_holds_none_where_a_number_is_not_finite(make_record, tmp_path):
+    record = make_record(num_instances=1)
+    broken = dataclasses.replace(record.samplers["gwg"], compile_s=float("nan"), run_s=np.float64("inf"))
+    record = dataclasses.replace(record, samplers=record.samplers | {"gwg": broken})
+    content = load_strictly(write_results(record, tmp_path)["results.json"])
+    assert content["samplers"]["gwg"]["compile_s"] is None
+    assert content["samplers"]["gwg"]["run_s"] is None
+    assert content["paired"]["sl_gwg - gwg"]["se"] is None
+
+
+def test_one_sampler_lies_where_discs_puts_it_and_several_in_folders(make_record, tmp_path):
+    common = ["config.yaml", "results.json", "solutions.npz", "trajectory.npz"]
+    one, two = tmp_path / "one", tmp_path / "new" / "two"
+    paths = write_results(make_record(("gwg",)), one)
+    assert sorted(paths) == files_in(one) == sorted([*common, "results.pkl"])
+    write_results(make_record(), two)
+    assert files_in(two) == sorted([*common, "gwg/results.pkl", "sl_gwg/results.pkl"])
+
+
+def test_the_pickle_names_numpy_only_and_loads_without_this_package(make_record, tmp_path):
+    path = write_results(make_record(("gwg",)), tmp_path)["results.pkl"]
+    operations = list(pickletools.genops(path.read_bytes()))
+    modules = {argument for _, argument, _ in operations if isinstance(argument, str)}
+    assert not any("sl_discs" in text or "jax" in text for text in modules)
+    imports = [i for i, (code, _, _) in enumerate(operations) if code.name in ("GLOBAL", "STACK_GLOBAL")]
+    strings = [[a for _, a, _ in operations[:i] if isinstance(a, str)] for i in imports]
+    assert imports
+    assert all(any(text.split(".")[0] == "numpy" for text in before[-3:]) for before in strings)
+    code = f"import pickle, sys; pickle.load(open({str(path)!r}, 'rb')); assert 'sl_discs' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "references", "divisors"),
+    [
+        ("mis/x", [60.0, 61.0, 62.0, 63.0], [1.0, 1.0, 1.0, 1.0]),
+        ("maxcut/x", [60.0, 61.0, 62.0, 63.0], [60.0, 61.0, 62.0, 63.0]),
+        ("maxclique/x", [60.0, None, 62.0, 63.0], [1.0, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_the_pickle_has_the_numbers_of_discs(make_record, tmp_path, dataset, references, divisors):
+    record = make_record(("gwg",), dataset=dataset, references=references)
+    sampler = record.samplers["gwg"]
+    with write_results(record, tmp_path)["results.pkl"].open("rb") as file:
+        content = pickle.load(file)
+    np.testing.assert_array_equal(content["trajectory"], sampler.trajectory / divisors)
+    np.testing.assert_array_equal(content["best_ratio"], content["trajectory"][-1])
+    assert content["best_ratio_mean"] == pytest.approx(np.mean(content["best_ratio"]))
+    assert 2 * content["running_time"] == sampler.run_s
+    for row, instance in zip(content["best_samples"], sampler.instances, strict=True):
+        np.testing.assert_array_equal(row[: len(instance.solution)], instance.solution)
+        assert not row[len(instance.solution) :].any()
+
+
+def test_arrays_and_config_come_back(make_record, tmp_path):
+    record = make_record()
+    paths = write_results(record, tmp_path)
+    with np.load(paths["trajectory.npz"], allow_pickle=False) as arrays:
+        np.testing.assert_array_equal(arrays["logged_steps"], record.logged_steps)
+        np.testing.assert_array_equal(arrays["temperature"], record.temperature)
+        for field in ("trajectory", "acceptance", "hops"):
+            expected = getattr(record.samplers["sl_gwg"], field)
+            np.testing.assert_array_equal(arrays[f"sl_gwg/{field}"], expected)
+    with np.load(paths["solutions.npz"], allow_pickle=False) as arrays:
+        flat, ptr = arrays["sl_gwg/solutions"], arrays["ptr"]
+        assert flat.dtype == np.int8
+        for g, instance in enumerate(record.samplers["sl_gwg"].instances):
+            assert arrays["names"][g] == instance.name
+            np.testing.assert_array_equal(flat[ptr[g] : ptr[g + 1]], instance.solution)
+    config = yaml.safe_load(paths["config.yaml"].read_text())
+    assert config == {"experiment": {"chain_length": 500}, "sampler": {"radius": 0.5, "sizes": [1, 2]}}
+
+
+@pytest.mark.parametrize("successes", range(5))
+def test_a_failure_leaves_whole_files_only(make_record, tmp_path, monkeypatch, successes):
+    write_results(make_record(("gwg",), level=50.0), tmp_path)
+    before = {name: (tmp_path / name).read_bytes() for name in files_in(tmp_path)}
+    replace, calls = os.replace, []
+
+    def fails_later(source, target):
+        calls.append(target)
+        if len(calls) > successes:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fails_later)
+    with pytest.raises(InputError, match="No space left on device"):
+        write_results(make_record(("gwg",), level=70.0), tmp_path)
+    assert files_in(tmp_path) == sorted(before)
+    changed = [name for name in before if (tmp_path / name).read_bytes() != before[name]]
+    assert len(changed) <= successes
+    assert "results.json" not in changed
+
+
+def test_a_writable_folder_is_created_and_left_empty(tmp_path):
+    folder = check_writable(tmp_path / "a" / "b")
+    assert folder.is_dir()
+    assert not list(folder.iterdir())
+
+
+def test_an_unwritable_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="a file stands where"):
+            check_writable(folder)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a system folder that refuses even root")
+def test_a_folder_that_the_system_refuses_is_refused():
+    with pytest.raises(InputError, match="cannot write there"):
+        check_writable("/proc/self")
+    with pytest.raises(InputError, match="choose another folder"):
+        check_writable("/proc/self/results")

@@ -1,0 +1,66 @@
+"""The printed summary: what it must say, and within which width."""
+
+from sl_discs.results import format_summary, write_results
+
+LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
+
+
+def line_with(text, *parts):
+    lines = [line for line in text.splitlines() if all(part in line for part in parts)]
+    assert lines, (parts, text)
+    return lines[0]
+
+
+def test_a_row_shows_the_run_and_the_published_numbers(make_record):
+    record = make_record(num_instances=6)
+    text = format_summary(record)
+    row = line_with(text, "  sl_gwg ", "61.938 +- 0.93")
+    assert f"{sum(i.best for i in record.samplers['sl_gwg'].instances) / 6:.3f} +-" in row
+    assert "6/6" in line_with(text, "  sl_gwg ", "1,250,000")
+    assert "set size" in text
+    assert line_with(text, "sl_gwg - gwg").endswith("+0.188")
+    assert line_with(text, "engine reference").endswith("cpu, 2 cores, engine reference")
+
+
+def test_what_keeps_the_numbers_from_being_comparable_is_said(make_record):
+    generated = format_summary(make_record(source="generated", chain_length=500))
+    assert "other graphs of the same" in generated
+    assert "500 steps a chain, the published ones 10,000" in generated
+    same = format_summary(make_record(source="discs files", chain_length=10_000))
+    assert "other graphs" not in same
+    assert "not the same experiment" not in same
+
+
+def test_a_dataset_of_ones_own_mentions_no_published_numbers(make_record):
+    assert "published" not in format_summary(make_record(dataset="mis/mine"))
+
+
+def test_percentages_appear_when_every_instance_has_a_reference(make_record):
+    dataset = "maxcut/ba/r-ba-4-n-256-300"
+    text = format_summary(make_record(dataset=dataset, references=[61.0, 62.0, 63.0, 64.0]))
+    assert "% of reference" in text
+    assert "% points +- se" in text
+    without = format_summary(make_record(dataset=dataset, references=[61.0, None, 63.0, 64.0]))
+    assert "% points" not in without
+    assert "no counterpart" in without
+
+
+def test_one_instance_prints_no_error(make_record):
+    text = format_summary(make_record(num_instances=1))
+    assert "1 instance\n" in text
+    assert "+- ?" in line_with(text, "sl_gwg - gwg")
+
+
+def test_lines_stay_within_a_hundred_columns(make_record, tmp_path):
+    references = [5e4, 6e4, 7e4, 8e4]
+    record = make_record(LONG, "maxcut/ba/r-ba-4-n-256-300", references=references, level=7.1e4)
+    lines = format_summary(record, write_results(record, tmp_path)).splitlines()
+    assert max(len(line) for line in lines if str(tmp_path) not in line) <= 100
+
+
+def test_saved_files_are_listed(make_record, tmp_path):
+    record = make_record()
+    text = format_summary(record, write_results(record, tmp_path))
+    assert f"saved in {tmp_path}:" in text
+    assert "sl_gwg/results.pkl" in text
+    assert "results.json" in text
