@@ -111,10 +111,10 @@ def _load(path: str | os.PathLike, keys: Sequence[str] | None = None) -> dict[st
     """The named arrays of an archive (all that the layout knows by default)."""
     if not Path(path).is_file():
         raise InputError(f"{path}: no such file; give the path of an .npz archive")
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"{path}: not an .npz archive, or cut short; copy or make it again")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path}: one array, not an .npz archive")
             missing = [key for key in _REQUIRED if key not in archive.files]
             if missing:
                 raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(_REQUIRED)}")
@@ -136,7 +136,7 @@ def _check_index(path, names, num_nodes, ptr, edges) -> int:
     for key, array, shape in (("num_nodes", num_nodes, (count,)), ("edge_ptr", ptr, (count + 1,))):
         if array.shape != shape or array.dtype.kind not in "iu":
             raise InputError(
-                f"{path}: {key} is {array.dtype} of shape {array.shape}; {count} names ask for integers of shape {shape}"
+                f"{path}: {key} is {array.dtype} of shape {array.shape}; expected integers of shape {shape}"
             )
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         raise InputError(f"{path}: edges is {edges.dtype} of shape {edges.shape}; expected integers of shape [E, 2]")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from pathlib import Path
@@ -111,7 +112,8 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
 
 def _cache_folder(cache_dir: str | os.PathLike | None) -> Path:
     """Where drawn graphs are kept."""
-    return Path(cache_dir or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
+    folder = cache_dir or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs"
+    return Path(os.path.expanduser(folder))  # noqa: PTH111 (Path's own raises where there is no home)
 
 
 def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path) -> list[Graph]:
@@ -123,11 +125,9 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: P
         kept = read_archive(path)
         if [graph.name for graph in kept] == [generator.name_of(k) for k in indices]:
             return kept
-    except (InputError, OSError):
+    except InputError:
         pass  # absent or damaged: draw
     graphs = [generator.draw(data_seed, k) for k in indices]
-    try:
+    with contextlib.suppress(InputError):  # the cache only saves time
         write_archive(path, graphs)
-    except (InputError, OSError):
-        pass  # the cache only saves time
     return graphs

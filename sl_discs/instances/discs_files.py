@@ -74,9 +74,7 @@ def read_cut_solutions(path: Path) -> Iterator[Load]:
         graph, solution, *_ = _sequence(path, item, "a graph and a solution", 2)
         value, *_ = _sequence(path, solution, "the value of a solution", 1)
         reference = _number(path, value)
-        yield functools.partial(
-            graph_from_networkx, graph, _name(path, k), weighted=True, reference=reference
-        )
+        yield functools.partial(graph_from_networkx, graph, _name(path, k), weighted=True, reference=reference)
 
 
 def read_scored_graphs(path: Path) -> Iterator[Load]:

@@ -86,9 +86,7 @@ def _er_density(r: str | None) -> Family:
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
     spellings = list(dict.fromkeys([r, repr(value)]))
-    own = tuple(
-        DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.read_graph_list) for text in spellings
-    )
+    own = tuple(DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.read_graph_list) for text in spellings)
     stems = tuple(f"mis_er_density_{text}" for text in spellings)
     return Family(f"mis/er_density/r-{r}", "mis", stems, own, generators.mis_er_density(r))
 

@@ -1,8 +1,8 @@
 """What stands in for foreign classes while a pickle is read: plain data holders that the stream cannot misuse.
 
-A pickle may call what it names, and set attributes of what it gets. So none of the real classes is handed out:
-each name on the list of `pickles.py` leads to one of the objects below, which accept data and nothing else, and refuse
-to be altered themselves.
+A pickle may call what it names, and set attributes of what it gets. So none of the real classes is handed out
+(plain containers apart): each name on the list of `pickles.py` leads to one of the objects below, which accept
+data and nothing else, and refuse to be altered themselves.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ class Sealed:
         self._function = function
 
     def __call__(self, *args: Any) -> Any:
+        """Calls the function."""
         return self._function(*args)
 
     def __setstate__(self, state: Any) -> None:

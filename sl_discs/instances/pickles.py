@@ -88,14 +88,13 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
       InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
     """
     try:
-        file = Path(path).open("rb")
+        with Path(path).open("rb") as file:
+            if not file.peek(1):
+                raise InputError(f"{path}: an empty file, not a pickle; copy it again")
+            while file.peek(1):
+                yield _load_one(path, file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a pickle") from error
-    with file:
-        if not file.peek(1):
-            raise InputError(f"{path}: an empty file, not a pickle; copy it again")
-        while file.peek(1):
-            yield _load_one(path, file)
 
 
 def load_pickle(path: str | os.PathLike) -> Any:

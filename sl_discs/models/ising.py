@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
 
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sl_discs import keys
 from sl_discs.models.general import DifferentiableModel
 
 
@@ -47,6 +48,6 @@ def sherrington_kirkpatrick(num_sites: int) -> DifferentiableModel:
     return DifferentiableModel(log_density, num_sites)
 
 
-def draw_couplings(key: Key[Array, ""], num_sites: int) -> Float[Array, "N N"]:
+def draw_couplings(seed: int, num_sites: int) -> Float[Array, "N N"]:
     """Standard normal g, of which the part above the diagonal is used."""
-    return jax.random.normal(key, (num_sites, num_sites), jnp.float32)
+    return keys.normals(keys.from_seed(seed), (num_sites, num_sites))

@@ -30,7 +30,7 @@ class PathSampler(Sampler):
 
     Attributes:
       num_flips: number of draws, or where the adaptive radius starts.
-      adaptive: whether round(radius) sites are drawn, radius following the acceptance (DESIGN: per chain).
+      adaptive: whether round(radius) sites are drawn, radius following each chain's acceptance.
       target_acceptance_rate: what the radius aims at.
       adapt_until: step at which adaptation has died away; None: never.
       shared_adaptation: one radius step for all chains of an instance from their mean acceptance, as DISCS.
@@ -57,6 +57,17 @@ class PathSampler(Sampler):
         """Radius at `num_flips`."""
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
+    def _rounded(self, key, state: PathState) -> Int[Array, ""]:
+        """round(radius) while it adapts; from then on one of two neighbouring numbers at random.
+
+        Flipping exactly R sites for ever keeps the parity of |x| when R is even: such a chain is not ergodic.
+        """
+        nearest = jnp.round(state.radius)
+        if self.adapt_until is not None:
+            either = jnp.floor(state.radius - 0.5 + keys.uniforms(key))
+            nearest = jnp.where(state.steps < self.adapt_until, nearest, either)
+        return nearest.astype(jnp.int32)
+
     def kernel(self, key, model, params, x, field, state, mask):
         """Draw, flip, and the Metropolis-Hastings test with the reverse path's probability."""
         num_sites = x.shape[0]
@@ -64,7 +75,7 @@ class PathSampler(Sampler):
         available = jnp.sum(mask, dtype=jnp.int32)
         limit = num_sites if self.replacement else jnp.minimum(num_sites, available)
         if self.adaptive:
-            length = jnp.clip(jnp.round(state.radius).astype(jnp.int32), 1, limit)
+            length = jnp.clip(self._rounded(keys.fold(key, 2), state), 1, limit)
         elif self.num_flips == 1:
             length = 1
         else:

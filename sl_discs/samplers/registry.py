@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,6 +13,7 @@ from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.step_adapter import StepSampler
 
 PREFIX = "sl_"
 
@@ -26,8 +26,9 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any
 
     Args:
       name: new, and not itself starting with `sl_`.
-      factory: returns a `Sampler` from keyword arguments; every argument with a default becomes a config field.
-        It is also given `num_chains`, the chains of an instance, if it takes that argument.
+      factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
+        A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
+        and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains of an instance, if it takes that argument.
       **defaults: what the config says instead of the factory's own defaults.
     """
     if name.startswith(PREFIX):
@@ -64,7 +65,8 @@ def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Samp
     arguments = dict(fields)
     if "num_chains" in inspect.signature(factory).parameters:
         arguments["num_chains"] = num_chains
-    return factory(**arguments)
+    sampler = factory(**arguments)
+    return sampler if isinstance(sampler, Sampler) else StepSampler(sampler, num_chains)
 
 
 def _dmala(
@@ -96,15 +98,8 @@ def _dmala(
     )
 
 
-def _from_dataclass(cls: type) -> Callable[..., Sampler]:
-    """The class itself, checked to be a frozen dataclass: samplers are static arguments of compiled functions."""
-    if not (dataclasses.is_dataclass(cls) and cls.__dataclass_params__.frozen):
-        raise TypeError(f"{cls.__name__} must be a frozen dataclass")
-    return cls
-
-
-register_sampler("gwg", _from_dataclass(GWG))
-register_sampler("path_auxiliary", _from_dataclass(PathAuxiliary), adaptive=True)
+register_sampler("gwg", GWG)
+register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
 register_sampler("dmala", _dmala)
-register_sampler("gibbs", _from_dataclass(Gibbs))
-register_sampler("metropolis", _from_dataclass(Metropolis))
+register_sampler("gibbs", Gibbs)
+register_sampler("metropolis", Metropolis)

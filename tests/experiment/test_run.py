@@ -1,0 +1,203 @@
+"""Runs: repeatable, independent of batching and devices, verified, and annealed as prescribed."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.packing import padded_size, plan
+from sl_discs.experiment.run import run_methods, run_sampler
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.localization.method import build_method
+
+SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50)
+
+
+def random_dataset(count, num_nodes=40, problem="mis"):
+    graphs = []
+    for k in range(count):
+        graph = nx.gnp_random_graph(num_nodes + k % 3, 0.2, seed=k)
+        graphs.append(Graph.from_arrays(f"g{k}", len(graph), np.array(graph.edges), None, None))
+    return Dataset(f"{problem}/test", problem, "generated", "test", graphs, list(range(count)), count)
+
+
+def method(name, **fields):
+    return build_method({"name": name, **fields}, SETTINGS.batch_size)
+
+
+def play(dataset, chosen, settings=SETTINGS):
+    return run_sampler(dataset.problem, dataset, 1.0001, chosen, settings, lambda steps: None)
+
+
+def only(dataset, k):
+    return dataclasses.replace(dataset, graphs=[dataset.graphs[k]], index=[dataset.index[k]])
+
+
+def assert_equal(ours, theirs):
+    for one, other in zip(ours.instances, theirs.instances, strict=True):
+        assert (one.name, one.best, one.best_logged, one.final) == (
+            other.name,
+            other.best,
+            other.best_logged,
+            other.final,
+        )
+        np.testing.assert_array_equal(one.solution, other.solution)
+    for field in ("trajectory", "acceptance", "hops"):
+        np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
+
+
+NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"]
+
+
+@pytest.mark.parametrize("name", ["path_auxiliary", "sl_gwg", "sl_dmala"])
+def test_same_seed_same_result(name):
+    dataset = random_dataset(2)
+    assert_equal(play(dataset, method(name, **small(name))), play(dataset, method(name, **small(name))))
+
+
+def small(name):
+    return {"K": 20} if name.startswith("sl_") else {}
+
+
+@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "sl_path_auxiliary", "sl_dmala"])
+def test_an_instance_alone_or_with_seven_others(name):
+    dataset = random_dataset(8)
+    together = play(dataset, method(name, **small(name)))
+    for k in (0, 5):
+        alone = play(only(dataset, k), method(name, **small(name)))
+        picked = dataclasses.replace(
+            together,
+            instances=[together.instances[k]],
+            trajectory=together.trajectory[:, k : k + 1],
+            acceptance=together.acceptance[:, k : k + 1],
+            hops=together.hops[:, k : k + 1],
+        )
+        assert_equal(alone, picked)
+
+
+def test_one_or_four_devices(tmp_path):
+    """The same results with 1 and with 4 forced host devices, in processes of their own."""
+    results = []
+    for devices in (1, 4):
+        output = tmp_path / f"{devices}.npz"
+        environment = dict(os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
+        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
+        code = f"import test_run; test_run.save_for_devices({devices}, {str(output)!r})"
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+        with np.load(output) as saved:
+            results.append(dict(saved))
+    for key in results[0]:
+        np.testing.assert_array_equal(results[0][key], results[1][key])
+
+
+def save_for_devices(devices, output):
+    """What the processes of `test_one_or_four_devices` do."""
+    import jax
+
+    assert jax.device_count() == devices
+    record = play(random_dataset(5), method("sl_path_auxiliary", K=20))
+    np.savez(
+        output,
+        trajectory=record.trajectory,
+        acceptance=record.acceptance,
+        solutions=np.concatenate([instance.solution for instance in record.instances]),
+    )
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
+@pytest.mark.parametrize("name", NAMES)
+def test_small_problems_are_solved(problem, name):
+    """On 12 nodes every sampler and its localized variant meet the optimum, verified and feasible."""
+    dataset = random_dataset(2, num_nodes=12, problem=problem)
+    settings = dataclasses.replace(SETTINGS, chain_length=1_000)
+    methods = [method(name), method("sl_" + name, K=50)]
+    records = run_methods(problem, dataset, 1.0001, methods, settings, lambda name, steps: None)
+    for record in records.values():
+        for graph, instance in zip(dataset.graphs, record.instances, strict=True):
+            assert instance.feasible and instance.best == optimum(problem, graph)
+            assert instance.best >= instance.best_logged and instance.best >= instance.final
+            assert len(instance.solution) == graph.num_nodes
+        assert record.trajectory.shape == (20, 2)
+        assert (np.diff(record.trajectory, axis=0) >= 0).all()
+        assert record.chain_steps_per_s > 0 and record.compile_s > 0 and record.run_s > 0
+        assert ((record.acceptance >= 0) & (record.acceptance <= 1)).all()
+
+
+def optimum(problem, graph):
+    """Best objective over all states."""
+    states = np.arange(2**graph.num_nodes)[:, None] >> np.arange(graph.num_nodes) & 1
+    left, right = states[:, graph.edges[:, 0]], states[:, graph.edges[:, 1]]
+    if problem == "maxcut":
+        return (left != right).sum(axis=1).max()
+    inside, size = (left & right).sum(axis=1), states.sum(axis=1)
+    wanted = 0 if problem == "mis" else size * (size - 1) // 2
+    return size[inside == wanted].max()
+
+
+def test_a_tail_after_the_last_logged_step_is_played():
+    dataset = random_dataset(1)
+    settings = dataclasses.replace(SETTINGS, chain_length=230)
+    done = []
+    record = run_sampler("mis", dataset, 1.0001, method("gwg"), settings, done.append)
+    assert record.trajectory.shape == (4, 1)
+    assert sum(done) == 230 * 8
+
+
+def test_the_first_steps_do_not_depend_on_the_call_length():
+    """50 steps a call or 250: keys and program rows are named by the step alone."""
+    dataset = random_dataset(1)
+    constant = dataclasses.replace(SETTINGS, t_schedule="constant", init_temperature=0.3)
+    longer = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=500))
+    shorter = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=250))
+    np.testing.assert_array_equal(longer.trajectory[:5], shorter.trajectory)
+
+
+def test_temperatures():
+    np.testing.assert_allclose(temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
+    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
+    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
+    for bad in (
+        ("cosine", 4, 1, 1, 0.5),
+        ("linear", 0, 1, 1, 0.5),
+        ("linear", 4, 0, 1, 0.5),
+        ("exp_decay", 4, 1, 1, 2),
+    ):
+        with pytest.raises(InputError, match=r"config\.experiment"):
+            temperatures(*bad)
+
+
+def test_padding_and_batches():
+    assert [padded_size(n) for n in (1, 64, 65, 300, 475, 600, 800, 1100, 1347, 5000)] == [
+        64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5504,
+    ]  # fmt: skip
+    graphs = random_dataset(10).graphs
+    packs = plan("mis", graphs, 1.0, per_batch=8, num_devices=1)
+    assert [len(pack.filled) for pack in packs] == [5, 5]
+    assert sorted(k for pack in packs for k in pack.members) == list(range(10))
+    packs = plan("mis", graphs, 1.0, per_batch=8, num_devices=4)
+    assert all(len(pack.filled) % 4 == 0 for pack in packs)
+    assert sorted(k for pack in packs for k in pack.members) == list(range(10))
+
+
+def test_settings_name_what_is_wrong():
+    assert settings_from({"chain_length": 500, "run_parallel": True, "init_temperature": 2}).init_temperature == 2.0
+    for fields, message in (
+        ({"chain_lenght": 5}, "no field 'chain_lenght'; known: batch_size"),
+        ({"chain_length": "long"}, "chain_length is 'long'; expected int"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"chain_length": 10, "log_every_steps": 100}, "log more often"),
+        ({"seed": True}, "seed is True"),
+        ({"num_instances": -1}, "num_instances is -1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            settings_from(fields)

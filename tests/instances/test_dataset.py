@@ -1,0 +1,210 @@
+"""Datasets: DISCS's files before archives before drawing; selections keep their index; errors say what goes where."""
+
+import pickle
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.instances import dataset as dataset_module
+from sl_discs.instances.archive import read_archive, write_archive
+from sl_discs.instances.convert import main as convert
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.graph import Graph
+
+R_BA = "r-ba-4-n-16-20"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("SL_DISCS_CACHE", str(folder))
+    return folder
+
+
+def dump(path, *objects):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join(pickle.dumps(item, protocol=2) for item in objects))
+
+
+def path_graph(n, **node):
+    graph = nx.path_graph(n)
+    nx.set_edge_attributes(graph, 2.0, "weight")
+    if node:
+        nx.set_node_attributes(graph, node["label"], "label")
+    return graph
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A data root with three graphs of every dataset in DISCS's own form."""
+    root = tmp_path / "sco"
+    graphs = [path_graph(n) for n in (3, 4, 5)]
+    cuts = [(graph, (2.0 * (len(graph) - 1), [0, 1])) for graph in graphs]
+    dump(root / "er_700_800/ER-700-800-0.10.pkl", graphs)
+    for k, graph in enumerate(graphs):
+        dump(root / f"er_800_test/ER_{k}.gpickle", path_graph(len(graph), label=dict.fromkeys((0, 2), 1)))
+        (root / "satlib_test").mkdir(exist_ok=True)
+        (root / f"satlib_test/f{k}.cnf").write_text(f"p cnf 3 {k + 1}\n" + "1 -2 3 0\n" * (k + 1))
+    dump(root / "maxcut-ba/maxcut-ba-4-n-16-20/test-b", *cuts[1:])
+    dump(root / "maxcut-ba/maxcut-ba-4-n-16-20/test-a", cuts[0])
+    dump(root / "maxcut-er/maxcut-er-0.15-n-256-300/test-0", *cuts)
+    dump(root / "optsicom/b.pkl", *cuts)
+    dump(root / "RB_test/RB-0", [(2, graph) for graph in graphs])
+    dump(root / "twitter/twitter-0.pkl", (graphs, [2, 2, 2]))
+    return root
+
+
+DISCS = [
+    ("mis", "er_density", "r-0.10", "mis/er_density/r-0.10", [None] * 3),
+    ("mis", "er_density", "r-0.1", "mis/er_density/r-0.10", [None] * 3),
+    ("mis", "ertest", "r-800", "mis/ertest/r-800", [2, 2, 2]),
+    ("mis", "satlib", "_", "mis/satlib", [1, 2, 3]),
+    ("maxcut", "ba", R_BA, f"maxcut/ba/{R_BA}", [4, 6, 8]),
+    ("maxcut", "er", "r-er-0.15-n-256-300", "maxcut/er/r-er-0.15-n-256-300", [4, 6, 8]),
+    ("maxcut", "optsicom", "r-b", "maxcut/optsicom/r-b", [4, 6, 8]),
+    ("maxclique", "rb", "_", "maxclique/rb", [2, 2, 2]),
+    ("maxclique", "twitter", "", "maxclique/twitter", [2, 2, 2]),
+]
+
+
+@pytest.mark.parametrize(("problem", "graph_type", "cfg_str", "name", "references"), DISCS)
+def test_discs_files(root, problem, graph_type, cfg_str, name, references):
+    whole = load_dataset(problem, graph_type, cfg_str, root)
+    assert (whole.name, whole.source, whole.total, whole.index) == (name, "discs files", 3, [0, 1, 2])
+    assert [graph.reference for graph in whole.graphs] == references
+    if graph_type != "satlib":
+        assert [graph.num_nodes for graph in whole.graphs] == [3, 4, 5]
+    assert all((graph.weights is None) == (problem != "maxcut") for graph in whole.graphs)
+    part = load_dataset(problem, graph_type, cfg_str, root, first=1, num_instances=1)
+    assert (part.index, part.total, part.graphs[0].name) == ([1], 3, whole.graphs[1].name)
+    for first, count in ((3, None), (0, 4), (2, 2)):
+        with pytest.raises(InputError, match="there are 3"):
+            load_dataset(problem, graph_type, cfg_str, root, first=first, num_instances=count)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "arguments", "says"),
+    [
+        ("er_700_800/ER-700-800-0.10.pkl", {}, ("mis", "er_density", "r-0.10"), "dict where graphs"),
+        ("er_700_800/ER-700-800-0.10.pkl", [3], ("mis", "er_density", "r-0.10"), "int where"),
+        ("er_800_test/ER_1.gpickle", [], ("mis", "ertest", "r-800"), "list where"),
+        ("optsicom/b.pkl", (1,), ("maxcut", "optsicom", "r-b"), "a graph and a solution"),
+        ("optsicom/b.pkl", (nx.path_graph(2), ("x",)), ("maxcut", "optsicom", "r-b"), "not a number"),
+        ("RB_test/RB-0", [(nx.path_graph(2), 2)], ("maxclique", "rb", "_"), "not a number"),
+        ("twitter/twitter-0.pkl", ([nx.path_graph(2)], []), ("maxclique", "twitter", "_"), "1 graphs, but 0"),
+    ],
+)
+def test_discs_files_of_another_form(root, file, content, arguments, says):
+    dump(root / file, content)
+    with pytest.raises(InputError, match=says) as caught:
+        load_dataset(*arguments, root)
+    assert str(root / file) in str(caught.value)
+
+
+def test_order_of_sources(root, tmp_path):
+    own = root / "maxcut-ba"
+    write_archive(root / "maxcut_ba_ba-4-n-16-20_1.npz", [Graph.from_arrays("archived", 2, [(0, 1)], [1.0])])
+    assert load_dataset("maxcut", "ba", R_BA, root).source == "discs files"
+    own.rename(tmp_path / "elsewhere")
+    archived = load_dataset("maxcut", "ba", R_BA, root)
+    assert (archived.source, archived.graphs[0].name, archived.total) == ("archive", "archived", 1)
+    (root / "maxcut_ba_ba-4-n-16-20_1.npz").unlink()
+    assert load_dataset("maxcut", "ba", R_BA, root).source == "generated"
+
+
+def test_archive_names(tmp_path):
+    for r in ("0.10", "0.15", "0.1_old"):
+        write_archive(tmp_path / f"mis_er_density_{r}.npz", [Graph.from_arrays(r, 2, [(0, 1)])])
+    assert load_dataset("mis", "er_density", "r-0.15", tmp_path).graphs[0].name == "0.15"
+    with pytest.raises(InputError, match=r"several archives.*0\.10\.npz.*0\.1_old\.npz|0\.1_old.*0\.10"):
+        load_dataset("mis", "er_density", "r-0.10", tmp_path)
+
+
+def test_generated_prefix_and_selection():
+    whole = load_dataset("maxcut", "ba", R_BA)
+    assert (len(whole.graphs), whole.total, whole.source) == (32, 32, "generated")
+    more = load_dataset("maxcut", "ba", R_BA, "no/such/folder", num_instances=40)
+    part = load_dataset("maxcut", "ba", R_BA, first=30, num_instances=2)
+    assert part.index == [30, 31]
+    for k in (30, 31):
+        assert np.array_equal(whole.graphs[k].edges, more.graphs[k].edges)
+        assert np.array_equal(whole.graphs[k].edges, part.graphs[k - 30].edges)
+    other = load_dataset("maxcut", "ba", R_BA, data_seed=1)
+    assert not np.array_equal(whole.graphs[0].edges, other.graphs[0].edges)
+    with pytest.raises(InputError, match="there are 32"):
+        load_dataset("maxcut", "ba", R_BA, first=32)
+
+
+def test_cache_is_used_and_repaired(cache, monkeypatch):
+    fresh = load_dataset("maxcut", "optsicom", "_")
+    (file,) = cache.iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset_module.Generator, "draw", lambda *_: pytest.fail("drawn again"))
+        kept = load_dataset("maxcut", "optsicom", "r-b")
+    for damage in (file.read_bytes()[:1000], b""):
+        file.write_bytes(damage)
+        again = load_dataset("maxcut", "optsicom", "r-b")
+        for a, b, c in zip(fresh.graphs, kept.graphs, again.graphs, strict=True):
+            assert np.array_equal(a.weights, b.weights) and np.array_equal(a.weights, c.weights)
+            assert np.array_equal(a.edges, b.edges) and a.name == b.name == c.name
+        assert len(read_archive(file)) == 10
+    write_archive(file, fresh.graphs[:5])  # whole, but not what its name says
+    assert len(load_dataset("maxcut", "optsicom", "r-b").graphs) == 10
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert len(load_dataset("maxcut", "optsicom", cache_dir=tmp_path / "file" / "below").graphs) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("mis", "satlib", "_"), r"satlib_test/\*\.cnf .*mis_satlib\*\.npz"),
+        (("maxclique", "twitter", "_"), r"twitter/twitter\* .*maxclique_twitter\*\.npz"),
+        (("tsp", "ba", "_"), "maxclique, maxcut, mis"),
+        (("mis", "ba", "_"), "er_density, ertest, satlib"),
+        (("mis", "ertest", "r-900"), "r-800 and r-10k"),
+        (("mis", "ertest", "_"), "r-800, r-10k"),
+        (("mis", "er_density", "_"), "r-0.05"),
+        (("mis", "er_density", "0.10"), "write r-<value>"),
+        (("maxcut", "ba", "r-../../x"), "write r-<value>"),
+        (("maxcut", "optsicom", "r-c"), "r-b only"),
+        (("maxclique", "rb", "r-1"), "write _"),
+    ],
+)
+def test_what_is_unknown_or_missing(tmp_path, arguments, says):
+    for data_root in (None, tmp_path, tmp_path / "absent"):
+        with pytest.raises(InputError, match=says):
+            load_dataset(*arguments, data_root)
+
+
+@pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"data_seed": -1}])
+def test_impossible_selections(wrong):
+    with pytest.raises(InputError):
+        load_dataset("maxcut", "optsicom", "_", **wrong)
+
+
+def test_convert_writes_what_load_reads(root, tmp_path, capsys):
+    out = tmp_path / "data" / "mis_satlib_3.npz"
+    flags = ["convert", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
+    assert convert([*flags, f"--data_root={root}"]) == 0
+    assert "3 graphs of mis/satlib" in capsys.readouterr().out
+    own, archived = load_dataset("mis", "satlib", "_", root), load_dataset("mis", "satlib", "_", out.parent)
+    assert archived.source == "archive"
+    for a, b in zip(own.graphs, archived.graphs, strict=True):
+        assert (a.name, a.num_nodes, a.reference) == (b.name, b.num_nodes, b.reference)
+        assert np.array_equal(a.edges, b.edges)
+
+
+def test_convert_ends_with_status_2(tmp_path):
+    command = [sys.executable, "-m", "sl_discs.instances.convert", "--problem=mis", "--graph_type=satlib"]
+    for extra in ([f"--output={tmp_path / 'a.npz'}"], ["--output=a.txt"], ["--colour=red"]):
+        run = subprocess.run([*command, *extra], capture_output=True, text=True, check=False)
+        assert run.returncode == 2
+        assert len(run.stderr.strip().splitlines()) == 1
+        assert "Traceback" not in run.stderr

@@ -1,0 +1,147 @@
+"""Generators: each family has the distribution that it states, and its streams are pinned."""
+
+import hashlib
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.instances import generators
+from sl_discs.instances.generate_ba import barabasi_albert_edges
+from sl_discs.instances.generate_er import draw_maxcut_er, erdos_renyi_edges
+from sl_discs.instances.generate_rb import MAX_EDGES, MAX_NODES, planted_clique
+
+FAMILIES = {
+    "er_density": lambda: generators.mis_er_density("0.10"),
+    "ertest": lambda: generators.mis_ertest("800"),
+    "maxcut_er": lambda: generators.maxcut_er("er-0.15-n-256-300"),
+    "maxcut_ba": lambda: generators.maxcut_ba("ba-4-n-16-20"),
+    "optsicom": generators.maxcut_torus,
+    "rb": generators.maxclique_rb,
+}
+
+GOLDEN = {
+    "er_density": ["68d6ef09817f0baa", "dfadddf91fec7368"],
+    "ertest": ["4d0872ba5b68399c", "3a8674924d2494e9"],
+    "maxcut_er": ["d099616ef99414a0", "3fc02539bae9be46"],
+    "maxcut_ba": ["fc4366328d09c62a", "42950651eb8f427f"],
+    "optsicom": ["00705cdcec19d017", "d90c9f6824d1db90"],
+    "rb": ["fbe346c873caeae0", "ff9fcefe911a933f"],
+}
+
+
+def fingerprint(graph):
+    digest = hashlib.sha256(f"{graph.num_nodes} {graph.reference}".encode())
+    digest.update(np.ascontiguousarray(graph.edges, "<i4").tobytes())
+    digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights, "<f8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_streams_are_pinned(family):
+    """A change here means GENERATOR_VERSION must go up: seeds would no longer give the published graphs."""
+    generator = FAMILIES[family]()
+    assert [fingerprint(generator.draw(0, 0)), fingerprint(generator.draw(7, 3))] == GOLDEN[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_graph_depends_on_seed_and_index_alone(family):
+    generator = FAMILIES[family]()
+    alone = fingerprint(generator.draw(5, 2))
+    marks = [fingerprint(generator.draw(5, k)) for k in range(4)]
+    assert marks[2] == alone
+    assert len({*marks, fingerprint(generator.draw(6, 2))}) == 5
+
+
+def test_er_density_within_five_standard_errors():
+    # A false alarm of any of the six checks has a probability below 4e-6.
+    for p in ("0.05", "0.10", "0.15", "0.20", "0.25"):
+        graphs = [generators.mis_er_density(p).draw(0, k) for k in range(4)]
+        pairs = sum(g.num_nodes * (g.num_nodes - 1) // 2 for g in graphs)
+        deviation = sum(g.num_edges for g in graphs) - float(p) * pairs
+        assert abs(deviation) < 5 * math.sqrt(pairs * float(p) * (1 - float(p)))
+        assert all(700 <= g.num_nodes <= 800 and g.weights is None for g in graphs)
+    # Both bounds occur: of 200 sizes out of three, one is missing with probability 3 (2/3)^200 < 1e-34.
+    sizes = {generators.maxcut_ba("ba-2-n-5-7").draw(0, k).num_nodes for k in range(200)}
+    assert sizes == {5, 6, 7}
+
+
+def test_every_pair_is_equally_likely():
+    # 10 pairs, 2000 graphs, p = .3: each count within 5.5 standard errors; false alarm below 10 * 4e-8.
+    rng = np.random.Generator(np.random.PCG64(0))
+    counts = np.zeros((5, 5))
+    for _ in range(2000):
+        edges = erdos_renyi_edges(rng, 5, 0.3)
+        counts[edges[:, 0], edges[:, 1]] += 1
+    above = np.triu_indices(5, 1)
+    assert counts.sum() == counts[above].sum()
+    assert np.abs(counts[above] - 600).max() < 5.5 * math.sqrt(2000 * 0.3 * 0.7)
+
+
+def test_maxcut_er_is_the_largest_component():
+    for k in range(10):  # at p = 0.02 graphs of 120 nodes have isolated ones
+        graph = draw_maxcut_er(np.random.Generator(np.random.PCG64(k)), "g", 100, 120, 0.02)
+        as_networkx = nx.Graph(graph.edges.tolist())
+        assert nx.is_connected(as_networkx)
+        assert 100 <= graph.num_nodes == as_networkx.number_of_nodes() <= 120
+        assert (graph.weights == 1).all()
+    with pytest.raises(InputError, match="raise p"):
+        draw_maxcut_er(np.random.Generator(np.random.PCG64(0)), "g", 10, 10, 0.001)
+
+
+def test_barabasi_albert_grows_as_stated():
+    rng = np.random.Generator(np.random.PCG64(0))
+    for num_nodes, m in ((5, 4), (2, 1), (60, 4), (300, 3)):
+        edges = barabasi_albert_edges(rng, num_nodes, m)
+        assert len(edges) == len({tuple(e) for e in edges.tolist()}) == (num_nodes - m) * m
+        assert (np.bincount(edges[:, 1], minlength=num_nodes)[m + 1 :] == m).all()  # m earlier ones each
+    # Preference: old nodes gather far more than m = 3 neighbours on average than they would uniformly (about 15).
+    degrees = np.bincount(edges.ravel())
+    assert degrees[:10].mean() > 20
+
+
+def test_rb_planted_set_is_a_largest_clique():
+    for k, (groups, size, p) in enumerate([(10, 5, 0.3), (6, 4, 0.999), (25, 19, 0.5), (12, 8, 0.9)]):
+        graph, planted = planted_clique(np.random.Generator(np.random.PCG64(k)), "g", groups, size, p)
+        edges = {tuple(e) for e in graph.edges.tolist()}
+        assert len(planted) == groups == graph.reference
+        assert all((u, v) in edges for i, u in enumerate(planted) for v in planted[i + 1 :])
+        assert (graph.edges[:, 0] // size != graph.edges[:, 1] // size).all()  # so no clique has two of a group
+    assert graph.num_nodes == groups * size
+
+
+def test_rb_sizes_and_density():
+    # Graphs differ in density by about .07, so .04 is four standard errors of a mean of 50; the seed pins the draws.
+    graphs = [generators.maxclique_rb().draw(0, k) for k in range(50)]
+    density = [2 * g.num_edges / (g.num_nodes * (g.num_nodes - 1)) for g in graphs]
+    assert abs(np.mean(density) - 0.78) < 0.04
+    assert all(50 <= g.num_nodes <= MAX_NODES and g.num_edges <= MAX_EDGES for g in graphs)
+    assert all(10 <= g.reference <= 25 for g in graphs)
+
+
+def test_torus_is_six_regular_with_fair_signs():
+    graphs = [generators.maxcut_torus().draw(0, k) for k in range(10)]
+    for graph in graphs:
+        assert (graph.num_nodes, graph.num_edges) == (125, 375)
+        assert (np.bincount(graph.edges.ravel()) == 6).all()
+        assert set(graph.weights) == {-1, 1}
+        torus = nx.grid_graph([5, 5, 5], periodic=True)
+        assert {tuple(e) for e in graph.edges.tolist()} == {
+            tuple(sorted(25 * x + 5 * y + z for x, y, z in e)) for e in torus.edges
+        }
+    total = sum(g.weights.sum() for g in graphs)
+    assert abs(total) < 5 * math.sqrt(3750)  # false alarm 6e-7
+
+
+@pytest.mark.parametrize("r", ["1.5", "0", "x", "-0.1", "1"])
+def test_impossible_densities_are_refused(r):
+    with pytest.raises(InputError, match="edge probability"):
+        generators.mis_er_density(r)
+
+
+@pytest.mark.parametrize("r", ["ba-4-n-20-16", "ba-4-n-4-9", "ba-x-n-5-9", "er-0.1-n-5-9", "ba-4", "ba-0-n-5-9"])
+def test_impossible_barabasi_albert_is_refused(r):
+    with pytest.raises(InputError, match=f"r-{r}"):
+        generators.maxcut_ba(r)

@@ -1,0 +1,99 @@
+"""Stochastic localization returns the enumerated law: with the exact posterior mean, and with MCMC.
+
+Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discretisation of time.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sl_discs.localization.meta_sampler import StochasticLocalization
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.tilted import Tilted
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
+from sl_discs.testing.localized import check_localized, exact_localization
+
+MIS, LATTICE = standard_cases()[0], standard_cases()[5]
+FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
+CLASSIC = dataclasses.replace(FINE, alpha="classic", horizon=30.0, eps=1e-3)
+BASES = [Gibbs(), Metropolis(), GWG(), PathAuxiliary(num_flips=3), DMALA()]
+
+
+def law_of(case):
+    return enumerate_law(case.model, case.params, case.mask, case.start)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        FINE,
+        dataclasses.replace(FINE, grid="uniform", K=256, eps=1e-3, eps_end=1e-3),
+        dataclasses.replace(FINE, integrator="euler", K=256),
+        dataclasses.replace(FINE, sigma=4.0),
+        CLASSIC,
+    ],
+    ids=["log_snr", "uniform", "euler", "sigma 4", "classic"],
+)
+def test_exact_posterior_mean_gives_the_law(plan):
+    assert total_variation(exact_localization(MIS, plan, 30_000), law_of(MIS)) < 0.03
+
+
+def test_a_wrong_observation_process_is_seen():
+    """Half the noise, and the law is missed by far more than the bound."""
+    sample = exact_localization(MIS, dataclasses.replace(FINE, integrator="exponential"), 30_000)
+    assert total_variation(sample, law_of(MIS)) < 0.03
+    coarse = dataclasses.replace(FINE, grid="uniform", K=3)
+    assert total_variation(exact_localization(MIS, coarse, 30_000), law_of(MIS)) > 0.05
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+def test_mcmc_gives_the_law(base):
+    plan = dataclasses.replace(FINE, K=64)
+    assert check_localized(base, MIS, plan, chain_length=64 * 25, count=6_000, bound=0.06) < 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+@pytest.mark.parametrize("case", [MIS, LATTICE], ids=lambda case: case.name)
+def test_much_mcmc_gives_the_law_closely(base, case):
+    check_localized(base, case, FINE, chain_length=128 * 60, count=20_000, bound=0.03)
+
+
+def test_localization_without_its_tilt_is_found():
+    class Untilted(Gibbs):
+        def kernel(self, key, model, params, x, field, state, mask):
+            return super().kernel(key, model, params._replace(tilt=None), x, field, state, mask)
+
+    with pytest.raises(ConformanceError, match="localized samples"):
+        check_localized(Untilted(), MIS, dataclasses.replace(FINE, K=64), chain_length=1_600, count=6_000, bound=0.06)
+
+
+def test_meta_sampler_in_the_calling_convention_of_discs():
+    """One scan over `step`: fixed dtypes, the law of the final sample, and the best state."""
+    chain_length, chains = 64 * 25, 6_000
+    plan = dataclasses.replace(FINE, K=64)
+    sampler = StochasticLocalization(Gibbs(), plan, chain_length, chains, num_sites=5)
+    model, params = Tilted(MIS.model), MIS.params
+
+    def step(carry, number):
+        x, state = carry
+        x, state, _ = sampler.step(model, jax.random.key(number), x, params, state)
+        return (x, state), None
+
+    state = sampler.make_init_state(jax.random.key(12_345))
+    x = jnp.zeros((chains, 5), jnp.int32)
+    (_, state), _ = jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(chain_length)))((x, state))
+    assert total_variation(np.asarray(sampler.final_sample(state)), law_of(MIS)) < 0.06
+    values = model.forward(params, state.best_x)
+    np.testing.assert_allclose(values, state.best_value, rtol=1e-6)
+    every = model.forward(params, jnp.asarray(law_of(MIS).states, jnp.int32))
+    assert np.mean(np.isclose(state.best_value, every.max())) > 0.99
+    assert int(state.steps) == chain_length

@@ -1,0 +1,123 @@
+"""Schedules of stochastic localization: budgets, grids, alphas, and the arrays they compile into."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.localization.alpha import Classic, Geometric, parse_alpha
+from sl_discs.localization.budget import level_budgets
+from sl_discs.localization.grid import log_snr, time_grid
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.schedule import Localization
+
+
+@given(
+    levels=st.integers(1, 300),
+    n_min=st.integers(1, 40),
+    extra=st.integers(0, 20_000),
+    decay=st.floats(1e-4, 1),
+    budget=st.sampled_from(["exp_decay", "identical"]),
+)
+def test_budgets_spend_the_chain_exactly(levels, n_min, extra, decay, budget):
+    chain_length = levels * n_min + extra
+    steps = level_budgets(budget, chain_length, levels, n_min, decay)
+    assert steps.sum() == chain_length and len(steps) == levels
+    if budget == "exp_decay":
+        assert steps.min() >= n_min
+        assert (np.diff(steps) <= 1).all()  # falling, up to the step that a remainder adds
+    else:
+        assert steps.max() - steps.min() <= 1
+
+
+@pytest.mark.parametrize("alpha", [Classic(5.0), Geometric(2, 1), Geometric(1, 1), Geometric(3, 0.5)])
+def test_grids_are_increasing_and_even_in_their_variable(alpha):
+    for grid in ("uniform", "log_snr"):
+        times = time_grid(alpha, grid, 50, 1e-3, 1e-2)
+        assert times[0] == 1e-3 and np.isclose(times[-1], alpha.horizon - 1e-2)
+        assert (np.diff(times) > 0).all()
+        even = times if grid == "uniform" else log_snr(alpha, times)
+        np.testing.assert_allclose(np.diff(even), np.diff(even).mean(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [Classic(), Geometric(2, 1), Geometric(1, 1)])
+def test_derivatives(alpha):
+    t = np.linspace(0.1, 0.9, 9)
+    numeric = (alpha.value(t + 1e-6) - alpha.value(t - 1e-6)) / 2e-6
+    np.testing.assert_allclose(alpha.derivative(t), numeric, rtol=1e-6)
+
+
+def test_names_of_alpha():
+    assert parse_alpha("classic", 3.0) == Classic(3.0)
+    assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
+    assert Geometric(2, 1).value(0.25) == pytest.approx(0.25 / np.sqrt(0.75))
+    for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
+        with pytest.raises(InputError, match=r"sampler\.alpha"):
+            parse_alpha(wrong)
+
+
+@pytest.mark.parametrize("integrator", ["exponential", "euler"])
+@pytest.mark.parametrize("budget", ["exp_decay", "identical"])
+def test_compiled_program(integrator, budget):
+    plan = Localization(K=20, sigma=3.0, integrator=integrator, budget=budget, mc_ratio=0.3, n_min=2)
+    program = plan.compile(1_000)
+    assert all(len(leaf) == 1_000 for leaf in program)
+    assert program.boundary.sum() == 20 and program.boundary[-1]
+    level = np.concatenate([[0], np.cumsum(program.boundary)[:-1]])
+    times = time_grid(Geometric(), "uniform", 20, plan.eps, plan.eps_end)
+    alpha = Geometric().value(times)
+    for k in range(20):
+        here = level == k
+        np.testing.assert_allclose(program.collect[here].sum(), 1, rtol=1e-5)
+        collected = np.flatnonzero(program.collect[here])
+        assert len(collected) == max(1, np.ceil(0.3 * here.sum() - 1e-9))
+        assert collected[-1] == here.sum() - 1  # the last part of the level
+        np.testing.assert_allclose(program.tilt_scale[here], alpha[k] / (9 * times[k]), rtol=1e-5)
+    ends = np.flatnonzero(program.boundary)
+    np.testing.assert_allclose(program.noise[ends], 3 * np.sqrt(np.diff(times)), rtol=1e-5)
+    if integrator == "exponential":
+        np.testing.assert_allclose(program.drift[ends].sum(), alpha[-1] - alpha[0], rtol=1e-5)
+    else:
+        expected = np.diff(times) * Geometric().derivative(times[:-1])
+        np.testing.assert_allclose(program.drift[ends], expected, rtol=1e-5)
+    assert not program.drift[~program.boundary].any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sigma": 0.0}, "sigma"),
+        ({"sigma": -1.0}, "sigma"),
+        ({"sigma": float("nan")}, "sigma"),
+        ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
+        ({"eps": 0.0}, "eps"),
+        ({"eps_end": 0.0}, "eps_end"),
+        ({"K": 300, "n_min": 4}, "chain_length"),
+        ({"K": 0}, "K"),
+        ({"mc_ratio": 0.0}, "mc_ratio"),
+        ({"r": 0.0}, "sampler.r"),
+        ({"grid": "cosine"}, "uniform, log_snr"),
+        ({"budget": "linear"}, "exp_decay, identical"),
+        ({"integrator": "heun"}, "exponential, euler"),
+        ({"alpha": "classic", "horizon": float("inf")}, "finite"),
+    ],
+)
+def test_impossible_hyperparameters_are_named(change, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(Localization(), **change).compile(1_000)
+
+
+def test_methods_from_config_fields():
+    method = build_method({"name": "sl_gwg", "sigma": 3, "num_flips": 2}, num_chains=8)
+    assert method.localization.sigma == 3.0 and method.sampler.num_flips == 2 and method.sampler.num_chains == 8
+    assert build_method({"name": "gwg", "use_fast_path": True}, 8).localization is None  # a field of DISCS's
+    assert set(method_fields("sl_gwg")) > set(method_fields("gwg"))
+    with pytest.raises(InputError, match="unknown sampler 'nuts'; known: gwg, path_auxiliary"):
+        build_method({"name": "nuts"}, 8)
+    with pytest.raises(InputError, match="no field 'sigma'"):
+        build_method({"name": "gwg", "sigma": 3.0}, 8)
+    with pytest.raises(InputError, match="K is 'many'"):
+        build_method({"name": "sl_gwg", "K": "many"}, 8)

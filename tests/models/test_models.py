@@ -1,0 +1,163 @@
+"""Values, gains and fields of the models against direct evaluation."""
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.instances.graph import Graph
+from sl_discs.models.base import Flips, list_length
+from sl_discs.models.coupling import Dense, Sparse
+from sl_discs.models.ising import IsingParams, draw_couplings, ising_lattice, sherrington_kirkpatrick
+from sl_discs.models.problems import coefficients, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.spin import from_spin, to_spin
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.testing import all_states
+
+N = 6
+
+
+def random_graph(seed, weighted):
+    rng = np.random.default_rng(seed)
+    graph = nx.gnp_random_graph(N, 0.5, seed=seed)
+    edges = np.array(graph.edges).reshape(-1, 2)
+    return Graph.from_arrays("g", N, edges, rng.integers(-4, 5, len(edges)) / 4 if weighted else None)
+
+
+def direct_value(problem, graph, x, penalty):
+    """The objective minus penalty from the graph's definition alone."""
+    adjacency = nx.Graph()
+    adjacency.add_nodes_from(range(N))
+    adjacency.add_edges_from(graph.edges.tolist())
+    chosen = [i for i in range(N) if x[i]]
+    if problem == "maxcut":
+        weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+        return sum(w for (u, v), w in zip(graph.edges, weights, strict=True) if x[u] != x[v])
+    inside = adjacency.subgraph(chosen).number_of_edges()
+    conflicts = inside if problem == "mis" else len(chosen) * (len(chosen) - 1) // 2 - inside
+    return len(chosen) - penalty * conflicts
+
+
+def build(problem, graph, sparse, padded=N):
+    terms = coefficients(problem, graph, 1.25)
+    params = quadratic_params(terms, padded, terms.max_degree() if sparse else None)
+    return QuadraticModel(padded), jax.tree.map(jnp.asarray, params)
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_and_gains_are_exact(problem, sparse, seed):
+    graph = random_graph(seed, weighted=problem == "maxcut" and seed > 0)
+    model, params = build(problem, graph, sparse)
+    states = all_states(N)
+    direct = np.array([direct_value(problem, graph, x, 1.25) for x in states])
+    fields = jax.vmap(lambda x: model.init(params, x))(states)
+    values = jax.vmap(lambda x, f: model.value(params, x, f))(states, fields)
+    np.testing.assert_allclose(values, direct, atol=1e-5)
+    gains = jax.vmap(lambda x, f: model.gains(params, x, f))(states, fields)
+    neighbours = np.arange(len(states))[:, None] ^ (1 << np.arange(N))
+    np.testing.assert_allclose(gains, direct[neighbours] - direct[:, None], atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_flips_follow_the_field_exactly(sparse, length):
+    graph = random_graph(1, weighted=True)
+    model, params = build("maxcut", graph, sparse, padded=64)
+    rng = np.random.default_rng(0)
+    x = (rng.random(64) < 0.5) & (np.arange(64) < N)
+    x = jnp.asarray(x, jnp.int8)
+    sites = rng.permutation(N)[:length]
+    padded = np.full(list_length(length), 64, np.int32)
+    padded[: len(sites)] = sites
+    flips = Flips(jnp.isin(jnp.arange(64), sites), jnp.asarray(padded), jnp.int32(length))
+    before = model.init(params, x)
+    y, after = model.flip(params, x, before, flips)
+    fresh = model.init(params, y)
+    for followed, direct in zip(after, fresh, strict=True):
+        np.testing.assert_array_equal(followed, direct)
+    change = model.change(params, x, before, flips, after)
+    np.testing.assert_allclose(change, model.value(params, y, fresh) - model.value(params, x, before), atol=1e-5)
+
+
+def test_integer_couplings_never_drift():
+    """Ten thousand flips later the running field equals a fresh one bit for bit."""
+    graph = random_graph(2, weighted=False)
+    model, params = build("mis", graph, sparse=False)
+
+    def step(carry, site):
+        x, field = carry
+        flips = Flips(jnp.arange(N) == site, site[None], jnp.int32(1))
+        return model.flip(params, x, field, flips), None
+
+    start = jnp.zeros(N, jnp.int8)
+    sites = jax.random.randint(jax.random.key(0), (10_000,), 0, N)
+    (x, field), _ = jax.lax.scan(step, (start, model.init(params, start)), sites)
+    for running, fresh in zip(field, model.init(params, x), strict=True):
+        np.testing.assert_array_equal(running, fresh)
+
+
+def test_coupling_storage_is_exact_and_small():
+    _, params = build("mis", random_graph(0, False), sparse=False)
+    assert isinstance(params.coupling, Dense) and params.coupling.rows.dtype == jnp.int8
+    _, params = build("maxcut", random_graph(1, True), sparse=True)
+    assert isinstance(params.coupling, Sparse) and params.coupling.weights.dtype == jnp.float32
+
+
+@given(seed=st.integers(0, 10_000), beta=st.sampled_from([0.5, 1.0, 2.0]))
+@settings(max_examples=30, deadline=None)
+def test_spin_form_is_equal_on_every_state_and_back(seed, beta):
+    rng = np.random.default_rng(seed)
+    c = rng.integers(-8, 9, N) / 4
+    J = np.triu(rng.integers(-8, 9, (N, N)) / 4, 1)
+    J = J + J.T
+    form = to_spin(c, J, beta=beta, constant=0.5)
+    x = all_states(N).astype(float)
+    spins = 2 * x - 1
+    binary = x @ c + np.einsum("si,ij,sj->s", x, J, x) / 2 + 0.5
+    spin = -beta / 2 * np.einsum("si,ij,sj->s", spins, form.W, spins) + spins @ form.b + form.constant
+    np.testing.assert_array_equal(binary, spin)  # quarters and eighths: exact in binary floating point
+    c2, J2, constant = from_spin(form)
+    np.testing.assert_array_equal(c2, c)
+    np.testing.assert_array_equal(J2, J)
+    assert constant == 0.5
+
+
+def test_general_models_have_exact_gains():
+    lattice, params = ising_lattice(2, 3), IsingParams(jnp.float32(0.4), jnp.arange(6) / 10)
+    glass = sherrington_kirkpatrick(6)
+    glass_params = (jnp.float32(1.5), draw_couplings(0, 6))
+    states = jnp.asarray(all_states(6))
+    neighbours = np.arange(64)[:, None] ^ (1 << np.arange(6))
+    for model, p in ((lattice, params), (glass, glass_params)):
+        fields = jax.vmap(lambda x, model=model, p=p: model.init(p, x))(states)
+        gains = jax.vmap(lambda x, f, model=model, p=p: model.gains(p, x, f))(states, fields)
+        values = np.asarray(fields.value)
+        np.testing.assert_allclose(gains, values[neighbours] - values[:, None], atol=1e-5)
+
+
+def test_tilt_and_temperature():
+    model, params = build("mis", random_graph(0, False), sparse=False)
+    tilt = jnp.linspace(-1, 1, N)
+    target = TiltedParams(params, jnp.float32(0.5), tilt)
+    tilted = Tilted(model)
+    for x in jnp.asarray(all_states(N))[::7]:
+        field = model.init(params, x)
+        value = model.value(params, x, field) / 0.5 + jnp.sum((2 * x - 1) * tilt)
+        np.testing.assert_allclose(tilted.value(target, x, field), value, rtol=1e-5)
+        gains = model.gains(params, x, field) / 0.5 - 2 * (2 * x - 1) * tilt
+        np.testing.assert_allclose(tilted.gains(target, x, field), gains, atol=1e-5)
+
+
+def test_bad_problem_and_penalty():
+    graph = random_graph(0, False)
+    with pytest.raises(InputError, match="mis, maxcut, maxclique"):
+        coefficients("tsp", graph, 1.0)
+    with pytest.raises(InputError, match="penalty"):
+        coefficients("mis", graph, 0.5)

@@ -1,0 +1,199 @@
+"""Every sampler through the conformance suite, and broken samplers that must not pass it.
+
+Seeds are fixed; a correct sampler fails a single test with probability 1e-6.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sl_discs import keys
+from sl_discs.models.tilted import Tilted
+from sl_discs.samplers import path as path_module
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.registry import build_sampler, known_samplers, register_sampler
+from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
+
+CHAINS = 4
+QUICK = {"batches": 2**14}
+ADAPTING = {"warm_up": 30}
+
+SAMPLERS = {
+    "gibbs": (Gibbs(CHAINS), {}),
+    "metropolis": (Metropolis(CHAINS), {}),
+    "gwg": (GWG(num_chains=CHAINS), {}),
+    "gwg, 3 flips": (GWG(num_flips=3, num_chains=CHAINS), {}),
+    "gwg, adapted": (GWG(adaptive=True, adapt_until=30, num_chains=CHAINS), ADAPTING),
+    "gwg, RATIO": (GWG(balancing_fn_type="RATIO", num_chains=CHAINS), {}),
+    "path_auxiliary": (PathAuxiliary(num_chains=CHAINS), {}),
+    "path_auxiliary, 3 flips": (PathAuxiliary(num_flips=3, num_chains=CHAINS), {}),
+    "path_auxiliary, adapted": (PathAuxiliary(adaptive=True, adapt_until=30, num_chains=CHAINS), ADAPTING),
+    "dmala": (DMALA(num_chains=CHAINS), {}),
+    "dmala, fixed step": (DMALA(scaling="fixed", step_size=0.3, num_chains=CHAINS), {}),
+    "dmala, adapted": (DMALA(adaptive=True, adapt_until=30, num_chains=CHAINS), ADAPTING),
+}
+
+
+@pytest.mark.parametrize("case", standard_cases()[1:4], ids=lambda case: case.name)
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if "adapted" not in name])
+def test_target_is_invariant(name, case):
+    check_case(SAMPLERS[name][0], case, **QUICK)
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLERS if "adapted" in name])
+def test_target_is_invariant_once_adaptation_ends(name):
+    check_case(SAMPLERS[name][0], standard_cases()[1], batches=2**13, **ADAPTING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_whole_conformance_suite(name):
+    sampler, options = SAMPLERS[name]
+    check_sampler(sampler, **options)
+
+
+def test_every_registered_sampler_is_here():
+    bases = {name for name in known_samplers() if not name.startswith("sl_")}
+    assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
+
+
+@dataclasses.dataclass(frozen=True)
+class MissingTilt(GWG):
+    """Samples the target without its tilt."""
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        return super().kernel(key, model, params._replace(tilt=None), x, field, state, mask)
+
+
+@dataclasses.dataclass(frozen=True)
+class WrongSign(Tilted):
+    """The tilt's gains with the wrong sign."""
+
+    def gains(self, params, x, field):
+        return super().gains(params._replace(tilt=-params.tilt), x, field)
+
+    def change(self, params, x, before, flips, after):
+        return super().change(params._replace(tilt=-params.tilt), x, before, flips, after)
+
+
+@dataclasses.dataclass(frozen=True)
+class WrongSignSampler(Metropolis):
+    """Metropolis on the target with a tilt of the wrong sign."""
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        return super().kernel(key, WrongSign(model.base), params, x, field, state, mask)
+
+
+@dataclasses.dataclass(frozen=True)
+class IgnoresMask(Metropolis):
+    """Flips sites that do not exist."""
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        return super().kernel(key, model, params, x, field, state, jnp.ones_like(mask))
+
+
+@dataclasses.dataclass(frozen=True)
+class NeverMoves(Metropolis):
+    """Leaves every law invariant, and samples none."""
+
+    def acceptance(self, change):
+        return jnp.zeros_like(change)
+
+
+TILTED, MASKED = standard_cases()[1], standard_cases()[2]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "case", "message"),
+    [
+        (MissingTilt(num_chains=CHAINS), TILTED, "not invariant"),
+        (WrongSignSampler(CHAINS), TILTED, "not invariant"),
+        (IgnoresMask(CHAINS), MASKED, "outside the mask"),
+        (NeverMoves(CHAINS), TILTED, "no chain ever moved"),
+        (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
+        (PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant"),
+    ],
+    ids=["missing tilt", "wrong sign", "ignored mask", "never moves", "DULA", "adapts for ever"],
+)
+def test_broken_samplers_fail(sampler, case, message):
+    with pytest.raises(ConformanceError, match=message):
+        check_case(sampler, case, **QUICK)
+
+
+@pytest.mark.parametrize("sampler", [GWG(num_chains=CHAINS), PathAuxiliary(num_flips=3, num_chains=CHAINS)])
+def test_a_wrong_reverse_probability_fails(sampler, monkeypatch):
+    def forward_again(weights, drawn, *, replacement):
+        return drawn.log_prob
+
+    monkeypatch.setattr(path_module, "log_prob_reversed", forward_again)
+    with pytest.raises(ConformanceError, match="not invariant"):
+        check_case(sampler, TILTED, **QUICK)
+
+
+def test_coupling_between_chains_is_found():
+    """DISCS's step size from the mean over the batch; needs more chains than the quick tests use."""
+    with pytest.raises(ConformanceError, match="not invariant"):
+        check_case(DMALA(shared_scale=True, num_chains=CHAINS), standard_cases()[0], batches=2**16)
+
+
+def test_one_flip_path_auxiliary_is_gwg_bit_for_bit():
+    case = TILTED
+    model, x = Tilted(case.model), jnp.zeros((CHAINS, 5), jnp.int32)
+    gwg, pas = GWG(num_chains=CHAINS), PathAuxiliary(num_chains=CHAINS)
+    step = jax.jit(
+        lambda sampler, key, x: sampler.step(model, key, x, case.params, sampler.make_init_state(key))[0],
+        static_argnums=0,
+    )
+    for number in range(20):
+        by_gwg, by_pas = step(gwg, jax.random.key(number), x), step(pas, jax.random.key(number), x)
+        np.testing.assert_array_equal(by_gwg, by_pas)
+        x = by_gwg
+
+
+class StepOnly:
+    """A third party's sampler: Metropolis written against DISCS's calling convention alone."""
+
+    def make_init_state(self, rng):
+        return {"steps": jnp.int32(0)}
+
+    def step(self, model, rng, x, model_param, state, x_mask=None):
+        site_key, accept_key = jax.random.split(rng)
+        weights = jnp.zeros(x.shape) if x_mask is None else jnp.where(x_mask, 0.0, -jnp.inf) * jnp.ones(x.shape)
+        site = jax.random.categorical(site_key, weights)
+        y = x.at[jnp.arange(len(x)), site].set(1 - x[jnp.arange(len(x)), site])
+        log_ratio = model.forward(model_param, y) - model.forward(model_param, x)
+        accepted = jnp.log(jax.random.uniform(accept_key, (len(x),))) < log_ratio
+        acceptance = jnp.exp(jnp.minimum(log_ratio, 0))
+        return jnp.where(accepted[:, None], y, x), {"steps": state["steps"] + 1}, jnp.mean(acceptance)
+
+
+def test_a_third_party_sampler_passes_and_can_be_registered():
+    check_case(StepOnly(), TILTED, **QUICK)
+    register_sampler("step_only", StepOnly)
+    assert "sl_step_only" in known_samplers()
+    check_case(build_sampler("step_only", {}, CHAINS), MASKED, **QUICK)
+
+
+def test_carried_field_and_fresh_field_give_the_same_chain():
+    """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit for bit."""
+    case = standard_cases()[2]
+    model, mask = Tilted(case.model), jnp.asarray(case.mask)
+    sampler = PathAuxiliary(adaptive=True)
+    x = jnp.asarray(case.start)
+    field, state = model.init(case.params, x), sampler.init_state(5)
+    batch_x, batch_state = x[None].astype(jnp.int32), sampler.make_init_state(jax.random.key(0))
+    kernel = jax.jit(lambda key, x, field, state: sampler.kernel(key, model, case.params, x, field, state, mask))
+    step = jax.jit(lambda rng, x, state: sampler.step(model, rng, x, case.params, state, mask))
+    for number in range(50):
+        rng = jax.random.key(number)
+        x, field, state, _ = kernel(keys.fold(keys.from_rng(rng), 0), x, field, state)
+        batch_x, batch_state, _ = step(rng, batch_x, batch_state)
+        np.testing.assert_array_equal(x, batch_x[0])
+        np.testing.assert_allclose(state.radius, batch_state.radius[0], rtol=1e-5)
