@@ -58,9 +58,19 @@ _MODEL_DISCS_ONLY = (
 )
 
 
+def _fields(flag) -> dict | None:
+    """The fields of a config flag, None if it was not given; a file that could not be loaded says so only here."""
+    if flag.value is None:
+        return None
+    try:
+        return flag.value.to_dict()
+    except OSError as error:
+        raise InputError(f"--{flag.name}: {' '.join(str(error).split())}") from None
+
+
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     """The methods that the flags name, and the config fields of each."""
-    given = _SAMPLER.value.to_dict() if _SAMPLER.value is not None else {}
+    given = _fields(_SAMPLER) or {}
     if _SAMPLERS.value is None:
         if not given:
             raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
@@ -84,9 +94,9 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
 
 def _model_fields() -> dict:
     """The model config, checked."""
-    if _MODEL.value is None:
+    model = _fields(_MODEL)
+    if model is None:
         raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
-    model = _MODEL.value.to_dict()
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
@@ -121,9 +131,10 @@ def device_in_words() -> str:
 
 def run() -> ExperimentRecord:
     """Runs what the flags say, saves it and prints the summary."""
-    if _EXPERIMENT.value is None:
+    experiment = _fields(_EXPERIMENT)
+    if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
-    settings = settings_from(_EXPERIMENT.value.to_dict().get("experiment", {}))
+    settings = settings_from(experiment.get("experiment", {}))
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
     for method in methods:

@@ -28,6 +28,23 @@ from sl_discs.models.base import Model, Params
 from sl_discs.samplers.base import Sampler
 
 
+@functools.cache
+def compiler_options() -> dict[str, str]:
+    """XLA options under which an instance's numbers do not depend on what is batched with it.
+
+    On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. A version of
+    XLA without that library does not know the option and needs none.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+    try:
+        jax.jit(jnp.negative).lower(jnp.float32(0)).compile(compiler_options=options)
+    except (RuntimeError, ValueError):
+        return {}
+    return options
+
+
 class Best(NamedTuple):
     """The best state of a chain so far and its value f, which counts conflicts against it."""
 

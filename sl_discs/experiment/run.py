@@ -14,7 +14,7 @@ from jax.sharding import Mesh
 
 from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
 from sl_discs.errors import InputError
-from sl_discs.experiment.engine import Chains, Trace, advance, init_chains
+from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
@@ -95,7 +95,9 @@ class _Player:
     def _executable(self, name, shape, function, *arguments, **keywords):
         if (name, shape) not in self.compiled:
             begin = time.perf_counter()
-            self.compiled[name, shape] = function.lower(*arguments, **keywords).compile()
+            self.compiled[name, shape] = function.lower(*arguments, **keywords).compile(
+                compiler_options=compiler_options()
+            )
             self.compile_s += time.perf_counter() - begin
         return self.compiled[name, shape]
 

@@ -37,15 +37,16 @@ def graph_from_networkx(
             source += [index[node]] * len(neighbours)
             target += [index[other] for other in neighbours]
             if weighted:
-                weights += [data.get("weight", np.nan) for data in neighbours.values()]
-        weights = np.array(weights if weighted else np.zeros(len(source)), dtype=np.float64)
+                weights += [data["weight"] for data in neighbours.values() if "weight" in data]
+        weights = np.array(weights, dtype=np.float64)
     except KeyError as error:
         raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
+    if 0 < len(weights) < len(source):
+        raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
+    weights = weights if len(weights) else np.ones(len(source))
     edges, weights = _one_direction(name, np.array([source, target], dtype=np.int64), weights)
-    if weighted and np.isnan(weights).all():
-        weights = np.ones(len(weights))
     return Graph.from_arrays(name, len(labels), edges, weights if weighted else None, reference)
 
 

@@ -28,7 +28,8 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any
       name: new, and not itself starting with `sl_`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
-        and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains of an instance, if it takes that argument.
+        and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
+        of an instance, if it takes that argument.
       **defaults: what the config says instead of the factory's own defaults.
     """
     if name.startswith(PREFIX):
@@ -81,8 +82,10 @@ def _dmala(
     co_opt_prob: bool = True,
     num_chains: int = 1,
 ) -> DMALA:
-    """DISCS's reading of its config: `adaptive` scales the step by the gains, and on other than combinatorial
-    problems (`co_opt_prob` false) also follows the acceptance; otherwise the step size is fixed.
+    """DISCS's reading of its config.
+
+    `adaptive` scales the step by the gains, and on other than combinatorial problems (`co_opt_prob` false) also
+    follows the acceptance; otherwise the step size is fixed.
     """
     return DMALA(
         scaling="normalized" if adaptive else "fixed",

@@ -178,7 +178,7 @@ def test_temperatures():
 
 def test_padding_and_batches():
     assert [padded_size(n) for n in (1, 64, 65, 300, 475, 600, 800, 1100, 1347, 5000)] == [
-        64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5504,
+        64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
     graphs = random_dataset(10).graphs
     packs = plan("mis", graphs, 1.0, per_batch=8, num_devices=1)

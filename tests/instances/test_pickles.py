@@ -223,6 +223,8 @@ def test_graphs_that_are_not_simple_are_refused():
     loop, partly, absurd = nx.Graph([(0, 0), (0, 1)]), nx.path_graph(3), nx.path_graph(2)
     partly.edges[0, 1]["weight"] = 1.0
     absurd.edges[0, 1]["weight"] = "heavy"
+    unknown = nx.path_graph(3)
+    nx.set_edge_attributes(unknown, float("nan"), "weight")
     asymmetric = nx.path_graph(3)
     del asymmetric._adj[0][1]
     for graph, says in (
@@ -230,7 +232,8 @@ def test_graphs_that_are_not_simple_are_refused():
         (nx.DiGraph([(0, 1)]), "directed"),
         (nx.MultiGraph([(0, 1)]), "multigraph"),
         (nx.Graph(), "empty"),
-        (partly, "nan"),
+        (partly, "some have none"),
+        (unknown, "nan"),
         (absurd, "unknown form"),
         (asymmetric, "differs"),
         ([1], "a list where"),

@@ -1,0 +1,208 @@
+"""The command: what it prints and saves, and its one-line errors."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DATA = ROOT.parent / "shared" / "data"
+SHORT = [
+    "--config.experiment.chain_length=200",
+    "--config.experiment.batch_size=4",
+    "--config.experiment.num_instances=2",
+]
+
+
+def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
+    command = [
+        sys.executable, "-m", "sl_discs.main_sampling",
+        f"--config=configs/experiment/{experiment}.py",
+        f"--model_config=configs/model/{model}_config.py",
+        *arguments,
+    ]  # fmt: skip
+    environment = dict(os.environ, JAX_PLATFORMS="cpu")
+    if cache is not None:
+        environment["SL_DISCS_CACHE"] = str(cache)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_comparison_prints_and_saves_everything(tmp_path):
+    folder = tmp_path / "out"
+    done = run(
+        "--samplers=gwg,sl_gwg", *SHORT, f"--config.experiment.save_root={folder}",
+        "--sampler_config=configs/sampler/sl_gwg_config.py", "--sampler_config.K=20",
+        cache=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "sl_gwg - gwg" in done.stdout and "published" in done.stdout and str(folder) in done.stdout
+    saved = json.loads((folder / "results.json").read_text())
+    assert saved["dataset"] == "mis/er_density/r-0.10" and saved["source"] == "generated"
+    assert set(saved["samplers"]) == {"gwg", "sl_gwg"} and saved["engine"] == "xla" and saved["seed"] == 0
+    assert saved["config"]["samplers"]["sl_gwg"]["K"] == 20
+    for sampler in saved["samplers"].values():
+        assert len(sampler["instances"]) == 2
+        assert all(instance["feasible"] for instance in sampler["instances"])
+        assert sampler["mean"] == pytest.approx(np.mean([instance["best"] for instance in sampler["instances"]]))
+    assert saved["paired"]["sl_gwg - gwg"]["n"] == 2
+    for name in ("gwg/results.pkl", "sl_gwg/results.pkl", "trajectory.npz", "config.yaml", "trajectory.png"):
+        assert (folder / name).stat().st_size > 0
+    with (folder / "gwg" / "results.pkl").open("rb") as file:
+        assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
+
+
+def test_one_sampler_by_its_config_as_discs_does(tmp_path):
+    done = run(
+        "--sampler_config=configs/sampler/path_auxiliary_config.py", "--sampler_config.adaptive=False", *SHORT,
+        f"--config.experiment.save_root={tmp_path}", cache=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (
+        json.loads((tmp_path / "results.json").read_text())["config"]["samplers"]["path_auxiliary"]["adaptive"]
+        is False
+    )
+    assert (tmp_path / "results.pkl").exists()
+
+
+def write_pickle_that_runs_a_command(folder):
+    class Exploit:
+        def __reduce__(self):
+            return os.system, (f"touch {folder}/exploited",)
+
+    (folder / "er_700_800").mkdir()
+    (folder / "er_700_800" / "ER-700-800-0.10.pkl").write_bytes(pickle.dumps([Exploit()]))
+
+
+def write_truncated_pickle(folder):
+    (folder / "er_700_800").mkdir()
+    data = pickle.dumps([nx.path_graph(50)])
+    (folder / "er_700_800" / "ER-700-800-0.10.pkl").write_bytes(data[: len(data) // 2])
+
+
+def write_graph(edges, weight=None, num_nodes=3):
+    def write(folder):
+        graph = nx.Graph()
+        graph.add_nodes_from(range(num_nodes))
+        graph.add_edges_from(edges)
+        if weight is not None:
+            nx.set_edge_attributes(graph, weight, "weight")
+        (folder / "optsicom").mkdir()
+        (folder / "optsicom" / "b.pkl").write_bytes(pickle.dumps((graph, (1.0,))))
+
+    return write
+
+
+def write_asymmetric_graph(folder):
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, weight=1.0)
+    graph.add_edge(1, 0, weight=2.0)
+    (folder / "optsicom").mkdir()
+    (folder / "optsicom" / "b.pkl").write_bytes(pickle.dumps((graph, (1.0,))))
+
+
+MIS = {"experiment": "mis/er_density", "model": "mis"}
+CUT = {"experiment": "maxcut/optsicom", "model": "maxcut"}
+SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
+OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_config.cfg_str=r-b"]
+
+
+@pytest.mark.parametrize(
+    ("configs", "arguments", "prepare", "message"),
+    [
+        (MIS, ["--samplers=nuts"], None, "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
+        (MIS, ["--samplers=gwg", "--model_config.name=tsp"], None, "known: mis, maxcut, maxclique"),
+        (MIS, ["--samplers=gwg", "--model_config.graph_type=grid"], None, "er_density"),
+        (MIS, ["--samplers=gwg", "--config.experiment.chain_length=many"], None, "chain_length"),
+        (MIS, ["--samplers=gwg", "--config.experiment.chain_lenght=5"], None, "chain_lenght"),
+        (MIS, ["--samplers=gwg", "--no_such_flag=1"], None, "no_such_flag"),
+        (MIS, ["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
+        (MIS, ["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
+        (MIS, ["--samplers=gwg"], write_truncated_pickle, "ER-700-800-0.10.pkl"),
+        (CUT, OPTSICOM, write_graph([(0, 1), (1, 2)], float("nan")), "nan"),
+        (CUT, OPTSICOM, write_graph([(0, 1), (1, 1)], 1.0), "self-loop"),
+        (CUT, OPTSICOM, write_graph([], num_nodes=0), "empty"),
+        (CUT, OPTSICOM, write_asymmetric_graph, "b.pkl"),
+        (MIS, ["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
+        (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
+        (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
+        (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
+        (MIS, ["--samplers=gwg,gwg"], None, "twice"),
+        (MIS, ["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, configs, arguments, prepare, message):
+    data_root = tmp_path / "data"
+    data_root.mkdir()
+    if prepare is not None:
+        prepare(data_root)
+    done = run(*arguments, f"--model_config.data_root={data_root}", **configs, cache=tmp_path)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("error: "), done.stderr
+    assert message in lines[0]
+    assert not (data_root / "exploited").exists()
+
+
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
+
+
+@needs_data
+@pytest.mark.slow
+def test_optsicom_optima(tmp_path):
+    """GWG, PAS, DMALA and their localized variants cut every Optsicom grid optimally."""
+    done = run(
+        "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala", *OPTSICOM[1:],
+        f"--model_config.data_root={DATA}", f"--config.experiment.save_root={tmp_path}", **CUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for sampler in json.loads((tmp_path / "results.json").read_text())["samplers"].values():
+        assert all(instance["best"] == instance["reference"] for instance in sampler["instances"])
+
+
+@needs_data
+@pytest.mark.slow
+def test_twitter_cliques(tmp_path):
+    """All six reach the clique number on at least 99 of the first 100 ego networks."""
+    done = run(
+        "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala", "--model_config.graph_type=twitter",
+        "--config.experiment.num_instances=100", f"--model_config.data_root={DATA}",
+        f"--config.experiment.save_root={tmp_path}", experiment="maxclique/twitter", model="maxclique",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for sampler in json.loads((tmp_path / "results.json").read_text())["samplers"].values():
+        assert sum(instance["best"] == instance["reference"] for instance in sampler["instances"]) >= 99
+
+
+@needs_data
+@pytest.mark.slow
+def test_satlib_sets(tmp_path):
+    """PAS on the first 50 SATLIB graphs falls no further short of the optimum than published."""
+    done = run(
+        "--samplers=path_auxiliary", "--model_config.graph_type=satlib", "--model_config.cfg_str=_",
+        "--config.experiment.num_instances=50", f"--model_config.data_root={DATA}",
+        f"--config.experiment.save_root={tmp_path}", experiment="mis/satlib",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    sampler = json.loads((tmp_path / "results.json").read_text())["samplers"]["path_auxiliary"]
+    reference = np.mean([instance["reference"] for instance in sampler["instances"]])
+    assert sampler["mean"] >= 419.5 + reference - 425.96
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("density", "mean", "std"), [("0.05", 104.375, 1.64), ("0.10", 61.750, 0.94)])
+def test_density_sets_reach_the_published_mean(tmp_path, density, mean, std):
+    """Adaptive PAS on 32 fresh graphs, within 2 standard errors of the difference of two means of 32."""
+    done = run(
+        "--samplers=path_auxiliary", f"--model_config.cfg_str=r-{density}",
+        f"--config.experiment.save_root={tmp_path}", "--config.experiment.num_instances=32",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    ours = json.loads((tmp_path / "results.json").read_text())["samplers"]["path_auxiliary"]
+    assert abs(ours["mean"] - mean) <= 2 * np.sqrt((ours["std"] ** 2 + std**2) / 32)
