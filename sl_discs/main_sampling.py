@@ -123,7 +123,7 @@ def versions() -> dict[str, str]:
 
 
 def device_in_words() -> str:
-    """Kind and number of devices, such as `2 x cpu (x86_64, 8 cores)`."""
+    """Kind and number of devices, such as `1 x cpu (x86_64)`."""
     devices = jax.devices()
     kind = devices[0].device_kind
     return f"{len(devices)} x {kind} ({platform.machine()})"
@@ -206,8 +206,9 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 
 def start() -> None:
     """Entry point of the command."""
-    # JAX reports every accelerator that a machine does not have.
-    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
+    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
+    for library in ("jax._src.xla_bridge", "matplotlib"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     app.run(main, flags_parser=parse_flags)
 
 
