@@ -78,9 +78,7 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return jnp.float32(math.sqrt(2)) * jax.lax.erf_inv(symmetric)
 
 
-def chain_keys(
-    seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int
-) -> UInt32[Array, "G B 2"]:
+def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
     """One key a chain; `instances` are positions in the whole dataset, not in the batch."""
     root = fold(from_seed(seed), int(stream))
     fold_many = jax.vmap(fold, (None, 0))

@@ -59,9 +59,7 @@ class Model(abc.ABC):
         """f(x with site i flipped) - f(x) for every i, exact for multilinear f, else to first order."""
 
     @abc.abstractmethod
-    def flip(
-        self, params: Params, x: Int8[Array, "N"], field: Field, flips: Flips
-    ) -> tuple[Int8[Array, "N"], Field]:
+    def flip(self, params: Params, x: Int8[Array, "N"], field: Field, flips: Flips) -> tuple[Int8[Array, "N"], Field]:
         """The state after the flips and its field."""
 
     @abc.abstractmethod

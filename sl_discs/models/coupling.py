@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Num
 
-from sl_discs.instances.graph import Graph
 
 # A row costs about 0.3 ns a site when dense and 4 ns a neighbour when scattered (2-core x86-64, XLA 2026).
 SCATTER_COST = 12
@@ -51,11 +50,6 @@ class Sparse(NamedTuple):
 
 
 Coupling = Dense | Sparse
-
-
-def max_degree(graph: Graph) -> int:
-    """The largest number of neighbours of a node."""
-    return int(np.bincount(graph.edges.ravel(), minlength=1).max(initial=0)) if graph.num_edges else 0
 
 
 def sparse_is_cheaper(degree: int, num_sites: int) -> bool:

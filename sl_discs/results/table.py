@@ -119,8 +119,7 @@ def _notes(record: ExperimentRecord) -> list[str]:
     ]
     if record.source == "generated":
         notes.append(
-            "These instances were generated; "
-            "the published numbers were measured on other graphs of the same family."
+            "These instances were generated; the published numbers were measured on other graphs of the same family."
         )
     if record.problem != "mis" and any(percent_of_reference(s) is None for s in record.samplers.values()):
         notes.append("Not every instance has a reference: the published percentages have no counterpart.")

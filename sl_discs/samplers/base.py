@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 from sl_discs import keys
 from sl_discs.batching import over_chains
 from sl_discs.keys import Key
-from sl_discs.models.base import Field, Flips, Model, Params
+from sl_discs.models.base import Field, Model, Params
 
 SamplerState = Any
 
@@ -95,8 +95,3 @@ def accept_or_keep(
 ) -> tuple[Int8[Array, "N"], Field]:
     """The proposed state and field, or the current ones."""
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
-
-
-def single_flip(site: Int[Array, ""], num_sites: int) -> Flips:
-    """The flip of one site."""
-    return Flips(jnp.arange(num_sites) == site, site[None], jnp.int32(1))

@@ -23,10 +23,6 @@ class Law(NamedTuple):
         """Independent exact draws."""
         return self.states[rng.choice(len(self.states), size=count, p=self.probabilities)]
 
-    def mean_spins(self) -> Float64[np.ndarray, "N"]:
-        """Expectation of 2x - 1."""
-        return self.probabilities @ (2.0 * self.states - 1)
-
 
 def all_states(num_sites: int) -> Int8[np.ndarray, "S N"]:
     """The 2^N states in order of their index."""
