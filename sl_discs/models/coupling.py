@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Num
 
-
 # A row costs about 0.3 ns a site when dense and 4 ns a neighbour when scattered (2-core x86-64, XLA 2026).
 SCATTER_COST = 12
 
