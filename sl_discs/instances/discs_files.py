@@ -134,4 +134,4 @@ def _number(path: Path, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{path}: the reference value {value!r} is not a number") from None
+        raise InputError(f"{path}: a reference value is a {type(value).__name__}, which is not a number") from None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ class PickledGraph:
 
     directed = False
     multigraph = False
-    _node: dict
-    _adj: dict
+    # A damaged stream may make a graph and never give it a state: that is an empty graph, refused as such.
+    _node: Mapping = MappingProxyType({})
+    _adj: Mapping = MappingProxyType({})
 
     def __setstate__(self, state: Any) -> None:
         """Takes node and adjacency dictionaries; views and factories, which some versions store, are dropped."""
@@ -34,7 +36,7 @@ class PickledGraph:
             setattr(self, ours, found)
 
     @property
-    def nodes(self) -> dict:
+    def nodes(self) -> Mapping:
         """Attributes of each node, in the order in which nodes were added."""
         return self._node
 
@@ -100,7 +102,7 @@ class PickledArray(np.ndarray):
         """Takes (version, shape, dtype, Fortran order, bytes) of an array of a plain type."""
         _, shape, dtype, fortran, raw = state
         dtype = _plain(dtype)
-        raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
+        raw = _raw_bytes(raw)
         super().__setstate__((shape, dtype, bool(fortran), raw))
 
 
@@ -136,6 +138,11 @@ def encode_latin1(text: str, encoding: str = "latin1") -> bytes:
     return text.encode("latin1")
 
 
+def empty_bytes() -> bytes:
+    """What `bytes()` gives, the form of empty bytes in protocols 0 to 2; a length or contents are not accepted."""
+    return b""
+
+
 def refuse_call(*args: Any) -> None:
     """Stands for a name that a pickle passes on, and has no reason to call."""
     raise pickle.UnpicklingError("an attempt to make an array from arguments")
@@ -153,13 +160,13 @@ def rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray
 
 def array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: str) -> np.ndarray:
     """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
-    return np.frombuffer(bytes(buffer), dtype=_plain(dtype)).reshape(shape, order=order)
+    return np.frombuffer(_raw_bytes(buffer), dtype=_plain(dtype)).reshape(shape, order=order)
 
 
 def scalar_from_bytes(dtype: PickledDtype, raw: bytes | str = b"") -> np.generic:
     """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
     dtype = _plain(dtype)
-    raw = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
+    raw = _raw_bytes(raw)
     if len(raw) != dtype.itemsize:
         raise pickle.UnpicklingError(f"a NumPy scalar of {len(raw)} bytes; {dtype} takes {dtype.itemsize}")
     return np.frombuffer(raw, dtype=dtype)[0]
@@ -170,3 +177,12 @@ def _plain(dtype: Any) -> np.dtype:
     if not isinstance(dtype, PickledDtype):
         raise pickle.UnpicklingError("an array without a NumPy type")
     return dtype.dtype
+
+
+def _raw_bytes(raw: Any) -> bytes:
+    """The bytes of an array; a number, from which `bytes` would make that many zeros, is refused."""
+    if isinstance(raw, str):
+        return raw.encode("latin1")
+    if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
+        raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
+    return bytes(raw)

@@ -43,6 +43,8 @@ _PYTHON = {
     for kind in (dict, list, tuple, set, frozenset, object)
 } | {
     ("collections", "OrderedDict"): collections.OrderedDict,
+    ("builtins", "bytes"): pickled.Sealed(pickled.empty_bytes),
+    ("__builtin__", "bytes"): pickled.Sealed(pickled.empty_bytes),
     ("_codecs", "encode"): pickled.Sealed(pickled.encode_latin1),
     ("copyreg", "_reconstructor"): pickled.Sealed(pickled.rebuild_object),
     ("copy_reg", "_reconstructor"): pickled.Sealed(pickled.rebuild_object),
@@ -75,7 +77,7 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for `module.name`; nothing is ever imported."""
         if (module, name) not in _ALLOWED:
-            raise _Refused(f"{module}.{name}")
+            raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 from sl_discs.batching import batch_max
 from sl_discs.models.base import GROUP, Flips, Model, apply_flips
 from sl_discs.models.coupling import Coupling
+from sl_discs.reductions import sum_sites
 
 # Rows of K added in one pass over the field; divides GROUP.
 ROWS = 4
@@ -65,8 +66,8 @@ class QuadraticModel(Model):
         coupled = self._add_rows(params.coupling, x, field.coupled, flips)
         delta = jnp.where(flips.mask, jnp.where(x > 0, -1.0, 1.0), 0.0)
         # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K: exact, and one pass whatever the number of flips.
-        pairs = field.pairs + jnp.sum(delta * (field.coupled + coupled)) / 2
-        linear = field.linear + jnp.sum(delta * params.linear)
+        pairs = field.pairs + sum_sites(delta * (field.coupled + coupled)) / 2
+        linear = field.linear + sum_sites(delta * params.linear)
         return apply_flips(x, flips), QuadraticField(coupled, linear, pairs)
 
     def _flip_one(self, params: QuadraticParams, x, field: QuadraticField, site: Int[Array, ""]) -> QuadraticField:

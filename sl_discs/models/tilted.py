@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sl_discs.models.base import Model, Params
+from sl_discs.reductions import sum_sites
 
 
 class TiltedParams(NamedTuple):
@@ -61,4 +62,4 @@ class Tilted(Model):
         if params.tilt is None:
             return change
         turned = jnp.where(x > 0, -params.tilt, params.tilt)
-        return change + 2 * jnp.sum(jnp.where(flips.mask, turned, 0.0))
+        return change + 2 * sum_sites(jnp.where(flips.mask, turned, 0.0))

@@ -24,6 +24,7 @@ from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.models.base import Flips
+from sl_discs.reductions import sum_sites
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
@@ -38,24 +39,32 @@ class DMALAState(NamedTuple):
     expected_flips: Float[Array, ""]
 
 
-def flip_logits(
-    gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""], *, shared: bool
-) -> Float[Array, "N"]:
-    """a_i = log n - log sum_j exp(g_j) + g_i, always in log space; -inf outside the mask.
+class FlipRates(NamedTuple):
+    """a_i, and lambda_i = log(1 + exp(a_i)); -inf and 0 outside the mask."""
 
-    Args:
-      gains: balanced gains g.
-      mask: the sites that take part.
-      expected_flips: n.
-      shared: DISCS's form, with the mean of the sum over the chains of an instance in place of the chain's own.
-    """
-    if shared:
-        level = jax.nn.logsumexp(jnp.where(mask, gains, -jnp.inf))
-        common = _log_chain_mean(level)
-        return jnp.where(mask, gains + jnp.log(expected_flips) - common, -jnp.inf)
+    logits: Float[Array, "N"]
+    rates: Float[Array, "N"]
+
+
+def fixed_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], step_size: float) -> FlipRates:
+    """a_i = g_i - 1/(2 step_size) for balanced gains g."""
+    logits = jnp.where(mask, gains - 1 / (2 * step_size), -jnp.inf)
+    return FlipRates(logits, jax.nn.softplus(logits))
+
+
+def normalized_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipRates:
+    """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g, in log space."""
     floored = floored_logits(gains, mask)
-    total = jnp.sum(jnp.where(mask, jnp.exp(floored), 0.0))
-    return jnp.where(mask, floored + jnp.log(expected_flips) - jnp.log(total), -jnp.inf)
+    weights = jnp.where(mask, jnp.exp(floored), 0.0)
+    scale = expected_flips / sum_sites(weights)
+    return FlipRates(jnp.where(mask, floored + jnp.log(scale), -jnp.inf), jnp.log1p(weights * scale))
+
+
+def shared_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipRates:
+    """DISCS's form of `normalized_rates`: the mean of the sum over the chains of an instance, not the chain's own."""
+    level = jax.nn.logsumexp(jnp.where(mask, gains, -jnp.inf))
+    logits = jnp.where(mask, gains + jnp.log(expected_flips) - _log_chain_mean(level), -jnp.inf)
+    return FlipRates(logits, jax.nn.softplus(logits))
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
@@ -129,13 +138,13 @@ class DMALA(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Flip each site independently, and the Metropolis-Hastings test with the flips back from y."""
-        logits = self._logits(model.gains(params, x, field), state, mask)
-        flips = self._propose(keys.fold(key, 0), logits)
+        rates = self._rates(model.gains(params, x, field), state, mask)
+        flips = self._propose(keys.fold(key, 0), rates)
         y, field_y = model.flip(params, x, field, flips)
         if self.adjusted:
-            logits_y = self._logits(model.gains(params, y, field_y), state, mask)
+            rates_y = self._rates(model.gains(params, y, field_y), state, mask)
             change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + _log_prob(logits_y, flips) - _log_prob(logits, flips)
+            log_ratio = change + _log_prob(rates_y, flips) - _log_prob(rates, flips)
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
@@ -148,23 +157,24 @@ class DMALA(Sampler):
         )
         return x, field, state, Info(acceptance, hops)
 
-    def _logits(self, gains, state, mask):
+    def _rates(self, gains, state, mask) -> FlipRates:
         balanced = BALANCING[self.balancing_fn_type](gains)
         if self.scaling == "fixed":
-            return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
-        return flip_logits(balanced, mask, state.expected_flips, shared=self.shared_scale)
+            return fixed_rates(balanced, mask, self.step_size)
+        rates = shared_rates if self.shared_scale else normalized_rates
+        return rates(balanced, mask, state.expected_flips)
 
-    def _propose(self, key, logits) -> Flips:
-        num_sites = logits.shape[0]
+    def _propose(self, key, rates: FlipRates) -> Flips:
+        num_sites = rates.logits.shape[0]
         if self.scaling == "fixed":
             uniforms = keys.uniforms(key, (num_sites,))
-            return sites_of_mask(uniforms < jax.nn.sigmoid(logits))
-        rates = in_blocks(jax.nn.softplus(logits))
+            return sites_of_mask(uniforms < jax.nn.sigmoid(rates.logits))
+        weights = in_blocks(rates.rates)
         most = num_sites if self.adaptive else self.expected_flips * (self.num_chains if self.shared_scale else 1)
         limit = poisson_limit(most)
-        count = poisson_count(keys.fold(key, 0), rates.total(), limit)
+        count = poisson_count(keys.fold(key, 0), weights.total(), limit)
         key_draws = keys.fold(key, 1)
-        return draw_sites(key_draws, rates, num_sites, count, replacement=True, max_length=limit).flips
+        return draw_sites(key_draws, weights, num_sites, count, replacement=True, max_length=limit).flips
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
@@ -180,6 +190,6 @@ class DMALA(Sampler):
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 
-def _log_prob(logits: Float[Array, "N"], flips: Flips) -> Float[Array, ""]:
+def _log_prob(rates: FlipRates, flips: Flips) -> Float[Array, ""]:
     """Log-probability of flipping exactly these sites: sum over them of a_i minus sum over all of log(1 + e^a)."""
-    return jnp.sum(jnp.where(flips.mask, logits, 0.0) - jax.nn.softplus(logits))
+    return sum_sites(jnp.where(flips.mask, rates.logits, 0.0) - rates.rates)

@@ -21,6 +21,7 @@ from sl_discs import keys
 from sl_discs.batching import batch_max
 from sl_discs.keys import Key
 from sl_discs.models.base import GROUP, Flips, list_length
+from sl_discs.reductions import max_sites, sum_sites
 
 WIDTH = 32
 LOWEST_LOGIT = -80.0
@@ -54,7 +55,7 @@ class Drawn(NamedTuple):
 
 def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
     """Logits shifted to a maximum of 0 over the mask and floored at -80."""
-    top = jnp.max(jnp.where(mask, logits, -jnp.inf))
+    top = max_sites(jnp.where(mask, logits, -jnp.inf))
     return jnp.maximum(logits - top, LOWEST_LOGIT)
 
 
@@ -227,7 +228,7 @@ def log_prob_reversed(weights: BlockedWeights, drawn: Drawn, *, replacement: boo
     flat = weights.weights.reshape(-1)
     num_sites = drawn.flips.mask.shape[0]
     untouched = jnp.where(drawn.flips.mask, 0.0, flat[:num_sites])
-    mass = weights.total() if replacement else jnp.sum(untouched)
+    mass = weights.total() if replacement else sum_sites(untouched)
 
     def turn(index, carry):
         mass, log_prob = carry

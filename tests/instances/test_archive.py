@@ -66,6 +66,7 @@ def arrays(**changes):
         ({"edges": np.zeros((3, 3), int)}, "shape"),
         ({"edge_ptr": np.array([0, 3])}, "edge_ptr"),
         ({"edge_ptr": np.array([0, 4, 3])}, "edge_ptr must rise"),
+        ({"edge_ptr": np.array([1, 2, 3])}, "edge_ptr must rise"),
         ({"edge_ptr": np.array([0, 2, 9])}, "edge_ptr must rise"),
         ({"num_nodes": np.array([3.0, 2.0])}, "num_nodes"),
         ({"num_nodes": np.array([2, 2])}, "nodes are 0..1"),
