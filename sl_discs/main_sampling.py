@@ -25,7 +25,7 @@ from ml_collections import config_flags
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.run import ENGINE, run_methods, total_chain_steps
+from sl_discs.experiment.run import ENGINE, check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
@@ -77,6 +77,8 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
         names = [given.get("name", "")]
     else:
         names = _SAMPLERS.value
+        if not names:
+            raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
     overridden = config_flags.get_override_values(flags.FLAGS["sampler_config"]) if given else {}
     configs = {}
     for name in names:
@@ -86,10 +88,7 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
             known = method_fields(name)
             shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
             configs[name] = known | shared
-    methods = [build_method(fields, num_chains) for fields in configs.values()]
-    if len(methods) < len(names):
-        raise InputError(f"--samplers={','.join(names)} names a sampler twice; name each once")
-    return methods, configs
+    return [build_method(configs[name], num_chains) for name in names], configs
 
 
 def _model_fields() -> dict:
@@ -137,9 +136,7 @@ def run() -> ExperimentRecord:
     settings = settings_from(experiment.get("experiment", {}))
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
-    for method in methods:
-        if method.localization is not None:
-            method.localization.compile(settings.chain_length)
+    check_methods(methods, settings)
     dataset = load_dataset(
         model["name"],
         model.get("graph_type", ""),

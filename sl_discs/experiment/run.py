@@ -204,6 +204,15 @@ def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
     return settings.chain_length * settings.batch_size * len(dataset.graphs)
 
 
+def check_methods(methods: list[Method], settings: Settings) -> None:
+    """Raises InputError where a method is named twice or its schedules are impossible with these settings."""
+    for first, second in itertools.combinations(methods, 2):
+        if first.name == second.name:
+            raise InputError(f"sampler {first.name!r} is named twice; name each once")
+    for method in methods:
+        compile_program(method, settings)
+
+
 def run_methods(problem, dataset, penalty, methods: list[Method], settings, progress) -> dict[str, SamplerRecord]:
     """`run_sampler` for each method, on the same instances and seeds.
 
@@ -215,11 +224,7 @@ def run_methods(problem, dataset, penalty, methods: list[Method], settings, prog
       settings: likewise.
       progress: called with (name, chain-steps).
     """
-    for first, second in itertools.combinations(methods, 2):
-        if first.name == second.name:
-            raise InputError(f"sampler {first.name!r} is named twice; name each once")
-    for method in methods:
-        compile_program(method, settings)
+    check_methods(methods, settings)
     return {
         method.name: run_sampler(
             problem, dataset, penalty, method, settings, lambda steps, name=method.name: progress(name, steps)

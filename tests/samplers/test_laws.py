@@ -157,6 +157,18 @@ def test_one_flip_path_auxiliary_is_gwg_bit_for_bit():
         x = by_gwg
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_shared_radius_is_one_for_all_chains(shared):
+    """DISCS's form of adaptation follows the batch's mean acceptance, ours each chain's own."""
+    sampler = PathAuxiliary(adaptive=True, shared_adaptation=shared, num_chains=CHAINS)
+    state, x = sampler.make_init_state(jax.random.key(0)), jnp.zeros((CHAINS, 5), jnp.int32)
+    step = jax.jit(lambda key, x, state: sampler.step(Tilted(TILTED.model), key, x, TILTED.params, state)[:2])
+    for number in range(10):
+        x, state = step(jax.random.key(number), x, state)
+    radii = np.asarray(state.radius)
+    assert (radii > 1).any() and (np.ptp(radii) == 0) == shared
+
+
 class StepOnly:
     """A third party's sampler: Metropolis written against DISCS's calling convention alone."""
 
