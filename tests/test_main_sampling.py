@@ -30,7 +30,7 @@ def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
     environment = dict(os.environ, JAX_PLATFORMS="cpu")
     if cache is not None:
         environment["SL_DISCS_CACHE"] = str(cache)
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
 
 
 def test_a_comparison_prints_and_saves_everything(tmp_path):
