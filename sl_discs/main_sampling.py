@@ -1,4 +1,4 @@
-"""Command: one benchmark experiment, with DISCS's flags.
+r"""Command: one benchmark experiment, with DISCS's flags.
 
 python -m sl_discs.main_sampling --config=configs/experiment/mis/er_density.py \
     --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
@@ -10,6 +10,7 @@ same instances with the same seeds and are compared in pairs. Exit code 2 and on
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import logging
 import platform
@@ -29,23 +30,39 @@ from sl_discs.experiment.run import ENGINE, check_methods, run_methods, total_ch
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.results.record import ExperimentRecord
+from sl_discs.samplers import known_samplers
 from sl_discs.version import __version__
 
-_EXPERIMENT = config_flags.DEFINE_config_file("config", None, "Experiment config: annealing, steps, chains, seeds.")
-_MODEL = config_flags.DEFINE_config_file("model_config", None, "Model config: problem, dataset, data folder.")
-_SAMPLER = config_flags.DEFINE_config_file("sampler_config", None, "Sampler config; with --samplers, see there.")
+_MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
+
+_EXPERIMENT = config_flags.DEFINE_config_file(
+    "config",
+    None,
+    "Experiment config. Fields, as --config.experiment.FIELD: "
+    + ", ".join(field.name for field in dataclasses.fields(Settings)),
+)
+_MODEL = config_flags.DEFINE_config_file(
+    "model_config", None, "Model config. Fields, as --model_config.FIELD: " + ", ".join(_MODEL_FIELDS)
+)
+_SAMPLER = config_flags.DEFINE_config_file(
+    "sampler_config",
+    None,
+    "Sampler config; with --samplers, see there. Fields of sl_ samplers besides their base's: "
+    + ", ".join(field.name for field in dataclasses.fields(Localization)),
+)
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     None,
     "Names of samplers to compare. Each takes its defaults, or --sampler_config where that has its name; fields "
-    "overridden as --sampler_config.FIELD go to every sampler that has the field.",
+    "overridden as --sampler_config.FIELD go to every sampler that has the field. Known: "
+    + ", ".join(known_samplers()),
 )
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
-_MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
 # Fields of DISCS's model configs that are read off the instances here.
 _MODEL_DISCS_ONLY = (
     "max_num_nodes",
