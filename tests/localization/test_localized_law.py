@@ -64,7 +64,7 @@ def test_mcmc_gives_the_law(base):
 @pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("case", [MIS, LATTICE], ids=lambda case: case.name)
 def test_much_mcmc_gives_the_law_closely(base, case):
-    check_localized(base, case, FINE, chain_length=128 * 40, count=8_000, bound=0.04)
+    check_localized(base, case, FINE, chain_length=128 * 40, count=20_000, bound=0.03)
 
 
 def test_localization_without_its_tilt_is_found():
