@@ -9,8 +9,10 @@ the maximum over the named axes is one number for the whole batch.
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jax.custom_batching import custom_vmap
+from jaxtyping import Array, Bool, Float, Int
 
 CHAIN_AXIS = "chain"
 INSTANCE_AXIS = "instance"
@@ -50,3 +52,39 @@ def over_chains(function, in_axes=0, out_axes=0):
 def over_instances(function, in_axes=0, out_axes=0):
     """`jax.vmap` over instances."""
     return jax.vmap(function, in_axes, out_axes, axis_name=INSTANCE_AXIS)
+
+
+def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
+    """`function(*operands)` where the predicate holds, else operands[0]; a branch under `jax.vmap` too.
+
+    Mapped over different predicates, `lax.cond` becomes a select and always does the work. Here the work is done
+    only if some predicate of the batch holds, then for the whole batch. All operands must be passed, not closed over.
+    """
+
+    @custom_vmap
+    def branch(predicate, *operands):
+        return lax.cond(predicate, function, lambda *operands: operands[0], *operands)
+
+    @branch.def_vmap
+    def _(axis_size, mapped, predicate, *operands):
+        axes = jax.tree.map(lambda is_mapped: 0 if is_mapped else None, mapped)
+        predicates = predicate if mapped[0] else jnp.broadcast_to(predicate, axis_size)
+
+        def one(predicate, *operands):
+            return jax.tree.map(lambda new, old: jnp.where(predicate, new, old), function(*operands), operands[0])
+
+        # The result is mapped, so what it replaces has to be.
+        first = jax.tree.map(
+            lambda leaf, is_mapped: leaf if is_mapped else jnp.broadcast_to(leaf, (axis_size, *leaf.shape)),
+            operands[0],
+            mapped[1],
+        )
+        rest_axes = tuple(axes[2:])
+
+        def all_of_them(first, predicates, *rest):
+            return jax.vmap(one, in_axes=(0, 0, *rest_axes))(predicates, first, *rest)
+
+        result = cond_for_batch(jnp.any(predicates), all_of_them, first, predicates, *operands[1:])
+        return result, jax.tree.map(lambda _: True, result)
+
+    return branch(predicate, *operands)

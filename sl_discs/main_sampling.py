@@ -24,6 +24,7 @@ import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 
+from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import ENGINE, check_methods, run_methods, total_chain_steps
@@ -59,7 +60,8 @@ _SAMPLERS = flags.DEFINE_list(
     None,
     "Names of samplers to compare. Each takes its defaults, or --sampler_config where that has its name; fields "
     "overridden as --sampler_config.FIELD go to every sampler that has the field. Known: "
-    + ", ".join(known_samplers()),
+    + ", ".join(known_samplers())
+    + "; with a checkout of DISCS on PYTHONPATH also its own, as discs:dlmc or sl:discs:dlmc.",
 )
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
@@ -96,6 +98,8 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
         names = _SAMPLERS.value
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
+    if any(NAMESPACE in name for name in names):
+        borrow_samplers()
     overridden = config_flags.get_override_values(flags.FLAGS["sampler_config"]) if given else {}
     configs = {}
     for name in names:
@@ -121,13 +125,17 @@ def _model_fields() -> dict:
     return {"cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
 
 
+def _as_folder(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
+
+
 def _save_folder(settings: Settings, model: dict, dataset: Dataset, methods: list[Method]) -> Path:
     if _RUN_LOCAL.value:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
         return Path(settings.save_root)
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
-    return Path("results") / re.sub(r"[^A-Za-z0-9._-]+", "-", dataset.name) / run
+    return Path("results") / _as_folder(dataset.name) / _as_folder(run)
 
 
 def versions() -> dict[str, str]:

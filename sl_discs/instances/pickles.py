@@ -94,7 +94,7 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
             if not file.peek(1):
                 raise InputError(f"{path}: an empty file, not a pickle; copy it again")
             while file.peek(1):
-                yield _load_one(path, file)
+                yield load_next(path, file)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a pickle") from error
 
@@ -111,7 +111,7 @@ def load_pickle(path: str | os.PathLike) -> Any:
     return objects[0]
 
 
-def _load_one(path: str | os.PathLike, file: BinaryIO) -> Any:
+def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
     """Reads the next pickle of an open file."""
     try:
         return _Reader(file, encoding="latin1").load()

@@ -11,7 +11,7 @@ from ml_collections import config_dict
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.registry import PREFIX, base_name, build_sampler, sampler_fields
+from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 
 # Fields of DISCS's sampler configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
@@ -29,7 +29,7 @@ class Method:
 def method_fields(name: str) -> dict[str, Any]:
     """All config fields of a sampler or `sl_` variant, with their defaults; `name` among them."""
     base_name(name)
-    localized = dataclasses.asdict(Localization()) if name.startswith(PREFIX) else {}
+    localized = dataclasses.asdict(Localization()) if is_localized(name) else {}
     return {"name": name} | sampler_fields(name) | localized
 
 
@@ -52,6 +52,19 @@ def _checked(name: str, field: str, value: Any, default: Any) -> Any:
     return value
 
 
+def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
+    """The localization of an `sl_` sampler from its config fields; those left out take their defaults.
+
+    Raises:
+      InputError: an unknown field or a value of the wrong type.
+    """
+    defaults = dataclasses.asdict(Localization())
+    unknown = sorted(set(fields) - set(defaults))
+    if unknown:
+        raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(defaults)}")
+    return Localization(**{field: _checked(name, field, value, defaults[field]) for field, value in fields.items()})
+
+
 def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     """A method from config fields; those left out take their defaults.
 
@@ -66,7 +79,7 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     values = {field: _checked(name, field, fields.get(field, default), default) for field, default in known.items()}
     base = {field: values[field] for field in sampler_fields(name)}
     sampler = build_sampler(name, base, num_chains)
-    if not name.startswith(PREFIX):
+    if not is_localized(name):
         return Method(name, sampler, None)
     schedule = {field.name: values[field.name] for field in dataclasses.fields(Localization)}
-    return Method(name, sampler, Localization(**schedule))
+    return Method(name, sampler, build_localization(name, schedule))

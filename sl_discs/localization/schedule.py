@@ -1,6 +1,7 @@
-"""The schedules of stochastic localization compiled into arrays with one entry a step, which one scan consumes.
+"""The schedules of stochastic localization as arrays: one entry a level, or one entry a step.
 
-Nothing about levels, grids or budgets is left when the chains run, so no hyperparameter changes the compiled code.
+A run consumes steps in one scan: nothing about levels, grids or budgets is left when its chains run. A sampler that
+is called step by step, as DISCS does, looks its level up instead. Either way no hyperparameter changes compiled code.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Float32, Int32
 
 from sl_discs.errors import InputError
 from sl_discs.localization.alpha import parse_alpha
@@ -17,6 +18,24 @@ from sl_discs.localization.budget import level_budgets
 from sl_discs.localization.grid import time_grid
 
 INTEGRATORS = ("exponential", "euler")
+
+
+class Levels(NamedTuple):
+    """What happens at each of K levels.
+
+    Attributes:
+      tilt_scale: alpha(t_i)/(sigma^2 t_i); the tilt is this times Y.
+      last: number of the level's last step, counted from 0.
+      collected: how many steps, up to the last one, estimate the posterior mean U; at least 1.
+      drift: factor of U in the move to the next level.
+      noise: standard deviation of the noise in that move.
+    """
+
+    tilt_scale: Float32[np.ndarray, "K"]
+    last: Int32[np.ndarray, "K"]
+    collected: Int32[np.ndarray, "K"]
+    drift: Float32[np.ndarray, "K"]
+    noise: Float32[np.ndarray, "K"]
 
 
 class LocalizationStep(NamedTuple):
@@ -73,8 +92,8 @@ class Localization:
         """Standard deviation of Y_0: sigma sqrt(t_0)."""
         return float(self.sigma * np.sqrt(self.eps))
 
-    def compile(self, chain_length: int) -> LocalizationStep:
-        """Arrays of float32 and bool over chain_length steps.
+    def levels(self, chain_length: int) -> Levels:
+        """The levels of a chain of chain_length steps.
 
         Raises:
           InputError: a hyperparameter out of its range.
@@ -91,21 +110,26 @@ class Localization:
         values = alpha.value(times)
         exact = np.diff(values)
         drift = exact if self.integrator == "exponential" else np.diff(times) * alpha.derivative(times[:-1])
+        return Levels(
+            tilt_scale=(values[:-1] / (self.sigma**2 * times[:-1])).astype(np.float32),
+            last=(np.cumsum(steps) - 1).astype(np.int32),
+            collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
+            drift=drift.astype(np.float32),
+            noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
+        )
 
-        level = np.repeat(np.arange(self.K), steps)
-        last = np.cumsum(steps) - 1
-        boundary = np.zeros(chain_length, bool)
-        boundary[last] = True
-        collected = np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int64)
-        to_go = last[level] - np.arange(chain_length)
-        collect = np.where(to_go < collected[level], 1.0 / collected[level], 0.0)
-        tilt_scale = (values[:-1] / (self.sigma**2 * times[:-1]))[level]
-        noise = self.sigma * np.sqrt(np.diff(times))
-        single = np.float32
+    def compile(self, chain_length: int) -> LocalizationStep:
+        """The same as arrays over chain_length steps; InputError as `levels`."""
+        levels = self.levels(chain_length)
+        number = np.arange(chain_length)
+        level = np.searchsorted(levels.last, number)
+        here = Levels(*(leaf[level] for leaf in levels))
+        boundary = number == here.last
+        collect = np.where(here.last - number < here.collected, 1.0 / here.collected, 0.0)
         return LocalizationStep(
-            tilt_scale.astype(single),
-            collect.astype(single),
+            here.tilt_scale,
+            collect.astype(np.float32),
             boundary,
-            np.where(boundary, drift[level], 0).astype(single),
-            np.where(boundary, noise[level], 0).astype(single),
+            np.where(boundary, here.drift, 0).astype(np.float32),
+            np.where(boundary, here.noise, 0).astype(np.float32),
         )

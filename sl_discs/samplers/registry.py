@@ -17,6 +17,9 @@ from sl_discs.samplers.step_adapter import StepSampler
 
 PREFIX = "sl_"
 
+# What separates a namespace from a name in it, as in `discs:dlmc`, whose localized variant is `sl:discs:dlmc`.
+_SEPARATOR = ":"
+
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
 _DEFAULTS: dict[str, dict[str, Any]] = {}
 
@@ -25,30 +28,40 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any
     """Makes `name` and `sl_<name>` known to configs, runs and the conformance suite.
 
     Args:
-      name: new, and not itself starting with `sl_`.
+      name: new, and not itself starting with `sl_`; a namespace may come before it, as in `mine:gwg`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
         of an instance, if it takes that argument.
       **defaults: what the config says instead of the factory's own defaults.
     """
-    if name.startswith(PREFIX):
-        raise InputError(f"sampler name {name!r} starts with {PREFIX!r}; register the base sampler alone")
+    if is_localized(name):
+        raise InputError(f"sampler name {name!r} is that of a localized variant; register the base sampler alone")
     if name in _FACTORIES:
         raise InputError(f"sampler {name!r} is registered already; choose another name")
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
 
 
+def localized_name(base: str) -> str:
+    """The name of a base sampler's variant: `sl_gwg`, `sl:discs:gwg`."""
+    return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
+
+
+def is_localized(name: str) -> bool:
+    """Whether a name is that of a variant."""
+    return name.startswith((PREFIX, f"sl{_SEPARATOR}"))
+
+
 def known_samplers() -> list[str]:
     """Base samplers and their variants."""
-    return [*_FACTORIES, *(PREFIX + name for name in _FACTORIES)]
+    return [*_FACTORIES, *map(localized_name, _FACTORIES)]
 
 
 def base_name(name: str) -> str:
-    """The base sampler's name of a sampler or an `sl_` variant; InputError if unknown."""
-    base = name.removeprefix(PREFIX)
-    if base not in _FACTORIES:
+    """The base sampler's name of a sampler or its variant; InputError if unknown."""
+    base = name[len(PREFIX) :] if is_localized(name) else name
+    if base not in _FACTORIES or name not in (base, localized_name(base)):
         raise InputError(f"unknown sampler {name!r}; known: {', '.join(known_samplers())}")
     return base
 

@@ -5,14 +5,9 @@ Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discr
 
 import dataclasses
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
-from sl_discs.localization.meta_sampler import StochasticLocalization
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.tilted import Tilted
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
@@ -72,26 +67,3 @@ def test_localization_without_its_tilt_is_found():
 
     with pytest.raises(ConformanceError, match="localized samples"):
         check_localized(Untilted(), MIS, dataclasses.replace(FINE, K=64), chain_length=1_600, count=6_000, bound=0.06)
-
-
-def test_meta_sampler_in_the_calling_convention_of_discs():
-    """One scan over `step`: fixed dtypes, the law of the final sample, and the best state."""
-    chain_length, chains = 64 * 25, 6_000
-    plan = dataclasses.replace(FINE, K=64)
-    sampler = StochasticLocalization(Gibbs(), plan, chain_length, chains, num_sites=5)
-    model, params = Tilted(MIS.model), MIS.params
-
-    def step(carry, number):
-        x, state = carry
-        x, state, _ = sampler.step(model, jax.random.key(number), x, params, state)
-        return (x, state), None
-
-    state = sampler.make_init_state(jax.random.key(12_345))
-    x = jnp.zeros((chains, 5), jnp.int32)
-    (_, state), _ = jax.jit(lambda carry: jax.lax.scan(step, carry, jnp.arange(chain_length)))((x, state))
-    assert total_variation(np.asarray(sampler.final_sample(state)), law_of(MIS)) < 0.06
-    values = model.forward(params, state.best_x)
-    np.testing.assert_allclose(values, state.best_value, rtol=1e-6)
-    every = model.forward(params, jnp.asarray(law_of(MIS).states, jnp.int32))
-    assert np.mean(np.isclose(state.best_value, every.max())) > 0.99
-    assert int(state.steps) == chain_length

@@ -1,0 +1,82 @@
+r"""Command: DISCS's own main_sampling, with the samplers and models of sl_discs among its own.
+
+python -m sl_discs.discs_main \
+    --model_config=discs/models/configs/ising_config.py --model_config.shape='(20, 20)' \
+    --sampler_config=discs/samplers/configs/sl_path_auxiliary_config.py \
+    --config.experiment.chain_length=2000 --run_local
+
+Needs a checkout of DISCS on PYTHONPATH or as the working directory; its files stay as they are. The flags are those
+of DISCS, and --compat and --fixes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.discs_plugin.launch import register_from_flags, resolve_configs, run_app
+from sl_discs.errors import InputError
+from sl_discs.instances.pickles import load_pickle
+
+
+def prepare(argv: list[str]):
+    """Registers, imports DISCS's main module, and wraps its main function in a summary."""
+    register_from_flags(argv)
+    module = importlib.import_module("discs.experiment.main_sampling")
+
+    def main(arguments):
+        start = time.time()
+        module.main(arguments)
+        config = module.get_main_config()
+        module.update_save_dir(config)
+        return _summarize(Path(config.experiment.save_root), start)
+
+    return main, resolve_configs(argv)
+
+
+def _summarize(folder: Path, start: float) -> int:
+    """Says what DISCS has written; exit code 1 where it has written no result."""
+    written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
+    results = [path for path in written if path.suffix in (".pkl", ".csv")]
+    if not results:
+        sys.stderr.write(
+            f"error: DISCS wrote no result to {folder}; it hides what goes wrong while it reads graphs, so check "
+            "model_config.data_root, graph_type and cfg_str\n"
+        )
+        return 1
+    sys.stdout.write(f"took {time.time() - start:.1f} s\n")
+    for path in results:
+        sys.stdout.write(f"saved {path}{_headline(path)}\n")
+    return 0
+
+
+def _headline(path: Path) -> str:
+    """The figure of a results file that its reader wants first."""
+    if path.name == "results.pkl":
+        try:
+            found = load_pickle(path)
+        except InputError:
+            return ""
+        if isinstance(found, dict) and "best_ratio" in found:
+            best = np.asarray(found["best_ratio"])
+            return f": best ratio {best.mean():.4f}, mean of the last batch's {best.size} instances"
+    if path.name == "results.csv":
+        names, values = path.read_text().splitlines()[:2]
+        ess = dict(zip(names.split(","), values.split(","), strict=False)).get("ESS")
+        return f": effective sample size {ess}" if ess else ""
+    return ""
+
+
+def start() -> None:
+    """Entry point of the command."""
+    if Path("discs").is_dir() and "" not in sys.path:
+        sys.path.insert(0, "")
+    run_app(prepare)
+
+
+if __name__ == "__main__":
+    start()

@@ -1,0 +1,160 @@
+"""A model of DISCS as a base sampler sees it: with the tilt of stochastic localization, whole, and mended on request.
+
+DISCS's models give log-likelihoods of batches of states [B, *shape], zeros and ones, temperature included. The
+adapter has the same three methods:
+
+    forward(params, x)                   -> value [B]
+    get_value_and_grad(params, x)        -> value [B], g [B, *shape] with gains (1 - 2x) g
+    logratio_in_neighborhood(params, x)  -> value [B], gains [B, *shape], evaluations, neighbour function
+
+DISCS's own `logratio_in_neighborhood` returns three or four values and two kinds of neighbour function, depending on
+the model; here it is always the above. A model that has the gradient alone, or the ratios alone, gets the other.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Num
+
+# A gain with which a site is never proposed; DISCS's samplers use the same for masked sites.
+_NEVER = -1e9
+
+
+class AdaptedParams(NamedTuple):
+    """What the adapter's methods take as parameters.
+
+    Attributes:
+      base: the model's own parameters.
+      tilt: h of each chain, None for none.
+      origin: states at which the tilt's part of the value is zero, so that nothing large cancels between the values
+        of neighbouring states.
+      mask: sites that may change, None for all. The others get a gain with which they are never proposed, and count
+        as they are in `origin` whatever a sampler makes of them: what it does to them matters to nothing else.
+    """
+
+    base: Any
+    tilt: Float[Array, "B *shape"] | None = None
+    origin: Int[Array, "B *shape"] | None = None
+    mask: Bool[Array, "*shape"] | None = None
+
+
+class AdaptedModel:
+    """The model's log-likelihood plus 2 <x - origin, tilt>, up to a constant <2x - 1, tilt>.
+
+    Attributes:
+      model: DISCS's model, or any with its `forward` and a gradient or ratios.
+      float_states: whether the model is given float32 states even where the sampler holds integers.
+      tagged: whether states carry the number of their chain in their upper bits (`tag`), because the sampler
+        evaluates states of one chain at a time and not the batch.
+      shape: of the model's states where the sampler's are flat, else None.
+    """
+
+    def __init__(
+        self, model: Any, *, float_states: bool = False, tagged: bool = False, shape: tuple[int, ...] | None = None
+    ):
+        self.model = model
+        self.float_states = float_states
+        self.tagged = tagged
+        self.shape = shape
+
+    def forward(self, params: AdaptedParams, x: Num[Array, "M *shape"]) -> Float[Array, "M"]:
+        """Values of M states; M = B unless they are tagged or B = 1."""
+        states, tilt, origin = self._untagged(params, x)
+        states = _held(states, params.mask, origin)
+        value = self.model.forward(params.base, self._as_model_takes(states))
+        return value + _tilted(states, tilt, origin)
+
+    def get_value_and_grad(
+        self, params: AdaptedParams, x: Num[Array, "B *shape"]
+    ) -> tuple[Float[Array, "B"], Float[Array, "B *shape"]]:
+        """Values, and vectors g with gains (1 - 2x) g."""
+        x = _held(x, params.mask, params.origin)
+        try:
+            value, grad = self.model.get_value_and_grad(params.base, self._as_model_takes(x))
+            grad = grad.reshape(x.shape)
+        except (AttributeError, NotImplementedError):
+            value, gains, _ = self._ratios(params.base, x)
+            grad = (1 - 2 * x) * gains
+        value = value + _tilted(x, params.tilt, params.origin)
+        if params.tilt is not None:
+            grad = grad + 2 * params.tilt
+        if params.mask is not None:
+            grad = jnp.where(params.mask, grad, _NEVER * (1 - 2 * x))
+        return value, grad
+
+    def logratio_in_neighborhood(self, params: AdaptedParams, x: Num[Array, "B *shape"]):
+        """Values, gains, how many evaluations they cost, and `neighbor(params, x, flat_site)`."""
+        x = _held(x, params.mask, params.origin)
+        value, gains, calls = self._ratios(params.base, x)
+        value = value + _tilted(x, params.tilt, params.origin)
+        if params.tilt is not None:
+            gains = gains + 2 * (1 - 2 * x) * params.tilt
+        if params.mask is not None:
+            gains = jnp.where(params.mask, gains, _NEVER)
+        return value, gains, calls, flip_site
+
+    def _ratios(self, params: Any, x: Num[Array, "B *shape"]):
+        """The model's values, gains and cost; by evaluating every neighbour where it has no ratios of its own."""
+        states = self._as_model_takes(x)
+        if hasattr(self.model, "logratio_in_neighborhood"):
+            *value, gains, calls, _ = self.model.logratio_in_neighborhood(params, states)
+            return (value[0] if value else self.model.forward(params, states)), gains.reshape(x.shape), calls
+        value = self.model.forward(params, states)
+        size = math.prod(x.shape[1:])
+
+        def gain(site):
+            chains = jnp.full(x.shape[0], site)
+            return self.model.forward(params, self._as_model_takes(flip_site(None, x, chains))) - value
+
+        gains = jnp.moveaxis(jax.lax.map(gain, jnp.arange(size)), 0, 1)
+        return value, gains.reshape(x.shape), size + 1
+
+    def _as_model_takes(self, x: Num[Array, "M *shape"]) -> Num[Array, "M *shape"]:
+        x = x if self.shape is None else x.reshape(-1, *self.shape)
+        return x.astype(jnp.float32) if self.float_states else x
+
+    def _untagged(self, params: AdaptedParams, x: Num[Array, "M *shape"]):
+        """States without tags, and the tilt and origin of each."""
+        if not self.tagged:
+            return x, params.tilt, params.origin
+        chain = jnp.max((x >> 1).reshape(x.shape[0], -1), axis=1)
+        return untag(x), *jax.tree.map(lambda leaf: leaf[chain], (params.tilt, params.origin))
+
+
+def _held(x: Num[Array, "M *shape"], mask, origin) -> Num[Array, "M *shape"]:
+    """x with the sites outside the mask as they are in `origin`."""
+    return x if mask is None else jnp.where(mask, x, origin.astype(x.dtype))
+
+
+def _tilted(x, tilt, origin) -> Float[Array, "M"] | float:
+    """2 <x - origin, tilt>, the tilt's part of the value."""
+    if tilt is None:
+        return 0.0
+    product = (x - origin) * tilt
+    return 2 * jnp.sum(product.reshape(product.shape[0], -1), axis=1)
+
+
+def flip_site(params: Any, x: Num[Array, "B *shape"], site: Int[Array, "B"]) -> Num[Array, "B *shape"]:
+    """x with one site of each state flipped, counted in the flattened shape."""
+    del params
+    flat = x.reshape(x.shape[0], -1)
+    rows = jnp.arange(x.shape[0])
+    return flat.at[rows, site].set(1 - flat[rows, site]).reshape(x.shape)
+
+
+def tag(x: Int[Array, "B *shape"]) -> Int[Array, "B *shape"]:
+    """x with each chain's number in the upper bits of its sites.
+
+    A sampler that changes sites by arithmetic modulo 2 leaves the tags of the other sites alone.
+    """
+    chains = jnp.arange(x.shape[0], dtype=x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
+    return x + 2 * chains
+
+
+def untag(x: Int[Array, "M *shape"]) -> Int[Array, "M *shape"]:
+    """The zeros and ones of tagged states."""
+    return x & 1

@@ -1,0 +1,136 @@
+"""A sampler object of DISCS made regular: known calls, a state of fixed keys, shapes and dtypes, three results.
+
+DISCS's objects do the sampling as they are. What differs between them is found out by tracing `step` once on a
+stand-in model, before any data are read:
+
+- the dtypes that the state ends up in (some begin with integers and return floats), and the keys that come or go;
+- whether a sampler evaluates the batch at a time, or states of one chain after the other;
+- whether it takes states of more than one axis, or only flat ones;
+- whether it returns an acceptance at all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from sl_discs.discs_plugin.adapted_model import AdaptedModel, AdaptedParams, flip_site, tag, untag
+from sl_discs.discs_plugin.fixes import mend
+from sl_discs.errors import InputError
+
+State = dict[str, Array]
+
+# No sampler evaluates this many states of one chain, so the two ways of evaluating cannot be mixed up.
+_TRACED_CHAINS = 1009
+
+
+class _Recorder:
+    """A model that answers with zeros and remembers how many states it was asked about at a time."""
+
+    def __init__(self):
+        self.rows: set[int] = set()
+
+    def forward(self, params, x):
+        """Zeros."""
+        self.rows.add(x.shape[0])
+        return jnp.zeros(x.shape[0], jnp.float32)
+
+    def get_value_and_grad(self, params, x):
+        """Zeros."""
+        return self.forward(params, x), jnp.zeros(x.shape, jnp.float32)
+
+    def logratio_in_neighborhood(self, params, x):
+        """Zeros."""
+        return *self.get_value_and_grad(params, x), 1, flip_site
+
+
+class BaseSampler:
+    """A sampler of DISCS for batches of binary states [B, *shape].
+
+    Attributes:
+      name: DISCS's name of it.
+
+    Raises:
+      InputError: its `step` does not work for this shape, or its state is not DISCS's dictionary.
+    """
+
+    def __init__(self, name: str, sampler: Any, shape: tuple[int, ...], fixes: frozenset[str] = frozenset()):
+        self.name = name
+        self._sampler = sampler
+        self._fixes = fixes
+        mend(name, sampler, fixes)
+        self._shape = None
+        recorder = _Recorder()
+        try:
+            initial, final = self._trace(recorder, shape)
+        except InputError:
+            if len(shape) == 1:
+                raise
+            self._shape = shape
+            initial, final = self._trace(recorder, (math.prod(shape),))
+        self._dtypes = {key: final.get(key, leaf).dtype for key, leaf in initial.items()}
+        self._tagged = not recorder.rows <= {_TRACED_CHAINS}
+
+    def _trace(self, model: _Recorder, shape: tuple[int, ...]) -> tuple[State, State]:
+        """Shapes and dtypes of the state before and after a step."""
+
+        def step(rng, x):
+            initial = self._sampler.make_init_state(rng)
+            if not (isinstance(initial, dict) and {"num_ll_calls", "steps"} <= set(initial)):
+                raise InputError(f"sampler {self.name!r}: its state is no dictionary with num_ll_calls and steps")
+            initial = {key: jnp.asarray(leaf) for key, leaf in initial.items()}
+            final = self._sampler.step(model, rng, x, None, dict(initial))[1]
+            return initial, {key: jnp.asarray(final[key]) for key in final}
+
+        x = jax.ShapeDtypeStruct((_TRACED_CHAINS, *shape), jnp.int32)
+        try:
+            return jax.eval_shape(step, jax.ShapeDtypeStruct((2,), jnp.uint32), x)
+        except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
+            if isinstance(error, InputError):
+                raise
+            text = " ".join(str(error).split())
+            raise InputError(f"sampler {self.name!r} does not take states of shape {shape}: {text}") from error
+
+    def make_init_state(self, rng: Array) -> State:
+        """The sampler's own first state in the dtypes that it will keep."""
+        state = self._sampler.make_init_state(rng)
+        return {key: jnp.asarray(state[key], dtype) for key, dtype in self._dtypes.items()}
+
+    def step(
+        self,
+        model: Any,
+        rng: Array,
+        x: Int[Array, "B *shape"],
+        model_param: Any,
+        state: State,
+        x_mask: Bool[Array, "*shape"] | None = None,
+        tilt: Float[Array, "B *shape"] | None = None,
+    ) -> tuple[Int[Array, "B *shape"], State, Float[Array, ""]]:
+        """The sampler's own step on the log-likelihood plus <2x - 1, tilt>.
+
+        Returns:
+          new states, a state with the same keys and dtypes, and the mean acceptance (1 where there is none).
+        """
+        mask = x_mask if "mask" in self._fixes else None
+        origin = None if tilt is None and mask is None else x
+        tagged = self._tagged and origin is not None
+        adapted = AdaptedModel(model, float_states="float_states" in self._fixes, tagged=tagged, shape=self._shape)
+        params = AdaptedParams(model_param, tilt, origin, mask)
+        start = x
+        if self._shape is not None:
+            start = x.reshape(x.shape[0], -1)
+            flat = params._replace(base=None)
+            params = jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[: -len(self._shape)], -1), flat)
+            params = params._replace(base=model_param)
+        start = tag(start) if tagged else start
+        new_x, new_state, *acceptance = self._sampler.step(adapted, rng, start, params, dict(state), x_mask)
+        new_x = untag(new_x) if tagged else new_x
+        new_x = new_x.reshape(x.shape).astype(x.dtype)
+        if mask is not None:
+            new_x = jnp.where(mask, new_x, x)
+        new_state = {key: jnp.asarray(new_state.get(key, leaf), leaf.dtype) for key, leaf in state.items()}
+        return new_x, new_state, jnp.float32(acceptance[0] if acceptance else 1)

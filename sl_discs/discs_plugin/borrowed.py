@@ -1,0 +1,81 @@
+"""Samplers of DISCS inside the runner of sl_discs, as `discs:NAME` and, localized, `sl:discs:NAME`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+from ml_collections import config_dict
+
+from sl_discs.discs_plugin import register, upstream
+from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.fixes import chosen_fixes
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.registry import known_samplers, register_sampler
+from sl_discs.samplers.step_adapter import StepSampler
+
+NAMESPACE = "discs:"
+
+# DISCS's states do not depend on the number of sites; any number will do to make one.
+_SOME_SITES = 64
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BorrowedSampler(Sampler):
+    """A sampler of DISCS for one chain at a time, so that chains neither adapt nor propose together.
+
+    Attributes:
+      name: DISCS's name of it.
+      fields: its config.
+      fixes: which of its laws are mended.
+      num_chains: chains a batch in DISCS's calling convention.
+    """
+
+    name: str
+    fields: dict[str, Any]
+    fixes: frozenset[str] = frozenset()
+    num_chains: int = 1
+
+    @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
+    def _for_sites(self, num_sites: int) -> StepSampler:
+        """DISCS's object for a number of sites; it must not meet the tracers of the run that asks for it."""
+        config = config_dict.ConfigDict(
+            {
+                "sampler": dict(self.fields),
+                "model": {"name": "sl_discs", "shape": (num_sites,), "num_categories": 2},
+                "experiment": {"co_opt_prob": True},
+            }
+        )
+        with jax.ensure_compile_time_eval():
+            sampler = upstream.build_upstream_sampler(self.name, config)
+            return StepSampler(BaseSampler(self.name, sampler, (num_sites,), self.fixes))
+
+    def init_state(self, num_sites):
+        """DISCS's state."""
+        return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        """One step of DISCS's sampler."""
+        return self._for_sites(x.shape[0]).kernel(key, model, params, x, field, state, mask)
+
+
+def borrow_samplers() -> None:
+    """Registers every sampler of the importable DISCS under `discs:`; does nothing the second time.
+
+    Their config fields are DISCS's, and `fixes`: whether all that concern the sampler are applied.
+
+    Raises:
+      InputError: as `register`.
+    """
+    register(compat=True)
+    for name in upstream.sampler_names():
+        if NAMESPACE + name not in known_samplers():
+            fields = upstream.sampler_config(name).to_dict()
+            del fields["name"]
+            register_sampler(NAMESPACE + name, functools.partial(_build, name), **fields, fixes=False)
+
+
+def _build(name: str, *, num_chains: int = 1, fixes: bool = False, **fields: Any) -> BorrowedSampler:
+    return BorrowedSampler(name, fields, chosen_fixes(fixes), num_chains)

@@ -1,0 +1,255 @@
+"""Lets an unmodified checkout of DISCS (2023) run with today's JAX and without TensorFlow.
+
+Nothing outside of `discs` changes: its modules, and no others, are given an `import` that returns stand-ins for the
+names below. Remove this file, and `compat` where `register` takes it, once DISCS itself imports.
+
+| what DISCS uses | gone since | instead |
+|---|---|---|
+| jax.tree_map | JAX 0.6 | jax.tree.map |
+| jax.device_put_replicated | JAX 0.8 | the value stacked once a device |
+| jnp.clip(a_min=, a_max=) | JAX 0.6 | jnp.clip(min=, max=) |
+| jax.random.* with a batch of one key | JAX 0.4.16 | the key itself |
+| jax.random.shuffle | JAX 0.4.16 | jax.random.permutation |
+| pickle5 | Python 3.8; does not build | a reader of graphs that runs no code from the file |
+| pysat.formula.CNF | needs a compiler | the DIMACS reader of sl_discs |
+| clu.metric_writers | needs TensorFlow | writers that do nothing; DISCS never writes to them |
+| tensorflow, tensorflow_probability | do not import on JAX 0.10 | effective_sample_size, the only function used |
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+from absl import logging
+from jaxtyping import Array, Float
+
+from sl_discs.errors import InputError
+from sl_discs.instances.cnf import read_cnf
+from sl_discs.instances.pickled import PickledGraph
+from sl_discs.instances.pickles import load_next
+
+_PACKAGE = "discs"
+
+# Functions of jax.random that DISCS calls with keys it split off for a single model and left in a batch of one.
+_KEYED = ("bernoulli", "categorical", "choice", "normal", "permutation", "randint", "split", "uniform")
+
+
+class _Overlay(types.ModuleType):
+    """A module with some names replaced or added, the others looked up where they are."""
+
+    def __init__(self, module: types.ModuleType, **names: Any):
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__.update(names, _module=module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_module"], name)
+
+
+def _stand_in(name: str, **names: Any) -> types.ModuleType:
+    module = types.ModuleType(name, "Stand-in of sl_discs.discs_plugin.compat.")
+    module.__dict__.update(names)
+    return module
+
+
+def _clip(array, *bounds, a_min=None, a_max=None, **keywords):
+    """jnp.clip that also knows its bounds by their old names."""
+    if a_min is not None:
+        keywords["min"] = a_min
+    if a_max is not None:
+        keywords["max"] = a_max
+    return jnp.clip(array, *bounds, **keywords)
+
+
+def _device_put_replicated(tree, devices):
+    """A leading axis over devices for `pmap`, which places it."""
+    return jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * len(devices)), tree)
+
+
+def _with_single_key(function: Callable) -> Callable:
+    """`function(key, ...)` that takes a raw key of shape [1, 2] for the key in it."""
+
+    def unwrap(key):
+        batch_of_one = getattr(key, "shape", None) == (1, 2)
+        return key[0] if batch_of_one else key
+
+    @functools.wraps(function)
+    def wrapped(*arguments, **keywords):
+        if arguments:
+            arguments = (unwrap(arguments[0]), *arguments[1:])
+        elif "key" in keywords:
+            keywords["key"] = unwrap(keywords["key"])
+        return function(*arguments, **keywords)
+
+    return wrapped
+
+
+def _shuffle(key, array, axis: int = 0):
+    return jax.random.permutation(key, array, axis=axis)
+
+
+def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
+    """T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative autocorrelation.
+
+    The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
+    it averages.
+
+    Args:
+      chain: T successive values of each of B chains.
+    """
+    length = chain.shape[0]
+    centered = chain - jnp.mean(chain, axis=0)
+    spectrum = jnp.fft.rfft(centered, n=2 * length, axis=0)
+    products = jnp.fft.irfft(jnp.abs(spectrum) ** 2, n=2 * length, axis=0)[:length]
+    lags = jnp.arange(length, dtype=chain.dtype)[:, None]
+    correlation = products / (length - lags)
+    correlation = correlation / correlation[0]
+    positive = jnp.cumsum(correlation < 0, axis=0) == 0
+    weighted = jnp.where(positive, (1 - lags / length) * correlation, 0.0)
+    return length / (2 * jnp.sum(weighted, axis=0) - 1)
+
+
+def _as_networkx(value: Any) -> Any:
+    """Graphs inside of lists, tuples and dictionaries as networkx's own."""
+    if isinstance(value, PickledGraph):
+        graph = nx.Graph()
+        graph.add_nodes_from(value.nodes.items())
+        graph.add_edges_from((u, v, data) for u, around in value.adjacency() for v, data in around.items())
+        return graph
+    if isinstance(value, list | tuple):
+        return type(value)(_as_networkx(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _as_networkx(item) for key, item in value.items()}
+    return value
+
+
+def _load(file: BinaryIO) -> Any:
+    """The next pickle of an open file; EOFError after the last."""
+    if not file.peek(1):
+        raise EOFError
+    try:
+        return _as_networkx(load_next(file.name, file))
+    except InputError as error:
+        logging.error("%s", error)  # DISCS swallows what is raised while it reads graphs
+        raise
+
+
+class _CNF:
+    """A formula with the two attributes that DISCS reads."""
+
+    def __init__(self, from_file: str):
+        self.clauses = [list(clause) for clause in read_cnf(from_file)]
+        self.nv = max((abs(literal) for clause in self.clauses for literal in clause), default=0)
+
+
+class _SilentWriter:
+    """A metric writer that drops everything."""
+
+    def __init__(self, *arguments, **keywords):
+        del arguments, keywords
+
+    def __getattr__(self, name: str) -> Callable:
+        return lambda *arguments, **keywords: None
+
+
+def _stand_ins() -> dict[str, types.ModuleType]:
+    """Replacements by the module names that DISCS imports."""
+    keyed = {name: _with_single_key(getattr(jax.random, name)) for name in _KEYED}
+    random = _Overlay(jax.random, shuffle=_shuffle, **keyed)
+    numpy = _Overlay(jnp, clip=_clip)
+    whole = _Overlay(
+        jax, numpy=numpy, random=random, tree_map=jax.tree.map, device_put_replicated=_device_put_replicated
+    )
+    experimental = types.SimpleNamespace(enable_tensor_float_32_execution=lambda enabled: None)
+    mcmc = types.SimpleNamespace(effective_sample_size=effective_sample_size)
+    substrates = types.SimpleNamespace(jax=types.SimpleNamespace(mcmc=mcmc))
+    summary_writer = _stand_in("clu.metric_writers.summary_writer", SummaryWriter=_SilentWriter)
+    writers = _stand_in("clu.metric_writers", create_default_writer=_SilentWriter, summary_writer=summary_writer)
+    formula = _stand_in("pysat.formula", CNF=_CNF)
+    return {
+        "jax": whole,
+        "jax.numpy": numpy,
+        "jax.random": random,
+        "pickle5": _stand_in("pickle5", load=_load),
+        "pysat": _stand_in("pysat", formula=formula),
+        "pysat.formula": formula,
+        "clu": _stand_in("clu", metric_writers=writers),
+        "clu.metric_writers": writers,
+        "clu.metric_writers.summary_writer": summary_writer,
+        "tensorflow": _stand_in("tensorflow", config=types.SimpleNamespace(experimental=experimental)),
+        "tensorflow_probability": _stand_in("tensorflow_probability", substrates=substrates),
+    }
+
+
+def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
+    """`__import__` that knows the stand-ins."""
+
+    def import_(name, globals=None, locals=None, fromlist=(), level=0):
+        root = name.partition(".")[0]
+        if level or root not in stand_ins:
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        if name in stand_ins:
+            return stand_ins[name] if fromlist else stand_ins[root]
+        real = builtins.__import__(name, globals, locals, fromlist, level)
+        return real if fromlist else stand_ins[root]
+
+    return import_
+
+
+class _Loader(importlib.abc.Loader):
+    """Another loader, in all respects, whose modules see the stand-ins."""
+
+    def __init__(self, loader: importlib.abc.Loader, names: dict[str, Any]):
+        self._loader, self._names = loader, names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_loader"], name)
+
+    def create_module(self, spec):
+        """As the other loader does."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        """Runs the module's code with its own `__builtins__`."""
+        module.__dict__["__builtins__"] = self._names
+        self._loader.exec_module(module)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds `discs` and what is in it as always, and has it loaded by `_Loader`."""
+
+    def __init__(self):
+        self._names = vars(builtins) | {"__import__": _importer(_stand_ins())}
+
+    def find_spec(self, fullname, path=None, target=None):
+        """None for any other package."""
+        if fullname.partition(".")[0] != _PACKAGE:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _Loader(spec.loader, self._names)
+        return spec
+
+
+def install() -> None:
+    """From now on modules of `discs` are imported with the stand-ins; idempotent.
+
+    Raises:
+      InputError: parts of `discs` were imported before.
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    early = sorted(name for name in sys.modules if name.startswith(f"{_PACKAGE}."))
+    if early:
+        raise InputError(f"{early[0]} was imported already; call register(compat=True) before importing discs")
+    sys.meta_path.insert(0, _Finder())

@@ -1,0 +1,125 @@
+"""Laws of probability that DISCS's samplers break, and what mends each of them.
+
+Nothing here applies by default: a wrapped sampler does exactly what DISCS's does. `register(fixes=True)` applies all,
+`register(fixes=["mask"])` some; each sampler takes those that concern it.
+
+- `chain_scale` (dmala, dlmc): the step size comes from all chains of a batch, at x and again at y, while each chain
+  is accepted alone; it overflows at low temperatures. Mended: from the chain's own rates, in log space.
+- `first_scale` (dmala, dlmc; adaptive, not combinatorial): the first step size is not stored, and low acceptance
+  makes the next one NaN. Mended: stored, and at least one flip.
+- `path_probability` (path_auxiliary): the probability of a path is cut to 1 where the picks before leave less mass
+  than float32 sees. Mended: that mass is summed, not subtracted.
+- `uniform_ball` (hammingball): the point between two states is drawn from the ball around the first with counts
+  where their logarithms belong, so it is not uniform, and detailed balance needs that it is.
+- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs): the mask is ignored. Mended: what it excludes
+  stays as it is.
+- `float_states` (all): a model computes with integers where a sampler holds integers, and the couplings of DISCS's
+  Ising model are cut to whole numbers. Mended: models get floats.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from sl_discs.errors import InputError
+
+FIXES = ("chain_scale", "first_scale", "path_probability", "uniform_ball", "mask", "float_states")
+
+
+def chosen_fixes(fixes: bool | Iterable[str]) -> frozenset[str]:
+    """The names of fixes: all for True, none for False.
+
+    Raises:
+      InputError: an unknown name.
+    """
+    if isinstance(fixes, bool):
+        return frozenset(FIXES if fixes else ())
+    fixes = [fixes] if isinstance(fixes, str) else list(fixes)
+    unknown = sorted(set(fixes) - set(FIXES))
+    if unknown:
+        raise InputError(f"unknown fix {unknown[0]!r}; known: {', '.join(FIXES)}")
+    return frozenset(fixes)
+
+
+def mend(name: str, sampler: Any, fixes: frozenset[str]) -> None:
+    """Replaces methods of one sampler object; the fixes `mask` and `float_states` are of the model it is given."""
+
+    def replace(method, function):
+        setattr(sampler, method, types.MethodType(function, sampler))
+
+    if name in ("dmala", "dlmc") and "chain_scale" in fixes:
+        replace("reset_stats", _scale_of_each_chain)
+    if name in ("dmala", "dlmc") and "first_scale" in fixes:
+        replace("update_sampler_state", _with_first_scale(sampler.update_sampler_state))
+    if name == "path_auxiliary" and "path_probability" in fixes:
+        replace("proposal", _propose_path)
+        replace("ll_y2x", _reverse_path)
+    if name == "hammingball" and "uniform_ball" in fixes:
+        sampler.hamming_logit = jnp.log(sampler.hamming_logit)
+
+
+def _scale_of_each_chain(sampler, log_rates):
+    """log_tau = log n - log sum_i rate_i, of each chain where the scale follows the state, else of the batch."""
+    flat = log_rates.reshape(log_rates.shape[0], -1)
+    log_z = jax.nn.logsumexp(flat, axis=1)
+    if sampler.adaptive and sampler.co_opt_prob:
+        log_z = log_z.reshape(-1, *(1,) * (log_rates.ndim - 1))
+    else:
+        log_z = jax.nn.logsumexp(log_z) - math.log(flat.shape[0])
+    return {"log_tau": math.log(getattr(sampler, "n", 3.0)) - log_z, "log_z": log_z}
+
+
+def _with_first_scale(update):
+    """The sampler's own update, which starts from the scale that the first step used and stays finite."""
+
+    def updated(sampler, state, acc, local_stats):
+        adapts = sampler.adaptive and not sampler.co_opt_prob
+        if adapts:  # the step has been counted when this is called
+            state["log_tau"] = jnp.where(state["steps"] == 1, local_stats["log_tau"], state["log_tau"])
+        update(state, acc, local_stats)
+        if adapts:  # the logarithm of a negative number of flips; one flip is the least
+            state["log_tau"] = jnp.where(jnp.isnan(state["log_tau"]), -state["log_z"], state["log_tau"])
+
+    return updated
+
+
+def _log_prob_in_order(log_prob, order, length):
+    """log-probability of drawing the first `length` sites of `order` one after the other without replacement.
+
+    What is left for a draw is the sum over the sites behind it, not one minus those before: nothing cancels.
+    """
+    ordered = jnp.take_along_axis(log_prob, order, axis=-1)
+    left = jax.lax.cumlogsumexp(ordered, axis=1, reverse=True)
+    drawn = jnp.arange(log_prob.shape[1]) < length
+    return jnp.sum(jnp.where(drawn, ordered - left, 0.0), axis=-1)
+
+
+def _propose_path(sampler, model, rng, x, model_param, state, x_mask):
+    """Sites in the order of their perturbed log-probabilities, flipped."""
+    ll_x, log_prob, calls = sampler.get_local_dist(model, x, model_param, x_mask)
+    size = log_prob.shape[1]
+    if sampler.adaptive:
+        length = jnp.clip(jnp.round(state["radius"]).astype(jnp.int32), 1, size)
+    else:
+        length = sampler.num_flips
+    order = jnp.argsort(-(log_prob + jax.random.gumbel(rng, log_prob.shape)), axis=-1)
+    flipped = jnp.argsort(order, axis=-1) < length
+    y = jnp.where(flipped.reshape(x.shape), 1 - x, x)
+    path = {"ll_x2y": _log_prob_in_order(log_prob, order, length), "order": order, "length": length}
+    return ll_x, y, path, calls
+
+
+def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
+    """The same sites at y, last first, the others behind them."""
+    del x
+    ll_y, log_prob, calls = sampler.get_local_dist(model, y, model_param, x_mask)
+    place = jnp.arange(log_prob.shape[1])
+    backwards = jnp.where(place < path["length"], path["length"] - 1 - place, place)
+    order = jnp.take(path["order"], backwards, axis=1)
+    return ll_y, _log_prob_in_order(log_prob, order, path["length"]), calls

@@ -1,0 +1,108 @@
+"""What the commands around DISCS share: flags before DISCS's own, and config files that exist only as modules."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+from sl_discs.discs_plugin import config_file, register
+from sl_discs.errors import InputError
+
+_CONFIG_FLAGS = ("config", "model_config", "sampler_config")
+
+# Where DISCS looks for its base config when --config is not given, from the folder that holds its package.
+_DEFAULT_CONFIG = "discs/common/configs.py"
+
+_COMPAT = flags.DEFINE_boolean(
+    "compat",
+    True,
+    "Supply, to DISCS alone, what today's JAX and others no longer have (sl_discs.discs_plugin.compat).",
+)
+_FIXES = flags.DEFINE_list(
+    "fixes", [], "Laws to mend in sl_ samplers: `all`, or names out of sl_discs.discs_plugin.FIXES."
+)
+
+
+def register_from_flags(argv: Sequence[str]) -> None:
+    """`register` as --compat and --fixes say, before DISCS's flags are known; InputError as `register`."""
+    flags.FLAGS(list(argv), known_only=True)
+    register(compat=_COMPAT.value, fixes=True if _FIXES.value == ["all"] else _FIXES.value)
+    flags.FLAGS.unparse_flags()
+
+
+def checkout() -> Path:
+    """The folder that holds the package discs."""
+    return Path(importlib.util.find_spec("discs").submodule_search_locations[0]).parent
+
+
+def resolve_configs(argv: Sequence[str]) -> list[str]:
+    """Arguments in which every config file can be opened.
+
+    A file that does not exist in the working directory is looked for beside the package discs, then among the
+    plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is no file, but a config all the same.
+
+    Raises:
+      InputError: there is no such config.
+    """
+    arguments, given = [], set()
+    rest = iter(argv[1:])
+    for argument in rest:
+        flag, equals, value = argument.partition("=")
+        name = flag.lstrip("-")
+        if flag.startswith("-") and name in _CONFIG_FLAGS:
+            given.add(name)
+            argument = f"--{name}={_resolve(name, value if equals else next(rest, ''))}"
+        arguments.append(argument)
+    if "config" not in given and not Path(_DEFAULT_CONFIG).exists():
+        arguments.append(f"--config={checkout() / _DEFAULT_CONFIG}")
+    return [argv[0], *arguments]
+
+
+def _resolve(flag: str, value: str) -> str:
+    path, colon, argument = value.partition(":")
+    for folder in (Path(), checkout()):
+        if (folder / path).is_file():
+            return str(folder / path) + colon + argument
+    module = _plugin_module(path)
+    if module is not None and not argument:
+        return f"{config_file.__file__}:{module}"
+    raise InputError(
+        f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
+        "configs of sl_discs are named as discs/samplers/configs/sl_gwg_config.py"
+    )
+
+
+def _plugin_module(path: str) -> str | None:
+    """The plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py, None where there is none."""
+    match = re.fullmatch(r"(?:\./|.*/)?(discs/(?:samplers|models)/configs/\w+)\.py", path)
+    name = match[1].replace("/", ".") if match else None
+    spec = importlib.util.find_spec(name) if name else None
+    return name if spec is not None and spec.origin == "sl_discs" else None
+
+
+def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
+    """`app.run` of a main function of DISCS; bad input is one line and exit code 2.
+
+    Args:
+      prepare: from the command line, imports the module that defines the flags, and returns its main function and
+        the arguments to parse.
+    """
+    try:
+        main, argv = prepare(sys.argv)
+    except (InputError, flags.Error) as error:
+        sys.stderr.write(f"error: {error}; see --help\n")
+        raise SystemExit(2) from None
+
+    def guarded(arguments):
+        try:
+            return main(arguments)
+        except InputError as error:
+            sys.stderr.write(f"error: {error}\n")
+            return 2
+
+    app.run(guarded, argv=argv)

@@ -1,0 +1,136 @@
+"""Stochastic localization as a sampler of DISCS, around any sampler of DISCS."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from sl_discs import keys
+from sl_discs.batching import cond_for_batch
+from sl_discs.discs_plugin.base_sampler import State
+from sl_discs.errors import InputError
+from sl_discs.localization.schedule import Localization
+
+# Counters of the step's key, far from those that jax.random makes of it for the base sampler.
+_FIRST, _MOVE = 0x534C0000, 0x534C0001
+
+
+class TiltableSampler(Protocol):
+    """What is localized: a sampler that also takes a tilt (`BaseSampler`, `OwnSampler`)."""
+
+    name: str
+
+    def make_init_state(self, rng: Array) -> State:
+        """A dictionary with num_ll_calls and steps."""
+
+    def step(self, model, rng, x, model_param, state, x_mask=None, tilt=None):
+        """New states, state, mean acceptance."""
+
+
+class LocalizedSampler:
+    """Algorithm 1 of Wang et al. (ICML 2025) in DISCS's calling convention.
+
+    Its state is a dictionary: num_ll_calls and steps, which DISCS reads; `base`, the base sampler's state; `level`,
+    from 0 to K - 1; `y` [B, *shape], the observation; `mean` [B, *shape], the running posterior mean of the spins.
+    Steps after `chain_length` go on at the last level. Where DISCS splits the chains over devices, every chain still
+    gets its own observation: it is drawn in the first step, from that step's key.
+
+    Args:
+      base: the base sampler.
+      localization: the hyperparameters.
+      chain_length: number of MCMC steps in all.
+      num_chains: B, on one device.
+      shape: of a state.
+
+    Raises:
+      InputError: a hyperparameter out of its range.
+    """
+
+    def __init__(
+        self, base: TiltableSampler, localization: Localization, chain_length: int, num_chains: int, shape: tuple
+    ):
+        self._base = base
+        self._levels = localization.levels(chain_length)
+        self._first_noise = localization.initial_noise()
+        self._state_shape = (num_chains, *shape)
+
+    def make_init_state(self, rng: Array) -> dict[str, Any]:
+        """The base sampler's first state, and an observation that the first step will draw."""
+        base = self._base.make_init_state(rng)
+        return {
+            "num_ll_calls": base["num_ll_calls"],
+            "steps": jnp.int32(0),
+            "base": base,
+            "level": jnp.int32(0),
+            "y": jnp.zeros(self._state_shape, jnp.float32),
+            "mean": jnp.zeros(self._state_shape, jnp.float32),
+        }
+
+    def step(
+        self,
+        model: Any,
+        rng: Array,
+        x: Int[Array, "B *shape"],
+        model_param: Any,
+        state: dict[str, Any],
+        x_mask: Bool[Array, "*shape"] | None = None,
+    ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
+        """One step of the base sampler on each chain's tilted target, then what localization does after it.
+
+        The base sampler gets the key, the states, the parameters and the mask as DISCS passes them.
+
+        Args:
+          model: of the log-likelihood, temperature included.
+          rng: a new key for each call.
+          x: states.
+          model_param: the model's parameters.
+          state: before the step.
+          x_mask: sites that exist; None for all.
+        """
+        if x.shape != state["y"].shape:
+            raise InputError(
+                f"sl_{self._base.name}: states of shape {x.shape}, but the sampler was built for "
+                f"{state['y'].shape} from config.experiment.batch_size and config.model.shape"
+            )
+        here = jax.tree.map(lambda leaf: jnp.asarray(leaf)[state["level"]], self._levels)
+        key = keys.from_rng(rng)
+        y = cond_for_batch(state["steps"] == 0, self._draw_first, state["y"], key)
+        tilt = here.tilt_scale * y
+        if x_mask is not None:
+            tilt = tilt * x_mask
+        new_x, base, acceptance = self._base.step(model, rng, x, model_param, state["base"], x_mask, tilt)
+
+        to_go = here.last - state["steps"]
+        share = 1 / here.collected.astype(jnp.float32)
+        weight = jnp.where((to_go >= 0) & (to_go < here.collected), share, 0.0)
+        mean = state["mean"] + weight * (2 * new_x - 1)
+        ends = to_go == 0
+        y, mean = cond_for_batch(ends, _next_level, (y, mean), key, here.drift, here.noise)
+        last_level = len(self._levels.last) - 1
+        new_state = {
+            "num_ll_calls": base["num_ll_calls"],
+            "steps": state["steps"] + 1,
+            "base": base,
+            "level": jnp.minimum(state["level"] + ends, last_level),
+            "y": y,
+            "mean": mean,
+        }
+        return new_x, new_state, acceptance
+
+    def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
+        """sign(Y_K / alpha(t_K)) of each chain as zeros and ones; alpha is positive."""
+        return (state["y"] > 0).astype(jnp.int32)
+
+    def _draw_first(self, y: Float[Array, "B *shape"], key: Array) -> Float[Array, "B *shape"]:
+        """Y_0 ~ N(0, t_0 sigma^2)."""
+        return self._first_noise * keys.normals(keys.fold(key, _FIRST), y.shape)
+
+
+def _next_level(observation, key, drift, noise):
+    """Y + drift U + noise Z, and U starts again."""
+    y, mean = observation
+    normal = keys.normals(keys.fold(key, _MOVE), y.shape)
+    return y + drift * mean + noise * normal, jnp.zeros_like(mean)

@@ -1,0 +1,180 @@
+"""Makes modules of the plugin importable under `discs`, where DISCS looks for a sampler or model by its name.
+
+| module | holds |
+|---|---|
+| discs.samplers.sl_NAME | NAME of DISCS, or of sl_discs, localized |
+| discs.samplers.sldiscs_NAME | NAME of sl_discs |
+| discs.samplers.configs.*_config | the config of either |
+| discs.models.sldiscs_PROBLEM | mis, maxcut, maxclique of sl_discs |
+| discs.models.configs.sldiscs_PROBLEM_config | its config |
+| discs.models.configs.sldiscs_PROBLEM.* | the config of a family |
+
+Nothing is written to the folder of DISCS: a finder on `sys.meta_path` answers for these names alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.abc
+import importlib.machinery
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+from ml_collections import config_dict
+
+from sl_discs.discs_plugin import own_problem, upstream
+from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.localized_sampler import LocalizedSampler, TiltableSampler
+from sl_discs.discs_plugin.own_problem import OwnProblem
+from sl_discs.discs_plugin.own_sampler import OwnSampler
+from sl_discs.errors import InputError
+from sl_discs.localization.method import build_localization, build_method, method_config
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.problems import PROBLEMS
+from sl_discs.samplers.registry import PREFIX, known_samplers
+
+OWN = "sldiscs_"
+
+_LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
+
+
+def sampler_names() -> list[str]:
+    """Every sampler that the plugin adds to DISCS."""
+    own = [OWN + name for name in known_samplers() if not name.startswith(PREFIX)]
+    return [*(PREFIX + name for name in upstream.sampler_names()), *own, *(PREFIX + name for name in own)]
+
+
+def sampler_config(name: str) -> config_dict.ConfigDict:
+    """The config of one of those samplers: the base sampler's fields, then those of localization.
+
+    Raises:
+      InputError: an unknown sampler.
+    """
+    if name not in sampler_names():
+        raise InputError(f"there is no sampler {name!r}; known: {', '.join(sampler_names())}")
+    base = name.removeprefix(PREFIX)
+    config = method_config(base.removeprefix(OWN)) if base.startswith(OWN) else upstream.sampler_config(base)
+    with config.unlocked():
+        if name != base:
+            config.update(dataclasses.asdict(Localization()))
+        config.name = name
+    return config
+
+
+def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[str]) -> Any:
+    """What DISCS calls `build_sampler(config)` for, `config` being the whole of it.
+
+    Raises:
+      InputError: a model that is not binary, or a field that does not exist or has an impossible value.
+    """
+    categories = config.model.get("num_categories", 2)
+    if categories != 2:
+        raise InputError(f"{name} needs a binary model; {config.model.name} has num_categories = {categories}")
+    shape = tuple(config.model.shape)
+    chains = upstream.local_chains(config.experiment, jax.local_device_count())
+    fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
+    base = name.removeprefix(PREFIX)
+    schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields} if name != base else {}
+    sampler = _build_base(base, fields, config, chains, shape, fixes)
+    if name == base:
+        return sampler
+    localization = build_localization(name, schedule)
+    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains, shape)
+
+
+def _build_base(name, fields: Mapping, config, chains: int, shape: tuple, fixes: frozenset[str]) -> TiltableSampler:
+    if name.startswith(OWN):
+        method = build_method({"name": name.removeprefix(OWN)} | fields, chains)
+        return OwnSampler(name, method.sampler, chains, shape)
+    return BaseSampler(name, upstream.build_upstream_sampler(name, config), shape, fixes)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Rule:
+    """Modules whose name matches hold what `contents` makes of the matched groups; `exists` says for which."""
+
+    pattern: str
+    exists: Callable[[str], bool]
+    contents: Callable[[str], dict[str, Any]]
+    is_package: bool = False
+
+
+class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and makes the modules of the table above.
+
+    Attributes:
+      fixes: those that samplers get which are built from now on.
+    """
+
+    def __init__(self):
+        self.fixes: frozenset[str] = frozenset()
+        added, problem = rf"((?:{PREFIX}|{OWN})\w+?)", rf"{OWN}({'|'.join(PROBLEMS)})"
+        self._rules = [
+            _Rule(rf"discs\.samplers\.configs\.{added}_config", self._is_sampler, self._sampler_config_module),
+            _Rule(rf"discs\.samplers\.{added}", self._is_sampler, self._sampler_module),
+            _Rule(rf"discs\.models\.configs\.{problem}_config", self._is_problem, self._model_config_module),
+            _Rule(rf"discs\.models\.configs\.{problem}\.\w+", self._is_problem, self._graph_config_module),
+            _Rule(rf"discs\.models\.configs\.{problem}", self._is_problem, lambda name: {}, is_package=True),
+            _Rule(rf"discs\.models\.{problem}", self._is_problem, self._model_module),
+        ]
+
+    def _match(self, fullname: str) -> tuple[_Rule, str] | None:
+        for rule in self._rules:
+            match = re.fullmatch(rule.pattern, fullname)
+            if match and rule.exists(match[1]):
+                return rule, match[1]
+        return None
+
+    def find_spec(self, fullname, path=None, target=None):
+        """None for every module that is not the plugin's."""
+        found = self._match(fullname) if fullname.startswith("discs.") else None
+        if found is None:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, origin="sl_discs", is_package=found[0].is_package)
+
+    def create_module(self, spec):
+        """The default."""
+        return None
+
+    def exec_module(self, module):
+        """Puts the functions that DISCS looks for into the module."""
+        rule, name = self._match(module.__name__)
+        vars(module).update(rule.contents(name))
+
+    @staticmethod
+    def _is_sampler(name: str) -> bool:
+        return name in sampler_names()
+
+    @staticmethod
+    def _is_problem(name: str) -> bool:
+        return name in PROBLEMS
+
+    def _sampler_module(self, name: str) -> dict[str, Any]:
+        return {"build_sampler": lambda config: build_sampler(name, config, self.fixes)}
+
+    def _sampler_config_module(self, name: str) -> dict[str, Any]:
+        return {"get_config": lambda: sampler_config(name)}
+
+    def _model_module(self, problem: str) -> dict[str, Any]:
+        return {"build_model": lambda config: OwnProblem(problem, config)}
+
+    def _model_config_module(self, problem: str) -> dict[str, Any]:
+        return {"get_config": lambda: own_problem.problem_config(problem, OWN + problem)}
+
+    def _graph_config_module(self, problem: str) -> dict[str, Any]:
+        del problem
+        return {"get_model_config": lambda cfg_str: own_problem.graph_config()}
+
+
+def install(fixes: frozenset[str]) -> None:
+    """Puts the finder on `sys.meta_path` once; a further call only changes the fixes."""
+    for finder in sys.meta_path:
+        if isinstance(finder, PluginFinder):
+            finder.fixes = fixes
+            return
+    finder = PluginFinder()
+    finder.fixes = fixes
+    sys.meta_path.insert(0, finder)

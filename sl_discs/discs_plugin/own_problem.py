@@ -1,0 +1,122 @@
+"""Problems of sl_discs as models of DISCS: its own instances, read safely or generated, and integer couplings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Num
+from ml_collections import config_dict
+
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.models.coupling import sparse_is_cheaper
+from sl_discs.models.problems import coefficients, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel
+
+
+class OwnProblem:
+    """MIS, MaxCut or MaxClique on a dataset of sl_discs, in DISCS's calling convention.
+
+    As DISCS's models do, it writes the number of sites into `config.model`; it also sets
+    `config.experiment.num_models` to the number of instances of a batch, so that no batch is padded with dummies.
+
+    Args:
+      problem: `mis`, `maxcut` or `maxclique`.
+      config: DISCS's whole config, whose `model` has the fields of `problem_config`.
+
+    Raises:
+      InputError: a dataset that is neither there nor random, or a penalty out of range.
+    """
+
+    def __init__(self, problem: str, config: config_dict.ConfigDict):
+        fields = config.model
+        dataset = load_dataset(
+            problem,
+            fields.graph_type,
+            fields.cfg_str,
+            fields.data_root or None,
+            num_instances=fields.num_instances,
+            data_seed=fields.data_seed,
+        )
+        self._graphs, self._problem, self._penalty = dataset.graphs, problem, float(fields.penalty)
+        self._num_sites = max(graph.num_nodes for graph in dataset.graphs)
+        self._model = QuadraticModel(self._num_sites)
+        degree = max(coefficients(problem, graph, self._penalty).max_degree() for graph in dataset.graphs)
+        self._degree = degree if sparse_is_cheaper(degree, self._num_sites) else None
+        self._per_batch = min(fields.instances_per_batch, len(dataset.graphs))
+        while len(dataset.graphs) % self._per_batch:
+            self._per_batch -= 1
+        with config.unlocked():
+            config.model.shape = (self._num_sites,)
+            config.model.max_num_nodes = self._num_sites
+            config.experiment.num_models = self._per_batch
+        self._batches = self._iter_batches()
+
+    def _iter_batches(self) -> Iterator[list[tuple[int, dict[str, Any], float]]]:
+        for start in range(0, len(self._graphs), self._per_batch):
+            yield [self._instance(k) for k in range(start, start + self._per_batch)]
+
+    def _instance(self, position: int) -> tuple[int, dict[str, Any], float]:
+        graph = self._graphs[position]
+        terms = coefficients(self._problem, graph, self._penalty)
+        quadratic = quadratic_params(terms, self._num_sites, self._degree)
+        mask = np.arange(self._num_sites) < graph.num_nodes
+        params = jax.tree.map(jnp.asarray, {"quadratic": quadratic, "mask": mask})
+        reference = graph.reference if self._problem != "mis" and graph.reference else 1.0
+        return position, params, reference
+
+    def make_init_params(self, rng: Array) -> list[tuple[int, dict[str, Any], float]] | None:
+        """Position, parameters and reference objective of each instance of the next batch; None after the last."""
+        del rng
+        return next(self._batches, None)
+
+    def get_init_samples(self, rng: Array, num_samples: int) -> Int[Array, "M N"]:
+        """States with independent fair sites."""
+        return jax.random.bernoulli(rng, 0.5, (num_samples, self._num_sites)).astype(jnp.int32)
+
+    def forward(self, params: dict[str, Any], x: Num[Array, "B N"]) -> Float[Array, "B"]:
+        """f/temperature of each state; sites outside the mask do not count."""
+        return self.evaluate(params, x) / params["temperature"]
+
+    def evaluate(self, params: dict[str, Any], x: Num[Array, "B N"]) -> Float[Array, "B"]:
+        """f of each state."""
+        return self._model.forward(params["quadratic"], x)
+
+    def get_value_and_grad(
+        self, params: dict[str, Any], x: Num[Array, "B N"]
+    ) -> tuple[Float[Array, "B"], Float[Array, "B N"]]:
+        """f/temperature, and its gradient, which gives exact gains."""
+        value, grad = self._model.get_value_and_grad(params["quadratic"], x)
+        return value / params["temperature"], grad / params["temperature"]
+
+
+def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
+    """Model config of a problem under the name that DISCS knows it by.
+
+    Fields: `graph_type`, `cfg_str` and `data_root` as in DISCS (an empty data_root generates random families),
+    `penalty`, `num_instances` (None: all), `data_seed`, `instances_per_batch`.
+    """
+    family = {"mis": ("er_density", "r-0.10"), "maxcut": ("ba", "r-ba-4-n-512-600"), "maxclique": ("rb", "_")}
+    graph_type, cfg_str = family[problem]
+    return config_dict.ConfigDict(
+        {
+            "name": name,
+            "graph_type": graph_type,
+            "cfg_str": cfg_str,
+            "data_root": "",
+            "penalty": 1.0001,
+            "num_instances": config_dict.placeholder(int),
+            "data_seed": 0,
+            "instances_per_batch": 32,
+            "num_categories": 2,
+            "save_dir_name": name,
+        }
+    )
+
+
+def graph_config() -> config_dict.ConfigDict:
+    """What DISCS expects a family's config to say; `OwnProblem` finds out the rest when it has the instances."""
+    return config_dict.ConfigDict({"num_models": 1, "num_categories": 2, "shape": (0,)})

@@ -1,0 +1,111 @@
+"""Samplers of sl_discs on models of DISCS."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from sl_discs import keys
+from sl_discs.batching import over_chains
+from sl_discs.models.base import Model, apply_flips
+from sl_discs.models.general import ValueAndGrad
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.base import Sampler
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchModel(Model):
+    """One state at a time of a model that takes batches [B, *shape] and gives values and gradients.
+
+    Flip gains are (1 - 2x) times the gradient: exact where the log-likelihood is linear in each site, otherwise an
+    estimate that samplers propose by. What they accept by is always the difference of two values.
+    """
+
+    inner: Any
+    shape: tuple[int, ...]
+
+    @property
+    def num_sites(self) -> int:
+        """Number of sites of a flattened state."""
+        return math.prod(self.shape)
+
+    def init(self, params, x):
+        """Value and gradient at x."""
+        value, grad = self.inner.get_value_and_grad(params, x.reshape(1, *self.shape).astype(jnp.float32))
+        return ValueAndGrad(value[0].astype(jnp.float32), grad.reshape(-1).astype(jnp.float32))
+
+    def value(self, params, x, field):
+        """The log-likelihood."""
+        return field.value
+
+    def gains(self, params, x, field):
+        """(1 - 2x) times the gradient."""
+        return (1 - 2 * x).astype(jnp.float32) * field.grad
+
+    def flip(self, params, x, field, flips):
+        """Flips and evaluates anew."""
+        y = apply_flips(x, flips)
+        return y, self.init(params, y)
+
+    def change(self, params, x, before, flips, after):
+        """Difference of the two values."""
+        return after.value - before.value
+
+
+class OwnSampler:
+    """A sampler of sl_discs in DISCS's calling convention; every chain adapts on its own.
+
+    Its state is a dictionary of num_ll_calls, steps and `chains`, the sampler's own states, leaves [B, ...].
+
+    Args:
+      name: for messages.
+      sampler: the kernel.
+      num_chains: B, on one device.
+      shape: of a state.
+    """
+
+    def __init__(self, name: str, sampler: Sampler, num_chains: int, shape: tuple[int, ...]):
+        self.name = name
+        self._sampler = sampler
+        self._num_chains = num_chains
+        self._shape = shape
+
+    def make_init_state(self, rng: Array) -> dict[str, Any]:
+        """Counters at zero, and the sampler's first state for each chain."""
+        del rng
+        one = self._sampler.init_state(math.prod(self._shape))
+        chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
+        return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
+
+    def step(
+        self,
+        model: Any,
+        rng: Array,
+        x: Int[Array, "B *shape"],
+        model_param: Any,
+        state: dict[str, Any],
+        x_mask: Bool[Array, "*shape"] | None = None,
+        tilt: Float[Array, "B *shape"] | None = None,
+    ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
+        """One step of each chain on the log-likelihood plus <2x - 1, tilt>."""
+        target = Tilted(BatchModel(model, self._shape))
+        flat = x.reshape(x.shape[0], -1).astype(jnp.int8)
+        mask = jnp.ones(flat.shape[1], bool) if x_mask is None else x_mask.reshape(-1).astype(bool)
+        tilts = None if tilt is None else tilt.reshape(flat.shape)
+        root = keys.from_rng(rng)
+
+        def one(chain, x, own, tilt):
+            params = TiltedParams(model_param, jnp.float32(1), tilt)
+            key = keys.fold(root, chain)
+            x, _, own, info = self._sampler.kernel(key, target, params, x, target.init(params, x), own, mask)
+            return x, own, info.acceptance
+
+        flat, chains, acceptance = over_chains(one)(jnp.arange(x.shape[0]), flat, state["chains"], tilts)
+        calls = jax.tree.leaves(chains.num_ll_calls)[0][0]
+        new_state = {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}
+        return flat.reshape(x.shape).astype(x.dtype), new_state, jnp.mean(acceptance)
