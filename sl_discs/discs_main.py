@@ -18,14 +18,21 @@ from pathlib import Path
 
 import numpy as np
 
-from sl_discs.discs_plugin.launch import register_from_flags, resolve_configs, run_app
+from sl_discs.discs_plugin.launch import (
+    add_working_directory,
+    register_before_flags,
+    resolve_configs,
+    run_app,
+)
 from sl_discs.errors import InputError
 from sl_discs.instances.pickles import load_pickle
 
 
 def prepare(argv: list[str]):
     """Registers, imports DISCS's main module, and wraps its main function in a summary."""
-    register_from_flags(argv)
+    register_before_flags(argv)
+    # The flags of configs look up overrides in sys.argv, and load their defaults when they are defined.
+    sys.argv = resolve_configs(argv)
     module = importlib.import_module("discs.experiment.main_sampling")
 
     def main(arguments):
@@ -35,7 +42,7 @@ def prepare(argv: list[str]):
         module.update_save_dir(config)
         return _summarize(Path(config.experiment.save_root), start)
 
-    return main, resolve_configs(argv)
+    return main, sys.argv
 
 
 def _summarize(folder: Path, start: float) -> int:
@@ -71,12 +78,6 @@ def _headline(path: Path) -> str:
     return ""
 
 
-def start() -> None:
-    """Entry point of the command."""
-    if Path("discs").is_dir() and "" not in sys.path:
-        sys.path.insert(0, "")
-    run_app(prepare)
-
-
 if __name__ == "__main__":
-    start()
+    add_working_directory()
+    run_app(prepare)

@@ -72,14 +72,9 @@ class AdaptedModel:
         self, params: AdaptedParams, x: Num[Array, "B *shape"]
     ) -> tuple[Float[Array, "B"], Float[Array, "B *shape"]]:
         """Values, and vectors g with gains (1 - 2x) g."""
-        x = _held(x, params.mask, params.origin)
-        try:
-            value, grad = self.model.get_value_and_grad(params.base, self._as_model_takes(x))
-            grad = grad.reshape(x.shape)
-        except (AttributeError, NotImplementedError):
-            value, gains, _ = self._ratios(params.base, x)
-            grad = (1 - 2 * x) * gains
-        value = value + _tilted(x, params.tilt, params.origin)
+        held = _held(x, params.mask, params.origin)
+        value, grad = self._gradient(params.base, held)
+        value = value + _tilted(held, params.tilt, params.origin)
         if params.tilt is not None:
             grad = grad + 2 * params.tilt
         if params.mask is not None:
@@ -96,6 +91,17 @@ class AdaptedModel:
         if params.mask is not None:
             gains = jnp.where(params.mask, gains, _NEVER)
         return value, gains, calls, flip_site
+
+    def _gradient(self, params: Any, x: Num[Array, "B *shape"]):
+        """The model's values and gradients; from its ratios where it has no gradient of its own."""
+        if hasattr(self.model, "get_value_and_grad"):
+            try:
+                value, grad = self.model.get_value_and_grad(params, self._as_model_takes(x))
+                return value, grad.reshape(x.shape)
+            except NotImplementedError:
+                pass  # DISCS's abstract method
+        value, gains, _ = self._ratios(params, x)
+        return value, (1 - 2 * x) * gains
 
     def _ratios(self, params: Any, x: Num[Array, "B *shape"]):
         """The model's values, gains and cost; by evaluating every neighbour where it has no ratios of its own."""

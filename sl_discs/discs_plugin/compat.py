@@ -225,7 +225,7 @@ class _Loader(importlib.abc.Loader):
         self._loader.exec_module(module)
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class Finder(importlib.abc.MetaPathFinder):
     """Finds `discs` and what is in it as always, and has it loaded by `_Loader`."""
 
     def __init__(self):
@@ -247,9 +247,9 @@ def install() -> None:
     Raises:
       InputError: parts of `discs` were imported before.
     """
-    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return
     early = sorted(name for name in sys.modules if name.startswith(f"{_PACKAGE}."))
     if early:
         raise InputError(f"{early[0]} was imported already; call register(compat=True) before importing discs")
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path.insert(0, Finder())

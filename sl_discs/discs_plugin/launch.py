@@ -18,20 +18,31 @@ _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 # Where DISCS looks for its base config when --config is not given, from the folder that holds its package.
 _DEFAULT_CONFIG = "discs/common/configs.py"
 
-_COMPAT = flags.DEFINE_boolean(
+COMPAT = flags.DEFINE_boolean(
     "compat",
     True,
     "Supply, to DISCS alone, what today's JAX and others no longer have (sl_discs.discs_plugin.compat).",
 )
-_FIXES = flags.DEFINE_list(
+FIXES = flags.DEFINE_list(
     "fixes", [], "Laws to mend in sl_ samplers: `all`, or names out of sl_discs.discs_plugin.FIXES."
 )
 
 
-def register_from_flags(argv: Sequence[str]) -> None:
-    """`register` as --compat and --fixes say, before DISCS's flags are known; InputError as `register`."""
+def add_working_directory() -> None:
+    """Makes `discs` importable where the working directory is a checkout of it."""
+    if Path("discs").is_dir() and "" not in sys.path:
+        sys.path.insert(0, "")
+
+
+def register_from_flags() -> None:
+    """`register` as --compat and --fixes say; InputError as `register`."""
+    register(compat=COMPAT.value, fixes=True if FIXES.value == ["all"] else FIXES.value)
+
+
+def register_before_flags(argv: Sequence[str]) -> None:
+    """The same before DISCS's own flags are known."""
     flags.FLAGS(list(argv), known_only=True)
-    register(compat=_COMPAT.value, fixes=True if _FIXES.value == ["all"] else _FIXES.value)
+    register_from_flags()
     flags.FLAGS.unparse_flags()
 
 
@@ -59,15 +70,20 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
             argument = f"--{name}={_resolve(name, value if equals else next(rest, ''))}"
         arguments.append(argument)
     if "config" not in given and not Path(_DEFAULT_CONFIG).exists():
-        arguments.append(f"--config={checkout() / _DEFAULT_CONFIG}")
+        arguments.insert(0, f"--config={checkout() / _DEFAULT_CONFIG}")  # before what overrides its fields
     return [argv[0], *arguments]
+
+
+def find_file(path: str) -> Path | None:
+    """The file in the working directory or beside the package discs; None where there is none."""
+    return next((folder / path for folder in (Path(), checkout()) if (folder / path).is_file()), None)
 
 
 def _resolve(flag: str, value: str) -> str:
     path, colon, argument = value.partition(":")
-    for folder in (Path(), checkout()):
-        if (folder / path).is_file():
-            return str(folder / path) + colon + argument
+    found = find_file(path)
+    if found is not None:
+        return f"{found}{colon}{argument}"
     module = _plugin_module(path)
     if module is not None and not argument:
         return f"{config_file.__file__}:{module}"
@@ -103,6 +119,11 @@ def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
             return main(arguments)
         except InputError as error:
             sys.stderr.write(f"error: {error}\n")
-            return 2
+        except FileNotFoundError as error:  # what DISCS raises for a missing dataset
+            sys.stderr.write(
+                f"error: there is no {error.filename}; give DISCS's data as --model_config.data_root=FOLDER, or draw "
+                "a random family with python -m sl_discs.discs_data\n"
+            )
+        return 2
 
     app.run(guarded, argv=argv)

@@ -1,0 +1,71 @@
+"""DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.
+
+The scripts look samplers up in tables of `discs.plot_results.plot_utils`, and stop at, or leave out, names that are
+not there. A localized sampler gets its base sampler's entry: `sl_` before the short name, half the brightness of the
+colour, and the place behind it. Samplers that DISCS has and its tables have not are grey and come last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from matplotlib import colors
+
+from sl_discs.discs_plugin.modules import OWN
+from sl_discs.localization.schedule import Localization
+from sl_discs.samplers.registry import PREFIX
+
+_PREFIXES = (PREFIX + OWN, OWN, PREFIX)
+_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
+_NOT_SAMPLERS = ("save_title", "model")
+
+
+def _split(name: str) -> tuple[str, str]:
+    """What the plugin puts before a name, and DISCS's name."""
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    return prefix, name.removeprefix(prefix)
+
+
+def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
+    """DISCS's short name, with the prefix before it and the fields of localization that were swept behind it."""
+    prefix, settings["name"] = _split(settings["name"])
+    swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
+    settings = original(settings)
+    settings["name"] = " ".join([prefix + settings["name"], *swept])
+    return settings
+
+
+def _get_color(original: Callable, label: str):
+    prefix, base = _split(label)
+    try:
+        color = colors.to_rgb(original(base))
+    except KeyError:
+        color = colors.to_rgb("gray")
+    return tuple(0.5 * part for part in color) if prefix else color
+
+
+def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Clusters whose samplers are in DISCS's order of their base samplers."""
+    result = []
+    for cluster in clusters:
+        labels = [label for label in cluster if label not in _NOT_SAMPLERS]
+        others = {name: cluster[name] for name in _NOT_SAMPLERS}
+        known = list(original([{_split(label)[1]: None for label in labels} | others])[0])
+        place = {base: position for position, base in enumerate(known)}
+        labels.sort(key=lambda label, place=place: (place.get(_split(label)[1], len(place)), label))
+        result.append({label: cluster[label] for label in labels} | others)
+    return result
+
+
+def teach_plot_utils() -> None:
+    """Wraps the three functions of `plot_utils` that know samplers; once for each import of it."""
+    utils = importlib.import_module("discs.plot_results.plot_utils")
+    wrappers = {"process_keys": _process_keys, "get_color": _get_color, "sort_based_on_samplers": _sort}
+    for name, wrapper in wrappers.items():
+        original = getattr(utils, name)
+        if not isinstance(original, functools.partial):
+            setattr(utils, name, functools.partial(wrapper, original))

@@ -1,0 +1,82 @@
+r"""Command: the runs of a sweep file of DISCS (`run_configs`), one after the other, each by `sl_discs.discs_main`.
+
+python -m sl_discs.discs_sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
+python -m sl_discs.discs_sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
+    --samplers=gwg,sl_gwg -- --config.experiment.chain_length=1000
+
+What follows `--` goes to every run. Each run saves into its own folder, named as DISCS's launcher names it, which
+DISCS's plotting scripts read (`sl_discs.discs_plot`). Exit code 1 if a run failed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from sl_discs.discs_plugin import launch
+from sl_discs.discs_plugin.sweep import Sweep, read_sweep
+from sl_discs.errors import InputError
+
+_SWEEP = flags.DEFINE_string("sweep", None, "The sweep file; one of DISCS's is also found beside its package.")
+_DATA_ROOT = flags.DEFINE_string("data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.")
+_SAVE_ROOT = flags.DEFINE_string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
+_SAMPLERS = flags.DEFINE_list("samplers", None, "Of the sweep's samplers run these; sl_gwg runs with gwg's settings.")
+_ONLY = flags.DEFINE_list("only", None, "Numbers of the runs to do, as --list shows them; default: all.")
+_LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do none.")
+
+
+def prepare(argv: list[str]):
+    """Parses this command's own flags; the rest is for the runs."""
+    own, runs = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
+    return lambda _: run(runs), own
+
+
+def _chosen(sweep: Sweep) -> list[int]:
+    numbers = range(1, len(sweep.runs) + 1)
+    if _ONLY.value is None:
+        return list(numbers)
+    wrong = [text for text in _ONLY.value if not text.isdecimal() or int(text) not in numbers]
+    if wrong:
+        raise InputError(f"--only: there is no run {wrong[0]!r}; the sweep has 1 to {len(sweep.runs)}")
+    return [int(text) for text in _ONLY.value]
+
+
+def run(more: Sequence[str]) -> int:
+    """Does or lists the runs."""
+    launch.register_from_flags()
+    if not _SWEEP.value:
+        raise InputError("no sweep is given; pass --sweep=FILE, such as discs/run_configs/co/mis/...")
+    path = launch.find_file(_SWEEP.value)
+    if path is None:
+        raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or in {launch.checkout()}")
+    sweep = read_sweep(path, _SAMPLERS.value)
+    root = Path(_SAVE_ROOT.value or sweep.name)
+    shared = ["--nocompat"] if not launch.COMPAT.value else []
+    shared += [f"--fixes={','.join(launch.FIXES.value)}"] if launch.FIXES.value else []
+    failed = []
+    for number in _chosen(sweep):
+        folder = root / sweep.folder(number)
+        arguments = sweep.arguments(number, _DATA_ROOT.value, folder)
+        command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *more]
+        sys.stdout.write(f"[{number}/{len(sweep.runs)}] {shlex.join(command)}\n")
+        sys.stdout.flush()
+        if not _LIST.value and subprocess.run(command, check=False).returncode:
+            failed.append(number)
+    if failed:
+        sys.stderr.write(
+            f"error: {len(failed)} of the runs failed: --only={','.join(map(str, failed))} repeats them\n"
+        )
+        return 1
+    if not _LIST.value:
+        sys.stdout.write(f"saved in {root}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.add_working_directory()
+    launch.run_app(prepare)

@@ -1,0 +1,149 @@
+"""Writes graphs as DISCS's own files: the folders, names and pickles that its loaders, and `discs_files`, read."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import networkx as nx
+
+from sl_discs.errors import InputError
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.families import Family, find_family
+from sl_discs.instances.graph import Graph
+from sl_discs.results.atomic import write_atomically
+
+
+@dataclasses.dataclass(frozen=True)
+class _Form:
+    """How a dataset is spread over files.
+
+    Attributes:
+      pickles: the objects that a file of the given graphs holds, back to back.
+      per_file: the most graphs of one file; None where one file holds all.
+    """
+
+    pickles: Callable[[Sequence[Graph]], Iterable[Any]]
+    per_file: int | None = None
+
+
+def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool = False) -> list[Path]:
+    """Writes the graphs of a dataset below a data root; each file is complete or absent.
+
+    DISCS reads every file of a dataset's folder, so other files of this dataset may not lie there, with `overwrite`
+    or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute
+    `weight`, 1.0 where the dataset has no weights; other problems have no use for weights, so none are written. The
+    reference objective is 1 where none (or 0, which DISCS would divide by) is known; MIS files leave it out instead,
+    and `er_density` has no place for one.
+
+    Args:
+      dataset: at least one graph, as `load_dataset` returns it.
+      data_root: created where needed.
+      overwrite: whether files of the same names are replaced.
+
+    Returns: the files, sorted.
+
+    Raises:
+      InputError: DISCS has no such dataset or does not read it from graphs, there are files in the way, or the
+        system refuses to write; files written before that stay.
+    """
+    family = writable_family(*dataset.name.split("/"))
+    own, form = family.discs[0], _FORMS[_kind(family)]
+    count = len(dataset.graphs)
+    per_file = form.per_file or count
+    contents = {}
+    for start in range(0, count, per_file):
+        # Of a name that is a pattern, DISCS asks only how it begins; it sorts names as text, hence the zeros.
+        name = own.pattern.replace("*", f"{dataset.index[start]:05d}.pkl")
+        contents[Path(data_root) / own.folder / name] = dataset.graphs[start : start + per_file]
+    present = own.find(Path(data_root))
+    if present and not overwrite:
+        raise InputError(f"{present[0]} is already there; choose another data_root, or overwrite it with --overwrite")
+    if others := [path for path in present if path not in contents]:
+        raise InputError(f"{others[0]} belongs to the same dataset and would be read as well; move it away first")
+    return [write_atomically(path, _writer(form, graphs)) for path, graphs in contents.items()]
+
+
+def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
+    """The dataset that DISCS's flags name, if it can be written.
+
+    Raises:
+      InputError: there is no such dataset, or DISCS reads something else than graphs.
+    """
+    family = find_family(problem, graph_type, cfg_str)
+    if _kind(family) not in _FORMS:
+        raise InputError(
+            f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
+        )
+    return family
+
+
+def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
+    """Nodes 0..n-1 in order, then the edges in theirs; with attribute `weight` if `weighted`, 1.0 for want of one."""
+    result = nx.Graph()
+    result.add_nodes_from(range(graph.num_nodes))
+    edges = graph.edges.tolist()  # plain integers: DISCS's pickles, and any reader of them, need no NumPy
+    if weighted:
+        weights = [1.0] * len(edges) if graph.weights is None else graph.weights.tolist()
+        result.add_weighted_edges_from((u, v, weight) for (u, v), weight in zip(edges, weights, strict=True))
+    else:
+        result.add_edges_from(edges)
+    return result
+
+
+def _kind(family: Family) -> str:
+    return family.name.partition("/r-")[0]
+
+
+def _writer(form: _Form, graphs: Sequence[Graph]) -> Callable[[BinaryIO], None]:
+    """What fills a file; objects are made one at a time, since networkx graphs take much more memory than ours."""
+
+    def write(file: BinaryIO) -> None:
+        for item in form.pickles(graphs):
+            pickle.dump(item, file)
+
+    return write
+
+
+def _reference(graph: Graph) -> float:
+    return float(graph.reference or 1.0)
+
+
+def _plain_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    yield [networkx_graph(graph) for graph in graphs]
+
+
+def _labelled_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    for graph in graphs:
+        result = networkx_graph(graph)
+        if graph.reference:
+            # Readers add up the labels of the nodes. Which nodes the best known set has is not known here.
+            result.add_node(0, label=graph.reference)
+        yield result
+
+
+def _cut_solutions(graphs: Sequence[Graph]) -> Iterable[Any]:
+    return ((networkx_graph(graph, weighted=True), (_reference(graph),)) for graph in graphs)
+
+
+def _scored_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
+
+
+def _graphs_and_scores(graphs: Sequence[Graph]) -> Iterable[Any]:
+    yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
+
+
+_FORMS = {
+    "mis/er_density": _Form(_plain_graphs),
+    "mis/ertest": _Form(_labelled_graphs, per_file=1),
+    "maxcut/er": _Form(_cut_solutions),
+    "maxcut/ba": _Form(_cut_solutions),
+    "maxcut/optsicom": _Form(_cut_solutions),
+    "maxclique/rb": _Form(_scored_graphs, per_file=100),  # a list is read whole, at about 5 MB a graph
+    "maxclique/twitter": _Form(_graphs_and_scores),
+}

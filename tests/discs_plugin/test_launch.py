@@ -1,0 +1,72 @@
+"""The command around DISCS's main module, on the stand-in, as a user runs it."""
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+
+STANDIN = Path(__file__).parent / "standin"
+PAIRS = ("--model_config=discs/models/configs/pairs_config.py", "--config.experiment.chain_length=40")
+LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_onesite_config.py"
+
+
+def run(cwd, *arguments, path=STANDIN):
+    environment = os.environ | {"PYTHONPATH": str(path), "JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "sl_discs.discs_main", *arguments]
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_run_from_anywhere(tmp_path):
+    done = run(tmp_path, *PAIRS, LOCALIZED, "--sampler_config.K=8", "--sampler_config.sigma=2.0", "--run_local")
+    assert done.returncode == 0, done.stderr
+    path = tmp_path / "discs/results/pairs/results.pkl"
+    assert f"saved {path.relative_to(tmp_path)}: best ratio" in done.stdout and "took" in done.stdout
+    assert pickle.loads(path.read_bytes())["best_ratio"].shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*PAIRS, "--sampler_config=discs/samplers/configs/sl_gw_config.py"), "there is no file discs/samplers"),
+        ((*PAIRS, LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler.sigma is -1.0"),
+        ((*PAIRS, LOCALIZED), "exceed chain_length = 40; lower K or n_min"),
+        ((*PAIRS, LOCALIZED, "--sampler_config.K=8", "--fixes=maks"), "unknown fix 'maks'"),
+        ((*PAIRS, LOCALIZED, "--nonsense=1"), "nonsense"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, arguments, message):
+    done = run(tmp_path, *arguments)
+    errors = [line for line in done.stderr.splitlines() if "rror" in line]
+    assert done.returncode != 0 and message in done.stderr
+    assert "Traceback" not in done.stderr and len(errors) <= 2
+
+
+def test_without_discs(tmp_path):
+    done = run(tmp_path, *PAIRS, LOCALIZED, path=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the package discs is not importable; clone https://")
+
+
+def test_help_has_both_kinds_of_flags(tmp_path):
+    done = run(tmp_path, "--helpfull")
+    assert "--[no]compat" in done.stdout and "--[no]run_local" in done.stdout
+
+
+def test_configs_are_found(standin, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").touch()
+    arguments = launch.resolve_configs(
+        ["main", "--model_config=mine.py", "-sampler_config", "discs/samplers/configs/sl_ball_config.py", "--x=1"]
+    )
+    assert arguments[1] == f"--config={standin}/discs/common/configs.py"
+    assert arguments[2] == "--model_config=mine.py"
+    assert arguments[3].endswith("config_file.py:discs.samplers.configs.sl_ball_config")
+    assert arguments[4] == "--x=1"
+    with pytest.raises(InputError, match=r"--config: there is no file nowhere\.py"):
+        launch.resolve_configs(["main", "--config=nowhere.py"])

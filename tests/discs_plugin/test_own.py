@@ -1,0 +1,84 @@
+"""Samplers and problems of this project in DISCS's calling convention."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_register import whole_config
+
+from sl_discs.discs_plugin.own_problem import OwnProblem, problem_config
+from sl_discs.discs_plugin.own_sampler import BatchModel, OwnSampler
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.models.problems import coefficients
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing import check_case, standard_cases
+
+
+class Tilting:
+    """Gives the case's tilt to the sampler and takes it out of the model's parameters."""
+
+    def __init__(self, sampler):
+        self.sampler = sampler
+
+    def make_init_state(self, rng):
+        return self.sampler.make_init_state(rng)
+
+    def step(self, model, rng, x, params, state, mask):
+        tilt = jnp.broadcast_to(params.tilt, x.shape)
+        return self.sampler.step(model, rng, x, params._replace(tilt=None), state, mask, tilt)
+
+
+@pytest.mark.parametrize(
+    "kernel", [GWG(), PathAuxiliary(num_flips=3), DMALA()], ids=lambda kernel: type(kernel).__name__
+)
+def test_own_samplers_leave_the_tilted_target_invariant(kernel):
+    case = standard_cases()[2]
+    check_case(Tilting(OwnSampler("own", kernel, 4, (5,))), case, batches=2**13)
+
+
+def test_a_batch_model_follows_flips():
+    class Inner:
+        def get_value_and_grad(self, params, x):
+            assert x.shape == (1, 2, 2)
+            return jnp.sum(x * params, axis=(1, 2)), params[None]
+
+    params = jnp.array([[0.5, -1.0], [2.0, 0.0]])
+    model = BatchModel(Inner(), (2, 2))
+    x = jnp.array([1, 0, 1, 0], jnp.int8)
+    field = model.init(params, x)
+    assert model.num_sites == 4 and float(model.value(params, x, field)) == 2.5
+    np.testing.assert_array_equal(model.gains(params, x, field), [-0.5, -1.0, -2.0, 0.0])
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
+def test_own_problems_are_the_problems(standin, problem):
+    config = whole_config("sl_onesite")
+    config.model.update(problem_config(problem, f"sldiscs_{problem}"))
+    config.model.num_instances = 2
+    config.model.cfg_str = {"mis": "r-0.05", "maxcut": "r-ba-4-n-256-300", "maxclique": "_"}[problem]
+    model = importlib.import_module(f"discs.models.sldiscs_{problem}").build_model(config)
+    assert isinstance(model, OwnProblem) and config.experiment.num_models == 2
+    graphs = load_dataset(problem, config.model.graph_type, config.model.cfg_str, None, num_instances=2).graphs
+    assert config.model.shape == (max(graph.num_nodes for graph in graphs),)
+
+    batch = model.make_init_params(jax.random.PRNGKey(0))
+    assert model.make_init_params(jax.random.PRNGKey(0)) is None
+    assert [position for position, _, _ in batch] == [0, 1]
+    x = model.get_init_samples(jax.random.PRNGKey(1), 3)
+    for (_, params, _), graph in zip(batch, graphs, strict=True):
+        params["temperature"] = jnp.float32(0.5)
+        terms = coefficients(problem, graph, 1.0001)
+        inside = np.asarray(x)[:, : graph.num_nodes].astype(float)
+        pairs = (inside[:, terms.edges[:, 0]] * inside[:, terms.edges[:, 1]]) @ terms.weights
+        wanted = inside @ terms.linear + terms.scale * pairs
+        np.testing.assert_allclose(model.evaluate(params, x), wanted, rtol=1e-6)
+        np.testing.assert_allclose(model.forward(params, x), wanted / 0.5, rtol=1e-6)
+        value, grad = model.get_value_and_grad(params, x)
+        np.testing.assert_allclose(value, wanted / 0.5, rtol=1e-6)
+        flipped = model.forward(params, x.at[:, 3].set(1 - x[:, 3]))
+        np.testing.assert_allclose(((1 - 2 * x) * grad)[:, 3], flipped - value, atol=2e-2)
+        assert not np.asarray(params["mask"])[graph.num_nodes :].any()
