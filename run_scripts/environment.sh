@@ -9,11 +9,11 @@ if ! "$PYTHON" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
   echo "error: $PYTHON is missing or older than Python 3.11; set PYTHON to a newer one" >&2
   exit 2
 fi
-wanted="$EXTRAS $(cksum <pyproject.toml)"
-if [ "$(cat .venv/installed-for 2>/dev/null)" != "$wanted" ] &&
-  [ "$(cat .venv/installed-for 2>/dev/null)" != "test $(cksum <pyproject.toml)" ]; then
+wanted="$(cksum <pyproject.toml)"
+if [ "$(cat ".venv/installed-$EXTRAS" 2>/dev/null)" != "$wanted" ]; then
   echo "installing sl_discs[$EXTRAS] into .venv (once; about 500 MB)"
   [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".[$EXTRAS]"
-  echo "$wanted" >.venv/installed-for
+  # Both of the others contain what a run needs.
+  echo "$wanted" | tee ".venv/installed-$EXTRAS" >.venv/installed-run
 fi

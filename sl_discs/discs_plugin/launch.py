@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -108,6 +109,8 @@ def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
       prepare: from the command line, imports the module that defines the flags, and returns its main function and
         the arguments to parse.
     """
+    # JAX reports every accelerator that a machine does not have.
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
     try:
         main, argv = prepare(sys.argv)
     except (InputError, flags.Error) as error:

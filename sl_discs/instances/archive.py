@@ -8,7 +8,6 @@ NaN where there is none). Nothing in it is pickled, so an archive from a strange
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 
@@ -75,7 +75,6 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
     Raises:
       InputError: the file cannot be written.
     """
-    path = Path(path)
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
     arrays = {
@@ -91,20 +90,7 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
         arrays["edge_weight"] = np.concatenate(
             [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            try:
-                np.savez_compressed(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-                Path(file.name).chmod(0o644)
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error}); choose another place") from error
+    write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
 
 def _load(path: str | os.PathLike, keys: Sequence[str] | None = None) -> dict[str, np.ndarray]:

@@ -1,6 +1,6 @@
 """The last station: tables, files and figures of a finished experiment, beside the published numbers."""
 
-from sl_discs.results.atomic import check_writable
+from sl_discs.atomic import check_writable
 from sl_discs.results.figure import draw_trajectories
 from sl_discs.results.files import write_results
 from sl_discs.results.paired import paired_differences, paired_percent_differences

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.results.atomic import write_atomically
 from sl_discs.results.published import published_row, published_unit
 from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.summary import (

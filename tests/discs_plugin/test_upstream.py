@@ -5,7 +5,10 @@ Seeds are fixed. Statistical tests fail a correct sampler with probability 1e-6;
 
 import functools
 import importlib
+import os
 import pickle
+import subprocess
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +18,16 @@ import pytest
 from ml_collections import config_dict
 from test_own import Tilting
 
-from sl_discs.discs_plugin import upstream
+from sl_discs.discs_plugin import borrowed, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
+from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
+from sl_discs.samplers.registry import build_sampler, sampler_fields
 from sl_discs.testing import ConformanceError, all_states, check_case, standard_cases, total_variation
 from sl_discs.testing.enumeration import Law
 
@@ -293,3 +301,75 @@ def test_one_run_of_discs(discs, tmp_path, monkeypatch):
     results = pickle.loads((folder / "results.pkl").read_bytes())
     assert set(results) == {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
     assert (results["best_ratio"] >= 5).all()
+
+
+def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
+    """As sweeps leave them; the localized sampler has its own line, colour and row."""
+    write_graphs(tmp_path)
+    small_family(monkeypatch, "discs.models.configs.mis.er_density", num_models=4)
+    sweep = tmp_path / "discs-mis-test"
+    sweep.mkdir()
+    for number, sampler in enumerate(("gwg", "sl_gwg", "sl_path_auxiliary"), start=1):
+        folder = run_discs(tmp_path, "mis", sampler)
+        folder.rename(sweep / f"{number}_name='{sampler}',cfg_str='r-0.20',log_every_steps=5")
+    environment = os.environ | {"PYTHONPATH": str(discs.parent), "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
+    for script, options in {
+        "plot_co_through_time": ["--graphtype=mis"],
+        "plot_results": ["--evaluation_type=co", "--key=name"],
+    }.items():
+        command = [
+            sys.executable,
+            "-m",
+            "sl_discs.discs_plot",
+            script,
+            "--gcs_results_path=./discs-mis-test",
+            *options,
+        ]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "plots").rglob("*.png"))) == 2
+    rows = next((tmp_path / "co_csv").rglob("*.csv")).read_text().splitlines()
+    assert [row.partition(",")[0] for row in rows[1:]] == ["gwg", "sl_gwg", "sl_pas"]
+
+
+@pytest.mark.parametrize("model", ["mis", "ising"])
+def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
+    """DISCS maps over devices: graphs of MIS, chains of Ising."""
+    write_graphs(tmp_path)
+    data = {
+        "mis": [
+            "--config=discs/experiment/configs/mis/er_density.py", "--model_config.graph_type=er_density",
+            "--model_config.cfg_str=r-0.20", f"--model_config.data_root={tmp_path}",
+        ],
+        "ising": ["--model_config.shape=(4, 4)"],
+    }  # fmt: skip
+    command = [
+        sys.executable, "-m", "sl_discs.discs_main",
+        f"--model_config=discs/models/configs/{model}_config.py", *data[model],
+        "--sampler_config=discs/samplers/configs/sl_path_auxiliary_config.py", "--sampler_config.K=4",
+        "--config.experiment.batch_size=8", "--config.experiment.chain_length=20",
+        "--config.experiment.log_every_steps=5", "--config.experiment.save_root=out",
+    ]  # fmt: skip
+    devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
+    environment = os.environ | devices | {"PYTHONPATH": str(discs.parent)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "saved out/results." in done.stdout
+
+
+@pytest.mark.parametrize("name", ["discs:gwg", "sl:discs:hammingball", "sl:discs:dlmc"])
+def test_samplers_of_discs_in_this_projects_runner(discs, name):
+    borrowed.borrow_samplers()
+    borrowed.borrow_samplers()  # does nothing
+    fields = {"name": name, "fixes": True} | ({"K": 8} if name.startswith("sl:") else {})
+    method = build_method(fields, num_chains=4)
+    dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
+    settings = Settings(batch_size=4, chain_length=60, log_every_steps=20)
+    records = run_methods("mis", dataset, 1.0001, [method], settings, lambda *_: None)
+    assert records[name].instances[0].feasible and records[name].instances[0].best >= 40
+
+
+def test_borrowed_samplers_pass_the_conformance_suite(discs):
+    borrowed.borrow_samplers()
+    sampler = build_sampler("discs:dmala", {"fixes": True} | sampler_fields("discs:dmala") | {"fixes": True}, 4)
+    check_case(sampler, standard_cases()[2], batches=2**13)
