@@ -12,19 +12,14 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
-from sl_discs.models.base import Model, apply_flips
-from sl_discs.models.general import ValueAndGrad
+from sl_discs.models.general import GradientModel, ValueAndGrad
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 
 
 @dataclasses.dataclass(frozen=True)
-class BatchModel(Model):
-    """One state at a time of a model that takes batches [B, *shape] and gives values and gradients.
-
-    Flip gains are (1 - 2x) times the gradient: exact where the log-likelihood is linear in each site, otherwise an
-    estimate that samplers propose by. What they accept by is always the difference of two values.
-    """
+class BatchModel(GradientModel):
+    """One state at a time of a model that takes batches [B, *shape] and gives values and gradients."""
 
     inner: Any
     shape: tuple[int, ...]
@@ -38,23 +33,6 @@ class BatchModel(Model):
         """Value and gradient at x."""
         value, grad = self.inner.get_value_and_grad(params, x.reshape(1, *self.shape).astype(jnp.float32))
         return ValueAndGrad(value[0].astype(jnp.float32), grad.reshape(-1).astype(jnp.float32))
-
-    def value(self, params, x, field):
-        """The log-likelihood."""
-        return field.value
-
-    def gains(self, params, x, field):
-        """(1 - 2x) times the gradient."""
-        return (1 - 2 * x).astype(jnp.float32) * field.grad
-
-    def flip(self, params, x, field, flips):
-        """Flips and evaluates anew."""
-        y = apply_flips(x, flips)
-        return y, self.init(params, y)
-
-    def change(self, params, x, before, flips, after):
-        """Difference of the two values."""
-        return after.value - before.value
 
 
 class OwnSampler:

@@ -20,20 +20,12 @@ class ValueAndGrad(NamedTuple):
     grad: Float[Array, "N"]
 
 
-@dataclasses.dataclass(frozen=True)
-class DifferentiableModel(Model):
-    """f given as a function of (params, x) with x as float32 [N], differentiable in x.
+class GradientModel(Model):
+    """A model whose field is its value and gradient, computed anew at each state; subclasses say how, in `init`.
 
     The gains (1 - 2x) grad f are exact when f is multilinear (at most linear in each site). Otherwise they are a
     first-order estimate, which samplers use only to propose: acceptance takes the difference of true values.
     """
-
-    log_density: Callable[..., Float[Array, ""]]
-    num_sites: int
-
-    def init(self, params, x):
-        """Value and gradient at x."""
-        return ValueAndGrad(*jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32)))
 
     def value(self, params, x, field):
         """f(x)."""
@@ -51,3 +43,15 @@ class DifferentiableModel(Model):
     def change(self, params, x, before, flips, after):
         """Difference of the two values."""
         return after.value - before.value
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentiableModel(GradientModel):
+    """f given as a function of (params, x) with x as float32 [N], differentiable in x."""
+
+    log_density: Callable[..., Float[Array, ""]]
+    num_sites: int
+
+    def init(self, params, x):
+        """Value and gradient at x."""
+        return ValueAndGrad(*jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32)))
