@@ -11,6 +11,7 @@ of DISCS, and --compat and --fixes.
 
 from __future__ import annotations
 
+import csv
 import importlib
 import sys
 import time
@@ -72,9 +73,10 @@ def _headline(path: Path) -> str:
             best = np.asarray(found["best_ratio"])
             return f": best ratio {best.mean():.4f}, mean of the last batch's {best.size} instances"
     if path.name == "results.csv":
-        names, values = path.read_text().splitlines()[:2]
-        ess = dict(zip(names.split(","), values.split(","), strict=False)).get("ESS")
-        return f": effective sample size {ess}" if ess else ""
+        with path.open(newline="") as file:
+            row = next(csv.DictReader(file), {})
+        mean = row.get("ESS", "").strip("[]").split()[:1]
+        return f": effective sample size {mean[0]}, mean over chains" if mean else ""
     return ""
 
 

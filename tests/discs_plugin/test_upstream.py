@@ -7,6 +7,7 @@ import functools
 import importlib
 import os
 import pickle
+import re
 import subprocess
 import sys
 
@@ -355,6 +356,8 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout
+    headline = {"mis": r"best ratio \d+\.\d+, mean of", "ising": r"effective sample size \d+\.\d+, mean"}[model]
+    assert re.search(headline, done.stdout)
 
 
 @pytest.mark.parametrize("name", ["discs:gwg", "sl:discs:hammingball", "sl:discs:dlmc"])
