@@ -9,23 +9,18 @@ computed, compilation apart. Needs a checkout of DISCS on PYTHONPATH or as the w
 
 from __future__ import annotations
 
-import functools
-import importlib
+import importlib.util
 import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import flags
 
 from sl_discs.discs_plugin import launch
+from sl_discs.discs_plugin.step_loop import StepLoop, upstream_experiment
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.instances.write_discs import write_discs
 
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.")
 _DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.")
@@ -38,35 +33,6 @@ _REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions of each sampler.")
 _CHAIN_LENGTH = 10_000
 
 
-class _Loop:
-    """A compiled step of one sampler and where its chains are."""
-
-    def __init__(self, name: str, config, model, params: dict[str, Any]):
-        config = config.copy_and_resolve_references()
-        config.sampler.update(importlib.import_module(f"discs.samplers.configs.{name}_config").get_config())
-        sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
-        self._step = jax.jit(jax.vmap(functools.partial(sampler.step, model=model)))
-        self._params, self._number = params, 0
-        graphs, chains = config.experiment.num_models, config.experiment.batch_size
-        self._state = jax.vmap(sampler.make_init_state)(jax.random.split(jax.random.PRNGKey(0), graphs))
-        x = model.get_init_samples(jax.random.PRNGKey(1), graphs * chains)
-        self._x = x.reshape(graphs, chains, *config.model.shape)
-
-    def play(self, steps: int) -> float:
-        """Milliseconds a step."""
-        graphs = self._x.shape[0]
-        keys = [jax.random.split(jax.random.PRNGKey(self._number + k), graphs) for k in range(steps)]
-        jax.block_until_ready(keys)
-        begin = time.perf_counter()
-        for key in keys:
-            self._x, self._state, _ = self._step(
-                rng=key, x=self._x, model_param=self._params, state=self._state, x_mask=self._params["mask"]
-            )
-        jax.block_until_ready((self._x, self._state))
-        self._number += steps
-        return 1e3 * (time.perf_counter() - begin) / steps
-
-
 class Overhead(NamedTuple):
     """Milliseconds a step of a sampler and of its variant, one entry a repetition."""
 
@@ -74,38 +40,18 @@ class Overhead(NamedTuple):
     localized: np.ndarray
 
 
-def _experiment(folder: Path):
-    """DISCS's config, model and parameters for drawn graphs written to a folder."""
-    dataset = load_dataset("mis", "er_density", f"r-{_DENSITY.value}", None, num_instances=_GRAPHS.value)
-    write_discs(dataset, folder)
-    config = importlib.import_module("discs.common.configs").get_config()
-    config.model.update(importlib.import_module("discs.models.configs.mis_config").get_config())
-    config.model.graph_type, config.model.cfg_str = "er_density", f"r-{_DENSITY.value}"
-    config.model.data_root = str(folder)
-    family = importlib.import_module("discs.models.configs.mis.er_density")
-    config.model.update(family.get_model_config(config.model.cfg_str))
-    combinatorial = importlib.import_module("discs.experiment.configs.co_experiment")
-    config.experiment.update(combinatorial.get_co_default_config())
-    config.model.num_models = config.experiment.num_models = _GRAPHS.value
-    config.experiment.batch_size, config.experiment.chain_length = _CHAINS.value, _CHAIN_LENGTH
-    model = importlib.import_module("discs.models.mis").build_model(config)
-    params = [instance[1] for instance in model.make_init_params(None)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *params)
-    return config, model, stacked | {"temperature": jnp.full(_GRAPHS.value, 0.5)}
-
-
 def measure() -> dict[str, Overhead]:
     """Times of every sampler of --samplers, by its name."""
-    with tempfile.TemporaryDirectory() as folder:
-        config, model, params = _experiment(Path(folder))
+    dataset = load_dataset("mis", "er_density", f"r-{_DENSITY.value}", None, num_instances=_GRAPHS.value)
+    experiment = upstream_experiment(dataset, _CHAINS.value, _CHAIN_LENGTH)
     names = [name for base in _SAMPLERS.value for name in (base, f"sl_{base}")]
-    loops = {name: _Loop(name, config, model, params) for name in names}
+    loops = {name: StepLoop(name, experiment) for name in names}
     for loop in loops.values():
         loop.play(2)
     times = {name: [] for name in names}
     for _ in range(_REPEATS.value):
         for name, loop in loops.items():
-            times[name].append(loop.play(_STEPS.value))
+            times[name].append(1e3 * loop.play(_STEPS.value) / _STEPS.value)
     return {base: Overhead(np.array(times[base]), np.array(times[f"sl_{base}"])) for base in _SAMPLERS.value}
 
 

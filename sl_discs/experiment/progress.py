@@ -1,4 +1,4 @@
-"""The progress bar of a run, in chain-steps of the sampler at work."""
+"""The progress bar of a run, by default in chain-steps of the sampler at work."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress_bar(total: int) -> Iterator[Callable[[str, int], None]]:
-    """A function of (sampler, chain-steps done) that draws one bar a sampler on the terminal's error stream.
+def progress_bar(total: int, unit: str = " chain-steps") -> Iterator[Callable[[str, int], None]]:
+    """A function of (sampler, units done) that draws one bar a sampler on the terminal's error stream.
 
     Without tqdm, or where the error stream is no terminal, it draws nothing.
     """
@@ -22,9 +22,7 @@ def progress_bar(total: int) -> Iterator[Callable[[str, int], None]]:
 
     def advance(name: str, steps: int) -> None:
         if name not in bars:
-            bars[name] = tqdm(
-                total=total, desc=name, unit=" chain-steps", unit_scale=True, file=sys.stderr, disable=None
-            )
+            bars[name] = tqdm(total=total, desc=name, unit=unit, unit_scale=True, file=sys.stderr, disable=None)
         bars[name].update(steps)
 
     try:

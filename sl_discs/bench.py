@@ -1,0 +1,121 @@
+"""Command: how fast and how good, on fixed cases, in one run with the peers that are installed.
+
+python -m sl_discs.bench --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000 --repeats=5
+
+Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
+apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
+engine took (wall time x cores, for it uses one): its quality is the quality at equal time and equal cores. `discs`
+needs a checkout of DISCS on PYTHONPATH, and is measured for speed alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from absl import flags
+
+from sl_discs.atomic import write_atomically
+from sl_discs.benchmark.cases import CASES, Case, chosen_cases
+from sl_discs.benchmark.contenders import Own, num_cores
+from sl_discs.benchmark.peers import available_peers, describe_machine
+from sl_discs.benchmark.report import Row, as_json, format_case
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.run import ENGINE
+from sl_discs.experiment.settings import Settings
+from sl_discs.samplers import known_samplers
+
+_OWN_ENGINES = (ENGINE,)
+
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary"], "Samplers of this project."
+)
+_ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10)
+_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
+_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs a case.", lower_bound=1)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads a graph.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are saved.")
+
+
+def _contenders() -> list[str]:
+    """Names of the chosen engines and peers; our own engines come first, since peers are timed by them."""
+    peers = available_peers()
+    available = [*_OWN_ENGINES, *peers]
+    chosen = _ENGINES.value or available
+    unknown = [name for name in chosen if name not in available]
+    if unknown:
+        raise InputError(f"--engines: {unknown[0]!r} is not available; there are {', '.join(available)}")
+    if not set(chosen) & set(_OWN_ENGINES):
+        raise InputError(f"--engines: add one of {', '.join(_OWN_ENGINES)}; peers get the time that it takes")
+    return [name for name in available if name in chosen]
+
+
+def _run_case(case: Case, names: list[str], progress) -> list[Row]:
+    """Alternating repetitions of all contenders."""
+    dataset = case.dataset(_GRAPHS.value)
+    settings = Settings(
+        batch_size=_CHAINS.value,
+        chain_length=_STEPS.value,
+        log_every_steps=min(100, _STEPS.value),
+        instances_per_batch=_GRAPHS.value,
+        **case.annealing,
+    )
+    peers = available_peers()
+    contenders = {}
+    for sampler in _SAMPLERS.value:
+        for name in names:
+            own = name in _OWN_ENGINES
+            build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
+            contenders[sampler, name] = build(sampler, dataset, settings)
+    for (_, name), contender in contenders.items():
+        if name in _OWN_ENGINES:
+            contender.play(0)  # compiles
+    rows = {key: Row(case.name, *key, contender.unit, []) for key, contender in contenders.items()}
+    for seed in range(1, _REPEATS.value + 1):
+        seconds: dict[str, float] = {}
+        for (sampler, name), contender in contenders.items():
+            measured = contender.play(seed, seconds.get(sampler))
+            seconds.setdefault(sampler, measured.seconds * num_cores())
+            rows[sampler, name].measurements.append(measured)
+            progress("benchmark", 1)
+    return list(rows.values())
+
+
+def run(_) -> int:
+    """Plays all cases, prints a table after each, and saves the figures."""
+    unknown = [name for name in _SAMPLERS.value if name not in known_samplers()]
+    if unknown:
+        raise InputError(f"--samplers: unknown sampler {unknown[0]!r}; known: {', '.join(known_samplers())}")
+    cases = chosen_cases(_CASES.value)
+    names = _contenders()
+    if "discs" in names:
+        launch.register_from_flags()
+    machine = describe_machine()
+    sys.stdout.write(
+        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
+        f"{_REPEATS.value} repetitions of {', '.join(names)}\n"
+    )
+    rows = []
+    with progress_bar(len(cases) * len(_SAMPLERS.value) * len(names) * _REPEATS.value, " repetitions") as progress:
+        for case in cases:
+            found = _run_case(case, names, progress)
+            sys.stdout.write("\n" + format_case(found, _GRAPHS.value) + "\n")
+            sys.stdout.flush()
+            rows += found
+            settings = {
+                "machine": machine, "graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value,
+                "repeats": _REPEATS.value,
+            }  # fmt: skip
+            text = json.dumps(as_json(rows, settings), indent=1)
+            path = write_atomically(_OUTPUT.value, lambda file, text=text: file.write(text.encode()))
+    sys.stdout.write(f"\nsaved {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.add_working_directory()
+    launch.run_app(lambda argv: (run, argv))

@@ -1,0 +1,92 @@
+"""The cases of the benchmark: small sets of drawn graphs, with DISCS's annealing of their family."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.cnf import conflict_graph
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.graph import Graph
+
+PENALTY = 1.0001
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A problem on a few graphs.
+
+    Attributes:
+      name: as `--cases` names it.
+      problem: `mis`, `maxcut` or `maxclique`.
+      graphs: draws so many graphs.
+      annealing: fields of `Settings`.
+    """
+
+    name: str
+    problem: str
+    graphs: Callable[[int], list[Graph]]
+    annealing: dict[str, Any]
+
+    def dataset(self, num_graphs: int) -> Dataset:
+        """The first graphs of the case, the same on every machine."""
+        graphs = self.graphs(num_graphs)
+        index = list(range(num_graphs))
+        return Dataset(f"{self.problem}/{self.name}", self.problem, "generated", self.name, graphs, index, num_graphs)
+
+
+def _family(problem: str, graph_type: str, cfg_str: str) -> Callable[[int], list[Graph]]:
+    return lambda count: load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
+
+
+def _satlib_like(count: int) -> list[Graph]:
+    """Conflict graphs of random 3-SAT formulas of SATLIB's size: 100 variables, 403 to 449 clauses."""
+    graphs = []
+    for number in range(count):
+        rng = np.random.default_rng([403, number])
+        clauses = []
+        for _ in range((403, 418, 423, 449)[number % 4]):
+            variables = 1 + rng.choice(100, size=3, replace=False)
+            signs = rng.choice((-1, 1), size=3)
+            clauses.append(tuple(int(literal) for literal in variables * signs))
+        graphs.append(conflict_graph(f"3sat-{number}", clauses))
+    return graphs
+
+
+def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
+    return {"t_schedule": "exp_decay", "init_temperature": 1.0, "decay_rate": rate, "final_temperature": floor}
+
+
+CASES = {
+    case.name: case
+    for case in (
+        Case("mis-er-0.05", "mis", _family("mis", "er_density", "r-0.05"), _exp_decay(0.05, 1e-4)),
+        Case("mis-er-0.25", "mis", _family("mis", "er_density", "r-0.25"), _exp_decay(0.05, 1e-4)),
+        Case("mis-satlib-like", "mis", _satlib_like, _exp_decay(0.005, 1e-5)),
+        Case("maxcut-ba-512", "maxcut", _family("maxcut", "ba", "r-ba-4-n-512-600"), _exp_decay(0.1, 1e-6)),
+        Case(
+            "maxcut-er-256",
+            "maxcut",
+            _family("maxcut", "er", "r-er-0.15-n-256-300"),
+            {"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 0.5},
+        ),
+        Case("maxcut-ba-1024", "maxcut", _family("maxcut", "ba", "r-ba-4-n-1024-1100"), _exp_decay(0.1, 1e-6)),
+        Case("maxclique-rb", "maxclique", _family("maxclique", "rb", "_"), _exp_decay(0.1, 1e-3)),
+    )
+}
+
+
+def chosen_cases(names: list[str]) -> list[Case]:
+    """Cases by name.
+
+    Raises:
+      InputError: an unknown name.
+    """
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        raise InputError(f"--cases: unknown case {unknown[0]!r}; known: {', '.join(CASES)}")
+    return [CASES[name] for name in names]

@@ -1,0 +1,98 @@
+"""What is measured: a contender plays a case with a seed and says how much it did, in what time, and how well."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.benchmark.cases import PENALTY
+from sl_discs.experiment.run import Player, instance_mesh, run_sampler
+from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.verification import Verifier
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.schedule import Localization
+
+
+class Measurement(NamedTuple):
+    """One repetition.
+
+    Attributes:
+      chain_steps: Markov steps of all chains; a peer's unit is its own (`Contender.unit`).
+      flips: sites that changed; None where it is not known.
+      seconds: of wall time, compilation apart.
+      best: [G] verified objective of the best state of each graph; None where speed alone was measured.
+    """
+
+    chain_steps: int
+    flips: float | None
+    seconds: float
+    best: Float64[np.ndarray, "G"] | None
+
+
+class Contender(Protocol):
+    """An engine of this project, or a peer.
+
+    Attributes:
+      name: in the report.
+      unit: what its `chain_steps` count.
+    """
+
+    name: str
+    unit: str
+
+    def play(self, seed: int, seconds: float | None) -> Measurement:
+        """One repetition; where `seconds` is given and quality depends on it, of about that many CPU-seconds."""
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Own:
+    """A sampler of this project on one of its engines."""
+
+    unit = "chain-steps"
+
+    def __init__(self, engine: str, sampler: str, dataset: Dataset, settings: Settings):
+        fields = {"name": sampler}
+        if "K" in method_fields(sampler):
+            # As many levels as fit: short runs are for speed, which does not depend on it.
+            fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
+        self.name = engine
+        self._method = build_method(fields, settings.batch_size)
+        self._dataset, self._settings = dataset, settings
+        self._player = Player(self._method, settings, instance_mesh(settings.use_devices))
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """The whole chain; its time does not depend on `seconds`."""
+        del seconds
+        settings = dataclasses.replace(self._settings, seed=seed)
+        record = run_sampler(
+            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None, self._player
+        )
+        chain_steps = round(record.chain_steps_per_s * record.run_s)
+        best = np.array([instance.best for instance in record.instances])
+        return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, best)
+
+
+def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarray, "G"]:
+    """Verified objective of the best of each graph's states [R, N]."""
+    best = []
+    for graph, states in zip(dataset.graphs, reads, strict=True):
+        verifier = Verifier(dataset.problem, graph)
+        best.append(max(verifier(state.astype(np.int8)).objective for state in states))
+    return np.array(best)
+
+
+def timed(function, *arguments):
+    """Seconds that a call took, and its result."""
+    begin = time.perf_counter()
+    result = function(*arguments)
+    return time.perf_counter() - begin, result

@@ -1,0 +1,136 @@
+"""Other people's samplers, where they are installed: DISCS itself, and simulated annealing of D-Wave and OpenJij."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from sl_discs.benchmark.cases import PENALTY
+from sl_discs.benchmark.contenders import Contender, Measurement, best_of_reads, num_cores, timed
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.models.problems import Coefficients, coefficients
+
+
+class Discs:
+    """A sampler of DISCS in its own loop, for a few steps: speed alone."""
+
+    name = "discs"
+    unit = "chain-steps"
+    _STEPS = 20
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
+        experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
+        self._loop = loops.StepLoop(sampler, experiment)
+        self._per_step = len(dataset.graphs) * settings.batch_size
+        self._loop.play(2)  # compiles
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """The next steps of the same chains."""
+        del seed, seconds
+        return Measurement(self._STEPS * self._per_step, None, self._loop.play(self._STEPS), None)
+
+
+class _Annealer(abc.ABC):
+    """Simulated annealing of one graph after the other on one core, as many reads as we have chains.
+
+    Given CPU-seconds, the number of sweeps is chosen to use them up; its own default schedule otherwise.
+    """
+
+    unit = "updates of a site"
+    _TRIAL_SWEEPS = 100
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        del sampler
+        self._dataset, self._reads = dataset, settings.batch_size
+        terms = [coefficients(dataset.problem, graph, PENALTY) for graph in dataset.graphs]
+        self._problems = [self._problem(term) for term in terms]
+        self._sweep_s: float | None = None
+
+    @abc.abstractmethod
+    def _problem(self, terms: Coefficients) -> Any:
+        """The minimisation of -f in the peer's form."""
+
+    @abc.abstractmethod
+    def _states(self, problem: Any, sweeps: int, seed: int) -> np.ndarray:
+        """States [R, N] of zeros and ones after annealing."""
+
+    def _anneal(self, sweeps: int, seed: int) -> list[np.ndarray]:
+        return [self._states(problem, sweeps, seed + 1) for problem in self._problems]
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Anneals all graphs."""
+        if self._sweep_s is None:
+            self._anneal(1, seed)  # loads libraries
+            self._sweep_s = timed(self._anneal, self._TRIAL_SWEEPS, seed)[0] / self._TRIAL_SWEEPS
+        sweeps = self._TRIAL_SWEEPS if seconds is None else max(1, round(seconds / self._sweep_s))
+        elapsed, reads = timed(self._anneal, sweeps, seed)
+        sites = sum(graph.num_nodes for graph in self._dataset.graphs)
+        return Measurement(sweeps * sites * self._reads, None, elapsed, best_of_reads(self._dataset, reads))
+
+
+class DWave(_Annealer):
+    """`dwave.samplers.SimulatedAnnealingSampler`, its default schedule."""
+
+    name = "dwave-samplers"
+
+    def _problem(self, terms):
+        dimod = importlib.import_module("dimod")
+        u, v = terms.edges.T
+        return dimod.BinaryQuadraticModel.from_numpy_vectors(
+            -terms.linear, (u, v, -terms.scale * terms.weights), 0.0, dimod.BINARY
+        )
+
+    def _states(self, problem, sweeps, seed):
+        sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
+        found = sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        order = np.argsort(found.variables)
+        return found.record.sample[:, order]
+
+
+class OpenJij(_Annealer):
+    """`openjij.SASampler`, its default schedule."""
+
+    name = "openjij"
+
+    def _problem(self, terms):
+        linear = {(k, k): -float(value) for k, value in enumerate(terms.linear)}
+        weights = (-terms.scale * terms.weights).tolist()
+        return linear | {(u, v): w for (u, v), w in zip(terms.edges.tolist(), weights, strict=True)}
+
+    def _states(self, problem, sweeps, seed):
+        sampler = importlib.import_module("openjij").SASampler()
+        found = sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        order = np.argsort(found.variables)
+        return found.record.sample[:, order]
+
+
+def _has(*modules: str) -> bool:
+    try:
+        return all(importlib.util.find_spec(module) for module in modules)
+    except ModuleNotFoundError:
+        return False
+
+
+def available_peers() -> dict[str, Callable[..., Contender]]:
+    """Peers that can be imported, by name."""
+    found: dict[str, Callable[..., Contender]] = {}
+    if _has("discs.samplers", "flax", "optax"):
+        found[Discs.name] = Discs
+    if _has("dwave.samplers", "dimod"):
+        found[DWave.name] = DWave
+    if _has("openjij"):
+        found[OpenJij.name] = OpenJij
+    return found
+
+
+def describe_machine() -> str:
+    """Device and cores."""
+    return f"{jax.devices()[0].device_kind}, {num_cores()} cores"

@@ -1,0 +1,77 @@
+"""What the benchmark found, as a table and as JSON."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sl_discs.benchmark.contenders import Measurement
+
+
+class Row(NamedTuple):
+    """All repetitions of one contender with one sampler on one case."""
+
+    case: str
+    sampler: str
+    contender: str
+    unit: str
+    measurements: list[Measurement]
+
+    def rates(self) -> np.ndarray:
+        """Chain-steps (or the peer's unit) per second of each repetition."""
+        return np.array([one.chain_steps / one.seconds for one in self.measurements])
+
+    def mean_best(self) -> float | None:
+        """Mean over repetitions and graphs of the verified objective, None where it was not measured."""
+        values = [one.best.mean() for one in self.measurements if one.best is not None]
+        return float(np.mean(values)) if values else None
+
+
+def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
+    """`cases -> case -> sampler -> engine or peer -> figures`, and the settings."""
+    cases: dict[str, Any] = {}
+    for row in rows:
+        rates = row.rates()
+        flips = [one.flips / one.seconds for one in row.measurements if one.flips is not None]
+        cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
+            "chain_steps_per_s": float(np.median(rates)),
+            "min": float(rates.min()),
+            "max": float(rates.max()),
+            "unit": row.unit,
+            "flips_per_s": statistics.median(flips) if flips else None,
+            "mean_best": row.mean_best(),
+            "seconds": [one.seconds for one in row.measurements],
+        }
+    return {"settings": settings, "cases": cases}
+
+
+def _ratio(row: Row, first: Row) -> str:
+    """The first contender's rate over this one's, repetition by repetition, where they count the same."""
+    if row is first or row.unit != first.unit:
+        return ""
+    ratios = first.rates() / row.rates()
+    return f"{first.contender} is {np.median(ratios):,.1f}x ({ratios.min():,.1f} - {ratios.max():,.1f})"
+
+
+def format_case(rows: list[Row], num_graphs: int) -> str:
+    """The table of one case: rates with their spread, quality, seconds a graph, and ratios."""
+    lines = [
+        f"{rows[0].case}",
+        f"  {'sampler':<20} {'on':<15} {'per second':>14} {'(lowest - highest)':>25} {'flips/s':>11} "
+        f"{'s a graph':>9} {'mean best':>10}",
+    ]
+    for row in rows:
+        rates = row.rates()
+        flips = [one.flips / one.seconds for one in row.measurements if one.flips is not None]
+        best = row.mean_best()
+        seconds = statistics.median(one.seconds for one in row.measurements) / num_graphs
+        first = next(other for other in rows if other.sampler == row.sampler)
+        spread = f"({rates.min():,.0f} - {rates.max():,.0f})"
+        lines.append(
+            f"  {row.sampler:<20} {row.contender:<15} {np.median(rates):>14,.0f} {spread:>25} "
+            f"{f'{statistics.median(flips):,.0f}' if flips else '-':>11} {seconds:>9.2f} "
+            f"{f'{best:.2f}' if best is not None else '-':>10}  {_ratio(row, first)}".rstrip()
+        )
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""The benchmark measures what it says: cases, report, peers, and the command as a whole. Times are not tested."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs.benchmark import peers
+from sl_discs.benchmark.cases import CASES, chosen_cases
+from sl_discs.benchmark.contenders import Measurement, Own, best_of_reads
+from sl_discs.benchmark.report import Row, as_json, format_case
+from sl_discs.errors import InputError
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.instances.write_discs import networkx_graph
+
+
+def small_dataset(problem="mis"):
+    graphs = []
+    for seed in range(2):
+        graph = nx.gnp_random_graph(14, 0.3, seed=seed)
+        graphs.append(Graph.from_arrays(f"g{seed}", 14, np.array(graph.edges)))
+    return Dataset(f"{problem}/small", problem, "generated", "small", graphs, [0, 1], 2)
+
+
+def largest_sets(dataset):
+    return [max(map(len, nx.find_cliques(nx.complement(networkx_graph(graph))))) for graph in dataset.graphs]
+
+
+def test_cases_are_the_same_each_time():
+    for name in ("mis-satlib-like", "maxcut-er-256"):
+        first, second = (CASES[name].dataset(2).graphs for _ in range(2))
+        for one, other in zip(first, second, strict=True):
+            np.testing.assert_array_equal(one.edges, other.edges)
+    assert CASES["mis-satlib-like"].dataset(1).graphs[0].num_nodes == 1_209
+    with pytest.raises(InputError, match=r"--cases: unknown case 'mis'; known: mis-er-0\.05"):
+        chosen_cases(["mis"])
+
+
+def test_an_engine_is_measured_and_verified():
+    dataset = small_dataset()
+    own = Own("xla", "sl_gwg", dataset, Settings(batch_size=8, chain_length=400))
+    first, again = own.play(1), own.play(1)
+    np.testing.assert_array_equal(first.best, again.best)
+    assert first.chain_steps == 2 * 8 * 400 and 0 < first.flips < first.chain_steps
+    np.testing.assert_array_equal(first.best, largest_sets(dataset))
+
+
+@pytest.mark.parametrize(("name", "module"), [("DWave", "dwave.samplers"), ("OpenJij", "openjij")])
+def test_annealers_solve_the_same_problem(name, module):
+    if importlib.util.find_spec(module.partition(".")[0]) is None:
+        pytest.skip(f"{module} is not installed: pip install 'sl_discs[peers]'")
+    dataset = small_dataset()
+    peer = getattr(peers, name)("gwg", dataset, Settings(batch_size=8, chain_length=400))
+    measured = peer.play(3, seconds=0.05)
+    np.testing.assert_array_equal(measured.best, largest_sets(dataset))
+    assert measured.chain_steps % (28 * 8) == 0
+
+
+def test_reads_are_verified():
+    dataset = small_dataset()
+    everything = [np.ones((3, 14)), np.zeros((3, 14))]
+    found = best_of_reads(dataset, everything)
+    assert 0 < found[0] <= largest_sets(dataset)[0] and found[1] >= 0
+
+
+def test_report():
+    def row(contender, rates, best, unit="chain-steps"):
+        measurements = [Measurement(100, 50.0, 100 / rate, best) for rate in rates]
+        return Row("case", "gwg", contender, unit, measurements)
+
+    rows = [
+        row("xla", [200, 400, 300], np.array([5.0, 7.0])),
+        row("discs", [2, 2, 3], None),
+        row("annealer", [1e6, 1e6, 1e6], np.array([6.0, 7.0]), "updates of a site"),
+    ]
+    text = format_case(rows, num_graphs=2)
+    assert "xla is 100.0x (100.0 - 200.0)" in text and text.count(" is ") == 1
+    found = as_json(rows, {"steps": 10})["cases"]["case"]["gwg"]
+    assert found["xla"]["chain_steps_per_s"] == 300 and found["xla"]["min"] == 200 and found["xla"]["max"] == 400
+    assert found["xla"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None
+    assert found["annealer"]["unit"] == "updates of a site"
+
+
+def run_bench(cwd, *arguments):
+    command = [sys.executable, "-m", "sl_discs.bench", *arguments]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command(tmp_path):
+    small = ("--cases=maxcut-er-256", "--graphs=1", "--chains=4", "--steps=50", "--repeats=2")
+    done = run_bench(tmp_path, *small, "--samplers=gwg,sl_gwg", "--engines=xla")
+    assert done.returncode == 0, done.stderr
+    assert "saved bench.json" in done.stdout and "maxcut-er-256" in done.stdout
+    found = json.loads((tmp_path / "bench.json").read_text())
+    assert set(found["cases"]["maxcut-er-256"]) == {"gwg", "sl_gwg"}
+    assert found["cases"]["maxcut-er-256"]["sl_gwg"]["xla"]["mean_best"] > 2_000
+    for wrong, message in {
+        "--engines=cuda": "'cuda' is not available; there are xla",
+        "--samplers=gw": "unknown sampler 'gw'",
+        "--cases=x": "unknown case 'x'",
+    }.items():
+        refused = run_bench(tmp_path, wrong)
+        assert refused.returncode == 2 and message in refused.stderr and "Traceback" not in refused.stderr
