@@ -10,6 +10,7 @@ needs a checkout of DISCS on PYTHONPATH, and is measured for speed alone.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
 
@@ -17,17 +18,16 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.contenders import Own, num_cores
+from sl_discs.benchmark.contenders import NotPlayed, Own, num_cores
 from sl_discs.benchmark.peers import available_peers, describe_machine
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.run import ENGINE
 from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers
 
-_OWN_ENGINES = (ENGINE,)
+_OWN_ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
 
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
@@ -70,7 +70,10 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
         for name in names:
             own = name in _OWN_ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
-            contenders[sampler, name] = build(sampler, dataset, settings)
+            try:
+                contenders[sampler, name] = build(sampler, dataset, settings)
+            except NotPlayed as reason:
+                sys.stdout.write(f"{case.name}, {sampler}: left out on {name}: {reason}\n")
     for (_, name), contender in contenders.items():
         if name in _OWN_ENGINES:
             contender.play(0)  # compiles

@@ -27,14 +27,14 @@ from ml_collections import config_flags
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.run import ENGINE, check_methods, run_methods, total_chain_steps
-from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
+from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
-from sl_discs.results.record import ExperimentRecord
+from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.samplers import known_samplers
 from sl_discs.version import __version__
 
@@ -63,6 +63,7 @@ _SAMPLERS = flags.DEFINE_list(
     + ", ".join(known_samplers())
     + "; with a checkout of DISCS on PYTHONPATH also its own, as discs:dlmc or sl:discs:dlmc.",
 )
+_ENGINE = flags.DEFINE_enum("engine", None, ENGINES, "What plays the chains; short for --config.experiment.engine.")
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Fields of DISCS's model configs that are read off the instances here.
@@ -153,12 +154,22 @@ def device_in_words() -> str:
     return f"{len(devices)} x {kind} ({platform.machine()})"
 
 
+def _engines(samplers: dict[str, SamplerRecord]) -> str:
+    """The engine of all samplers, or of each."""
+    engines = {name: sampler.engine for name, sampler in samplers.items()}
+    if len(set(engines.values())) == 1:
+        return next(iter(engines.values()))
+    return "; ".join(f"{name} {engine}" for name, engine in engines.items())
+
+
 def run() -> ExperimentRecord:
     """Runs what the flags say, saves it and prints the summary."""
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
     settings = settings_from(experiment.get("experiment", {}))
+    if _ENGINE.value is not None:
+        settings = dataclasses.replace(settings, engine=_ENGINE.value)
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
@@ -193,7 +204,7 @@ def run() -> ExperimentRecord:
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
         device=device_in_words(),
-        engine=ENGINE,
+        engine=_engines(samplers),
         samplers=samplers,
     )
     paths = write_results(record, folder)

@@ -55,8 +55,16 @@ def num_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class NotPlayed(Exception):
+    """An engine cannot play a sampler; the message says why."""
+
+
 class Own:
-    """A sampler of this project on one of its engines."""
+    """A sampler of this project on one of its engines.
+
+    Raises:
+      NotPlayed: the engine does not know the sampler.
+    """
 
     unit = "chain-steps"
 
@@ -67,8 +75,11 @@ class Own:
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
         self.name = engine
         self._method = build_method(fields, settings.batch_size)
-        self._dataset, self._settings = dataset, settings
-        self._player = Player(self._method, settings, instance_mesh(settings.use_devices))
+        self._dataset = dataset
+        self._settings = dataclasses.replace(settings, engine=engine)
+        self._player = Player(self._method, self._settings, instance_mesh(settings.use_devices))
+        if self._player.engine != engine:
+            raise NotPlayed(self._player.engine_note)
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """The whole chain; its time does not depend on `seconds`."""

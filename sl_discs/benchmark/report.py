@@ -52,7 +52,7 @@ def _ratio(row: Row, first: Row) -> str:
     if row is first or row.unit != first.unit:
         return ""
     ratios = first.rates() / row.rates()
-    return f"{first.contender} is {np.median(ratios):,.1f}x ({ratios.min():,.1f} - {ratios.max():,.1f})"
+    return f"{first.contender} is {np.median(ratios):,.2f}x ({ratios.min():,.2f} - {ratios.max():,.2f})"
 
 
 def format_case(rows: list[Row], num_graphs: int) -> str:

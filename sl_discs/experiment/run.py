@@ -14,6 +14,7 @@ from jax.sharding import Mesh
 
 from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
 from sl_discs.errors import InputError
+from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.settings import Settings
@@ -23,8 +24,7 @@ from sl_discs.localization.method import Method
 from sl_discs.localization.observation import final_sample
 from sl_discs.localization.transition import ProgramStep, initial_state
 from sl_discs.results.record import InstanceRecord, SamplerRecord
-
-ENGINE = "xla"
+from sl_discs.samplers.base import Sampler
 
 # An interval of logged steps is the unit of a call; about this many chain-steps pass between progress reports.
 _STEPS_PER_CALL = 1_000
@@ -47,6 +47,14 @@ class Outcome:
     best_logged: tuple[np.ndarray, np.ndarray]
     final: np.ndarray
     trace: Trace
+
+
+def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
+    """The engine that plays a sampler, and why it is not the one that was asked for (empty if it is)."""
+    if wanted == "xla":
+        return "xla", ""
+    obstacle = cpu_engine.why_not(sampler)
+    return ("cpu", "") if obstacle is None else ("xla", f"not cpu: {obstacle}")
 
 
 def instance_mesh(use_devices: int) -> Mesh:
@@ -79,6 +87,8 @@ class Player:
     """Compiles each program shape of a method once and plays batches, keeping compile time apart.
 
     Attributes:
+      engine: what plays: `xla` or `cpu`.
+      engine_note: why not what the settings ask for.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
     """
@@ -87,6 +97,7 @@ class Player:
         self.method, self.settings, self.mesh = method, settings, mesh
         self.program = compile_program(method, settings)
         self.noise = method.localization and method.localization.initial_noise()
+        self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.compiled = {}
         self.compile_s = self.run_s = 0.0
 
@@ -106,22 +117,46 @@ class Player:
             self.compile_s += time.perf_counter() - begin
         return self.compiled[name, shape]
 
+    def _advance_xla(self, model, batch, chains, rows, step, shape):
+        call = self._executable(
+            rows.temperature.shape,
+            shape,
+            advance,
+            model,
+            self.method.sampler,
+            batch,
+            chains,
+            rows,
+            step,
+            mesh=self.mesh,
+        )
+        jax.block_until_ready(chains)
+        begin = time.perf_counter()
+        result = jax.block_until_ready(call(batch, chains, rows, step))
+        self.run_s += time.perf_counter() - begin
+        return result
+
+    def _advance_cpu(self, model, batch, chains, rows, step, shape):
+        arguments = (model, self.method.sampler, batch, chains)
+        if ("cpu", shape) not in self.compiled:
+            begin = time.perf_counter()
+            cpu_engine.advance(*arguments, jax.tree.map(lambda leaf: leaf[:0], rows), step)
+            self.compiled["cpu", shape] = True
+            self.compile_s += time.perf_counter() - begin
+        begin = time.perf_counter()
+        result = cpu_engine.advance(*arguments, rows, step)
+        self.run_s += time.perf_counter() - begin
+        return result
+
     def play(self, model, batch, keys, shape, progress: Progress) -> Outcome:
         """Plays the whole program on one batch."""
+        play = {"xla": self._advance_xla, "cpu": self._advance_cpu}[self.engine]
         start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
         chains = self._executable("start", shape, start, batch, keys)(batch, keys)
         traces = []
         for first, stop, every in _slices(self.settings):
             rows = self._slice(first, stop, every)
-            step = jnp.int32(first + 1)
-            call = self._executable(
-                (stop - first, every), shape, advance,
-                model, self.method.sampler, batch, chains, rows, step, mesh=self.mesh,
-            )  # fmt: skip
-            jax.block_until_ready(chains)
-            begin = time.perf_counter()
-            chains, trace = jax.block_until_ready(call(batch, chains, rows, step))
-            self.run_s += time.perf_counter() - begin
+            chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
             traces.append((every, trace))
             progress(stop - first)
         observation = chains.chain.observation
@@ -186,6 +221,7 @@ def run_sampler(
         chain_steps_per_s=steps / (player.run_s - run_before),
         compile_s=player.compile_s - compiled_before,
         run_s=player.run_s - run_before,
+        engine=player.engine + (f" ({player.engine_note})" if player.engine_note else ""),
     )
 
 

@@ -21,6 +21,9 @@ DISCS_ONLY = {
 }  # fmt: skip
 
 
+ENGINES = ("auto", "xla", "cpu")
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """How to run; field names are DISCS's where it has one.
@@ -40,6 +43,8 @@ class Settings:
       first_instance: position of the first of them in the dataset.
       instances_per_batch: most instances that run side by side; changes speed and memory, not results.
       use_devices: how many devices to spread instances over; 0: all.
+      engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `auto`, the
+        fastest that can be used. What an engine cannot play, `xla` plays.
     """
 
     batch_size: int = 32
@@ -56,6 +61,7 @@ class Settings:
     first_instance: int = 0
     instances_per_batch: int = 8
     use_devices: int = 0
+    engine: str = "xla"
 
     def __post_init__(self):
         for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch"):
@@ -71,6 +77,8 @@ class Settings:
                 f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
                 f"{self.chain_length} steps; log more often or run longer"
             )
+        if self.engine not in ENGINES:
+            raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         self.temperatures()
 
     def temperatures(self):

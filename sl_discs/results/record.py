@@ -43,6 +43,7 @@ class SamplerRecord:
       chain_steps_per_s: chain-steps per second of run time.
       compile_s: seconds spent tracing and compiling.
       run_s: seconds of running, after compilation.
+      engine: what played the chains, and why not what was asked for.
     """
 
     instances: list[InstanceRecord]
@@ -52,6 +53,7 @@ class SamplerRecord:
     chain_steps_per_s: float
     compile_s: float
     run_s: float
+    engine: str = "xla"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +72,7 @@ class ExperimentRecord:
       temperature: [L] temperature at those steps.
       versions: package name to version.
       device: what it ran on, in words.
-      engine: which engine played the chains.
+      engine: which engine played the chains, of each sampler where they differ.
       samplers: name to record, in the order given.
     """
 

@@ -81,7 +81,7 @@ def test_report():
         row("annealer", [1e6, 1e6, 1e6], np.array([6.0, 7.0]), "updates of a site"),
     ]
     text = format_case(rows, num_graphs=2)
-    assert "xla is 100.0x (100.0 - 200.0)" in text and text.count(" is ") == 1
+    assert "xla is 100.00x (100.00 - 200.00)" in text and text.count(" is ") == 1
     found = as_json(rows, {"steps": 10})["cases"]["case"]["gwg"]
     assert found["xla"]["chain_steps_per_s"] == 300 and found["xla"]["min"] == 200 and found["xla"]["max"] == 400
     assert found["xla"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None

@@ -1,0 +1,190 @@
+"""The CPU engine leaves the laws that the reference leaves, and carries chains the same way.
+
+Seeds are fixed. From exact draws, states after some steps must be exact draws again: chi-squared, false alarm 1e-6.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
+
+from sl_discs.experiment import cpu_engine
+from sl_discs.experiment.engine import Batch, init_chains
+from sl_discs.experiment.run import choose_engine, run_sampler
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.method import build_method
+from sl_discs.localization.schedule import Localization, LocalizationStep
+from sl_discs.localization.transition import ProgramStep, StepKeys
+from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing import enumerate_law, standard_cases, state_index, total_variation
+
+SAMPLERS = {
+    "gwg": GWG(),
+    "gwg, 3 flips": GWG(num_flips=3),
+    "path_auxiliary": PathAuxiliary(),
+    "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
+    "path_auxiliary, adapted": PathAuxiliary(adaptive=True, adapt_until=40),
+}
+QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
+
+
+def batch_of(case, chains, seed=0):
+    keys = StepKeys(
+        *(chain_keys(seed, stream, jnp.arange(1), chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
+    )
+    params = jax.tree.map(lambda leaf: leaf[None], case.params.base)
+    return Batch(params, jnp.asarray(case.mask)[None], keys)
+
+
+def constant_program(case, steps):
+    """The case's temperature, and its tilt as an observation that never moves."""
+    shape = (1, steps)
+    temperature = np.full(shape, case.params.temperature, np.float32)
+    if case.params.tilt is None:
+        return ProgramStep(temperature, None)
+    zeros = np.zeros(shape, np.float32)
+    return ProgramStep(temperature, LocalizationStep(zeros + 1, zeros, zeros.astype(bool), zeros, zeros))
+
+
+def play(sampler, case, x, program, first_step=1):
+    batch = batch_of(case, len(x))
+    noise = None if program.localization is None else 0.0
+    chains = init_chains(case.model, sampler, batch, jnp.asarray(x, jnp.int8)[None], noise)
+    if case.params.tilt is not None:
+        y = jnp.broadcast_to(case.params.tilt, (1, *x.shape))
+        chains = chains._replace(chain=chains.chain._replace(observation=chains.chain.observation._replace(y=y)))
+    return cpu_engine.advance(case.model, sampler, batch, chains, program, first_step)
+
+
+@pytest.mark.parametrize("case", QUADRATIC[1:3], ids=lambda case: case.name)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_target_is_invariant(name, case):
+    check_invariance(name, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", [QUADRATIC[0], *QUADRATIC[3:]], ids=lambda case: case.name)
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_other_targets_are_invariant(name, case):
+    check_invariance(name, case)
+
+
+def check_invariance(name, case):
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    x = law.sample(np.random.default_rng(1), 2**16)
+    chains, trace = play(SAMPLERS[name], case, x, constant_program(case, 60 if "adapted" in name else 8))
+    final = np.asarray(chains.chain.x)[0]
+    assert (final[:, ~case.mask] == case.start[~case.mask]).all() and (final != x).any()
+    counts = np.bincount(state_index(final), minlength=len(law.probabilities))
+    expected = law.probabilities * len(x)
+    used = expected > 5
+    statistic = ((counts[used] - expected[used]) ** 2 / expected[used]).sum()
+    assert counts[law.probabilities == 0].sum() == 0
+    assert stats.chi2.sf(statistic, used.sum() - 1) > 1e-6, total_variation(final, law)
+    assert 0 < trace.acceptance.mean() <= 1
+
+
+def test_a_wrong_temperature_is_found():
+    case = QUADRATIC[1]
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    x = law.sample(np.random.default_rng(1), 2**16)
+    program = constant_program(case, 8)
+    chains, _ = play(GWG(), case, x, program._replace(temperature=1.1 * program.temperature))
+    assert total_variation(np.asarray(chains.chain.x)[0], law) > 0.02
+
+
+@pytest.mark.parametrize("sampler", [GWG(), PathAuxiliary(num_flips=3)], ids=lambda sampler: type(sampler).__name__)
+def test_localization_returns_the_law(sampler):
+    """Noise of the empirical law is 0.03, the rest discretisation."""
+    case = standard_cases()[0]
+    plan = Localization(K=64, sigma=1.0, grid="log_snr", budget="identical", mc_ratio=0.75)
+    steps = 64 * 25
+    compiled = jax.tree.map(lambda leaf: leaf[None], plan.compile(steps))
+    program = ProgramStep(np.full((1, steps), case.params.temperature, np.float32), compiled)
+    batch = batch_of(case, 6_000)
+    start = jnp.zeros((1, 6_000, 5), jnp.int8)
+    chains = init_chains(case.model, sampler, batch, start, plan.initial_noise())
+    chains, _ = cpu_engine.advance(case.model, sampler, batch, chains, program, 1)
+    final = (np.asarray(chains.chain.observation.y)[0] > 0).astype(np.int8)
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    assert total_variation(final, law) < 0.06
+
+
+def test_cut_into_calls_it_is_the_same_run():
+    """Also in the middle of a level; and the field that is carried along is that of the state."""
+    case = standard_cases()[3]
+    steps = 120
+    plan = Localization(K=8, sigma=2.0, n_min=3)
+    compiled = plan.compile(steps)
+    temperature = np.linspace(2.0, 0.5, steps).astype(np.float32)
+    whole = jax.tree.map(lambda leaf: leaf.reshape(4, 30), ProgramStep(temperature, compiled))
+    sampler = PathAuxiliary(adaptive=True)
+    batch = batch_of(case, 16)
+    x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
+    begin = init_chains(case.model, sampler, batch, x, plan.initial_noise())
+    once, _ = cpu_engine.advance(case.model, sampler, batch, begin, whole, 1)
+    twice = begin
+    for k in range(4):
+        row = jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], whole)
+        twice, _ = cpu_engine.advance(case.model, sampler, batch, twice, row, 1 + 30 * k)
+    # The posterior mean is summed in parts.
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), once, twice)
+    np.testing.assert_array_equal(once.chain.x, twice.chain.x)
+    field = jax.vmap(case.model.init, (None, 0))(case.params.base, jnp.asarray(once.chain.x[0]))
+    np.testing.assert_allclose(once.chain.field.coupled[0], field.coupled, atol=1e-4)
+    np.testing.assert_allclose(once.chain.field.pairs[0], field.pairs, atol=1e-4)
+    value = jax.vmap(lambda x: case.model.value(case.params.base, x, case.model.init(case.params.base, x)))
+    np.testing.assert_allclose(value(jnp.asarray(once.best.x[0])), once.best.value[0], atol=1e-4)
+    assert (once.best.value >= once.best_logged.value).all()
+
+
+@pytest.mark.parametrize(
+    ("problem", "graph_type", "cfg_str", "name"),
+    [
+        ("mis", "er_density", "r-0.05", "sl_path_auxiliary"),
+        *(
+            pytest.param(*family, name, marks=pytest.mark.slow)
+            for family in (
+                ("mis", "er_density", "r-0.05"), ("maxcut", "ba", "r-ba-4-n-256-300"), ("maxclique", "rb", "_")
+            )
+            for name in ("gwg", "path_auxiliary", "sl_path_auxiliary")
+        ),
+    ],
+)  # fmt: skip
+def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, cfg_str, name):
+    """Means over 32 chains x 3 graphs of acceptance, hops and the best value: two-sided, five standard errors."""
+    dataset = load_dataset(problem, graph_type, cfg_str, None, num_instances=3)
+    fields = {"name": name} | ({"K": 32} if name.startswith("sl_") else {})
+    settings = Settings(batch_size=32, chain_length=600, log_every_steps=100, instances_per_batch=3)
+    method = build_method(fields, 32)
+    found = {}
+    for engine, seed in (("xla", 0), ("cpu", 1)):
+        chosen = dataclasses.replace(settings, engine=engine, seed=seed)
+        found[engine] = run_sampler(problem, dataset, 1.0001, method, chosen, lambda steps: None)
+    assert found["cpu"].engine == "cpu" and found["xla"].engine == "xla"
+    for trace in ("acceptance", "hops"):
+        one, other = (getattr(found[engine], trace) for engine in ("xla", "cpu"))
+        # Each entry is a mean over 32 chains x 100 steps; graphs and times differ alike in both.
+        error = 5 * np.std(one - other) / np.sqrt(one.size) + 0.01 * one.mean()
+        assert abs((one - other).mean()) < error
+    best = [[instance.best for instance in found[engine].instances] for engine in ("xla", "cpu")]
+    assert np.abs(np.subtract(*best)).max() <= 0.08 * np.mean(best)
+    assert all(instance.feasible for instance in found["cpu"].instances)
+
+
+def test_the_choice_of_an_engine_is_explained():
+    assert choose_engine("xla", GWG()) == ("xla", "")
+    assert choose_engine("auto", GWG()) == choose_engine("cpu", GWG()) == ("cpu", "")
+    engine, note = choose_engine("cpu", DMALA())
+    assert engine == "xla" and note == "not cpu: it knows gwg and path_auxiliary alone"
+    assert "SQRT" in cpu_engine.why_not(GWG(balancing_fn_type="MIN"))
