@@ -23,6 +23,20 @@ def forget_discs():
 
 
 @pytest.fixture
+def put_first(monkeypatch):
+    """A function that puts a folder before all others on sys.path.
+
+    monkeypatch.syspath_prepend would put back the path of the moment, which `no_discs` has shortened, too late.
+    """
+
+    def put(folder):
+        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+        importlib.invalidate_caches()
+
+    return put
+
+
+@pytest.fixture
 def no_discs(monkeypatch):
     """An interpreter in which no discs is importable."""
     forget_discs()
@@ -32,9 +46,9 @@ def no_discs(monkeypatch):
 
 
 @pytest.fixture
-def standin(no_discs, monkeypatch):
+def standin(no_discs, put_first):
     """The stand-in, registered."""
-    monkeypatch.syspath_prepend(str(STANDIN))
+    put_first(STANDIN)
     discs_plugin.register(compat=True)
     return STANDIN
 

@@ -78,10 +78,10 @@ def test_no_discs(no_discs):
         discs_plugin.register()
 
 
-def test_another_package_of_that_name(no_discs, tmp_path, monkeypatch):
+def test_another_package_of_that_name(no_discs, tmp_path, put_first):
     (tmp_path / "discs").mkdir()
     (tmp_path / "discs" / "__init__.py").touch()
-    monkeypatch.syspath_prepend(str(tmp_path))
+    put_first(tmp_path)
     with pytest.raises(InputError, match=r"has no module discs\.samplers\.abstractsampler"):
         discs_plugin.register(compat=True)
 
