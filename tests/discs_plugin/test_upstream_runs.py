@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import jax
 import networkx as nx
 import numpy as np
 import pytest
@@ -170,3 +171,28 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
     assert "saved out/results." in done.stdout
     headline = {"mis": r"best ratio \d+\.\d+, mean of", "ising": r"effective sample size \d+\.\d+, mean"}[model]
     assert re.search(headline, done.stdout)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOCALIZED)
+def test_every_sampler_runs_on_an_rbm(discs, name):
+    """A model that is neither combinatorial nor quadratic, with random weights."""
+    config = importlib.import_module("discs.common.configs").get_config()
+    config.model.update(
+        {"name": "rbm", "num_visible": 16, "num_hidden": 8, "num_categories": 2, "shape": (16,), "data_path": ""}
+    )
+    model = importlib.import_module("discs.models.rbm").build_model(config)
+    params = model.make_init_params(jax.random.PRNGKey(0))
+    config.sampler.update(importlib.import_module(f"discs.samplers.configs.{name}_config").get_config())
+    if name.startswith("sl_"):
+        config.sampler.update({"K": 4, "n_min": 2})
+    config.experiment.update({"batch_size": 5, "chain_length": 20})
+    sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
+    x, state = model.get_init_samples(jax.random.PRNGKey(1), 5), sampler.make_init_state(jax.random.PRNGKey(2))
+    step = jax.jit(lambda rng, x, state: sampler.step(model, rng, x, params, state))
+    visited = [x]
+    for number in range(20):
+        x, state, acceptance = step(jax.random.PRNGKey(number), x, state)
+        visited.append(x)
+    assert 0 <= float(acceptance) <= 1 and int(state["steps"]) == 20
+    assert set(np.unique(visited)) == {0, 1} and len({one.tobytes() for one in map(np.asarray, visited)}) > 5
