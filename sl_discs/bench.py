@@ -18,11 +18,12 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.contenders import NotPlayed, Own, num_cores
+from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.experiment.cpu_engine import num_cores
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers

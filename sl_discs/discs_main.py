@@ -38,7 +38,13 @@ def prepare(argv: list[str]):
 
     def main(arguments):
         start = time.time()
-        module.main(arguments)
+        try:
+            module.main(arguments)
+        except FileNotFoundError as error:  # what DISCS raises for a missing dataset
+            raise InputError(
+                f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or draw a random "
+                "family with python -m sl_discs.discs_data"
+            ) from None
         config = module.get_main_config()
         module.update_save_dir(config)
         return _summarize(Path(config.experiment.save_root), start)

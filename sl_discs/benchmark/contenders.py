@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from typing import NamedTuple, Protocol
 
@@ -48,11 +47,6 @@ class Contender(Protocol):
 
     def play(self, seed: int, seconds: float | None) -> Measurement:
         """One repetition; where `seconds` is given and quality depends on it, of about that many CPU-seconds."""
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class NotPlayed(Exception):

@@ -23,6 +23,11 @@ class Row(NamedTuple):
         """Chain-steps (or the peer's unit) per second of each repetition."""
         return np.array([one.chain_steps / one.seconds for one in self.measurements])
 
+    def flip_rate(self) -> float | None:
+        """Median of flips per second, None where they were not counted."""
+        flips = [one.flips / one.seconds for one in self.measurements if one.flips is not None]
+        return statistics.median(flips) if flips else None
+
     def mean_best(self) -> float | None:
         """Mean over repetitions and graphs of the verified objective, None where it was not measured."""
         values = [one.best.mean() for one in self.measurements if one.best is not None]
@@ -34,13 +39,12 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     cases: dict[str, Any] = {}
     for row in rows:
         rates = row.rates()
-        flips = [one.flips / one.seconds for one in row.measurements if one.flips is not None]
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
             "min": float(rates.min()),
             "max": float(rates.max()),
             "unit": row.unit,
-            "flips_per_s": statistics.median(flips) if flips else None,
+            "flips_per_s": row.flip_rate(),
             "mean_best": row.mean_best(),
             "seconds": [one.seconds for one in row.measurements],
         }
@@ -63,15 +67,13 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
         f"{'s a graph':>9} {'mean best':>10}",
     ]
     for row in rows:
-        rates = row.rates()
-        flips = [one.flips / one.seconds for one in row.measurements if one.flips is not None]
-        best = row.mean_best()
+        rates, flips, best = row.rates(), row.flip_rate(), row.mean_best()
         seconds = statistics.median(one.seconds for one in row.measurements) / num_graphs
         first = next(other for other in rows if other.sampler == row.sampler)
         spread = f"({rates.min():,.0f} - {rates.max():,.0f})"
         lines.append(
             f"  {row.sampler:<20} {row.contender:<15} {np.median(rates):>14,.0f} {spread:>25} "
-            f"{f'{statistics.median(flips):,.0f}' if flips else '-':>11} {seconds:>9.2f} "
+            f"{f'{flips:,.0f}' if flips is not None else '-':>11} {seconds:>9.2f} "
             f"{f'{best:.2f}' if best is not None else '-':>10}  {_ratio(row, first)}".rstrip()
         )
     return "\n".join(lines)

@@ -122,11 +122,6 @@ def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
             return main(arguments)
         except InputError as error:
             sys.stderr.write(f"error: {error}\n")
-        except FileNotFoundError as error:  # what DISCS raises for a missing dataset
-            sys.stderr.write(
-                f"error: there is no {error.filename}; give DISCS's data as --model_config.data_root=FOLDER, or draw "
-                "a random family with python -m sl_discs.discs_data\n"
-            )
-        return 2
+            return 2
 
     app.run(guarded, argv=argv)

@@ -20,8 +20,6 @@ from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.path import PathSampler, PathState
 
-_BLOCK = 32
-
 
 def why_not(sampler: Sampler) -> str | None:
     """Why this engine cannot play a sampler; None if it can."""
@@ -36,12 +34,9 @@ def why_not(sampler: Sampler) -> str | None:
     return None
 
 
-def num_threads() -> int:
-    """Threads that the loops use: the cores of this process, or what NUMBA_NUM_THREADS says."""
-    import numba
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, numba.config.NUMBA_NUM_THREADS)
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _padded(array, size: int, fill=0) -> np.ndarray:
@@ -151,10 +146,11 @@ def advance(
     import numba
 
     from sl_discs.native.chunk import PathSettings, play
+    from sl_discs.native.weights import WIDTH
 
-    numba.set_num_threads(num_threads())
+    numba.set_num_threads(min(num_cores(), numba.config.NUMBA_NUM_THREADS))
     num_sites = model.num_sites
-    size = -(-num_sites // _BLOCK) * _BLOCK
+    size = -(-num_sites // WIDTH) * WIDTH
     settings = PathSettings(
         sampler.replacement,
         sampler.num_flips,
