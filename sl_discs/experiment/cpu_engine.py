@@ -53,7 +53,7 @@ def _flat(array) -> np.ndarray:
 
 
 def _instances(batch: Batch, num_sites: int, size: int):
-    from sl_discs.native.chunk import Instances
+    from sl_discs.native.coupling import Target
 
     params = batch.params
     linear, mask = _padded(params.linear, size).astype(np.float32), _padded(batch.mask, size).astype(np.float32)
@@ -62,9 +62,9 @@ def _instances(batch: Batch, num_sites: int, size: int):
     if isinstance(params.coupling, Dense):
         rows = np.asarray(params.coupling.rows)
         rows = _padded(rows, size)
-        return Instances(linear, scale, True, rows, nothing, np.zeros((1, 1, 1), rows.dtype), num_sites, mask)
+        return Target(linear, scale, True, rows, nothing, np.zeros((1, 1, 1), rows.dtype), num_sites, mask)
     neighbours, weights = (np.ascontiguousarray(leaf) for leaf in params.coupling)
-    return Instances(linear, scale, False, np.zeros((1, 1, 1), weights.dtype), neighbours, weights, num_sites, mask)
+    return Target(linear, scale, False, np.zeros((1, 1, 1), weights.dtype), neighbours, weights, num_sites, mask)
 
 
 def _chain_arrays(batch: Batch, chains: Chains, size: int):

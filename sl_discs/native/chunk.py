@@ -39,19 +39,6 @@ class Program(NamedTuple):
     noise: np.ndarray
 
 
-class Instances(NamedTuple):
-    """Targets of G instances, leaves [G, ...] of `coupling.Target`."""
-
-    linear: np.ndarray
-    scale: np.ndarray
-    dense: bool
-    rows: np.ndarray
-    neighbours: np.ndarray
-    weights: np.ndarray
-    num_sites: int
-    mask: np.ndarray
-
-
 class ChainArrays(NamedTuple):
     """Everything that C chains carry, changed in place; N is padded to whole blocks.
 
@@ -202,7 +189,7 @@ def play(settings, program, instances, chains, first_step, values, acceptances, 
     Args:
       settings: of the sampler.
       program: the slice.
-      instances: targets.
+      instances: the target of each of G instances: leaves [G, ...], the unused form of K with G = 1.
       chains: changed in place.
       first_step: number of the first step.
       values: [L, C] output: f at the end of each interval, like acceptances and hops (means over the interval).
