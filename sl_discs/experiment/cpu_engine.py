@@ -1,13 +1,20 @@
-"""The engine for CPU cores: `advance` in compiled loops (`sl_discs.native`), for quadratic models and path samplers.
+"""The engine for CPU cores: `advance` in compiled loops (`sl_discs.native`), for quadratic models.
 
 It plays the same program on the same chains as the reference engine and leaves the same law, not the same numbers:
-keys are those of the reference, but sums are formed in another order.
+keys are those of the reference, but words are numbered and sums are formed in another order.
+
+Proposal weights of the samplers that draw sites by weight are formed at one temperature for all steps whose
+temperature rounds to the same multiple of 1/256 on a logarithmic scale, and so are at most 0.2 % off. The
+Metropolis-Hastings test uses the weights that the proposal did and the target's own temperature, so each step leaves
+its target invariant, whatever the proposal's temperature; and weights need not be formed anew at each step.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,22 +22,41 @@ import numpy as np
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.transition import Chain, ProgramStep
-from sl_discs.models.coupling import Dense
+from sl_discs.models.base import Model
+from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.path import PathSampler, PathState
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path import PathSampler
+
+# Steps a factor e of temperature during which the proposal's is kept.
+_TEMPERATURES_AN_E_FOLD = 256
+# Sums of weights are formed anew at least this often.
+_LONGEST_WITHOUT_REFRESH = 4096
+# Couplings are listed rather than stored as rows if fewer than one in so many is not 0.
+_LISTED = 12
+# Tasks a core, so that one that is slow does not keep the others waiting.
+_TASKS_A_CORE = 4
 
 
-def why_not(sampler: Sampler) -> str | None:
-    """Why this engine cannot play a sampler; None if it can."""
+def why_not(sampler: Sampler, model: Model | None = None) -> str | None:
+    """Why this engine cannot play a sampler (on a model); None if it can."""
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed: pip install 'sl_discs[cpu]'"
     if jax.default_backend() != "cpu":
         return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
-    if not isinstance(sampler, PathSampler):
-        return "it knows gwg and path_auxiliary alone"
-    if sampler.balancing_fn_type != "SQRT" or sampler.shared_adaptation:
-        return "it knows balancing_fn_type SQRT and adaptation of each chain alone"
+    if not isinstance(sampler, PathSampler | DMALA | Gibbs | Metropolis):
+        return "it knows gwg, path_auxiliary, dmala, gibbs and metropolis alone"
+    if isinstance(sampler, PathSampler | DMALA) and sampler.balancing_fn_type != "SQRT":
+        return "it knows balancing_fn_type SQRT alone"
+    if isinstance(sampler, PathSampler) and sampler.shared_adaptation:
+        return "it knows adaptation of each chain alone"
+    if isinstance(sampler, DMALA) and (sampler.scaling != "normalized" or sampler.shared_scale):
+        return "it knows dmala with the normalized scale of each chain alone"
+    if model is not None and not isinstance(model, QuadraticModel):
+        return "it knows quadratic models alone"
     return None
 
 
@@ -52,19 +78,70 @@ def _flat(array) -> np.ndarray:
     return array.reshape(-1, *array.shape[2:])
 
 
+def _settings(sampler: Sampler):
+    from sl_discs.native.langevin import LangevinSettings
+    from sl_discs.native.path import PathSettings
+    from sl_discs.native.single_site import SingleSiteSettings
+
+    if isinstance(sampler, PathSampler):
+        return PathSettings(
+            sampler.replacement,
+            sampler.num_flips,
+            sampler.adaptive,
+            np.float32(sampler.target_acceptance_rate),
+            sampler.adapt_until or 0,
+        )
+    if isinstance(sampler, DMALA):
+        return LangevinSettings(
+            sampler.adaptive,
+            np.float32(sampler.target_acceptance_rate),
+            sampler.adapt_until or 0,
+            sampler.adjusted,
+        )
+    return SingleSiteSettings(isinstance(sampler, Gibbs))
+
+
+# What adapts, by the name that the sampler's state has for it.
+_PACES = ("radius", "expected_flips")
+
+
+def _pace(state) -> np.ndarray:
+    names = [name for name in _PACES if name in state._fields]
+    return np.asarray(getattr(state, names[0]) if names else np.zeros(np.shape(state.steps), np.float32))
+
+
+def _entries(coupling: Dense | Sparse, num_sites: int):
+    """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
+    if isinstance(coupling, Dense):
+        rows = np.asarray(coupling.rows)
+        instance, site, neighbour = np.nonzero(rows)
+        return instance, site, neighbour, rows[instance, site, neighbour]
+    neighbours, weights = (np.asarray(leaf) for leaf in coupling)
+    instance, site, place = np.nonzero(neighbours < num_sites)
+    return instance, site, neighbours[instance, site, place], weights[instance, site, place]
+
+
 def _instances(batch: Batch, num_sites: int, size: int):
-    from sl_discs.native.coupling import Target
+    from sl_discs.native.chunk import Targets
 
     params = batch.params
-    linear, mask = _padded(params.linear, size).astype(np.float32), _padded(batch.mask, size).astype(np.float32)
-    scale = np.asarray(params.scale, np.float32)
-    nothing = np.zeros((1, 1, 1), np.int32)
-    if isinstance(params.coupling, Dense):
-        rows = np.asarray(params.coupling.rows)
-        rows = _padded(rows, size)
-        return Target(linear, scale, True, rows, nothing, np.zeros((1, 1, 1), rows.dtype), num_sites, mask)
-    neighbours, weights = (np.ascontiguousarray(leaf) for leaf in params.coupling)
-    return Target(linear, scale, False, np.zeros((1, 1, 1), weights.dtype), neighbours, weights, num_sites, mask)
+    mask = _padded(batch.mask, size)
+    closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.int32)
+    linear, scale = _padded(params.linear, size).astype(np.float32), np.asarray(params.scale, np.float32)
+    instance, site, neighbour, weight = _entries(params.coupling, num_sites)
+    counts = np.zeros((len(mask), size + 1), np.int64)
+    np.add.at(counts, (instance, site + 1), 1)
+    dense = _LISTED * len(weight) > len(mask) * num_sites**2
+    if dense:
+        rows = np.zeros((len(mask), size, size), weight.dtype)
+        rows[instance, site, neighbour] = weight
+        neighbour, weight, counts = neighbour[:0], weight[:0], np.zeros_like(counts)
+    else:
+        rows = np.zeros((1, 1, 1), weight.dtype)
+    first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
+    lists = np.cumsum(counts, axis=1), neighbour.astype(np.int32), weight, first
+    num_open = mask.sum(axis=1, dtype=np.int64)
+    return Targets(linear, scale, dense, rows, *lists, mask.astype(np.float32), closed_last, num_open)
 
 
 def _chain_arrays(batch: Batch, chains: Chains, size: int):
@@ -77,15 +154,16 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     x = np.asarray(chain.x)
     observation = chain.observation
     empty = np.zeros((x.shape[0] * x.shape[1], 0), np.float32)
+    whole = np.asarray(jax.tree.leaves(batch.params.coupling)[-1]).dtype == np.int8
     return ChainArrays(
         instance=np.repeat(np.arange(x.shape[0]), x.shape[1]),
         keys=_flat(batch.keys.mcmc),
         observation_keys=_flat(batch.keys.observation),
         spins=spins(x),
-        coupled=_padded(_flat(chain.field.coupled), size),
+        coupled=_padded(_flat(chain.field.coupled), size).astype(np.int32 if whole else np.float64),
         linear=_flat(chain.field.linear).astype(np.float64),
         pairs=_flat(chain.field.pairs).astype(np.float64),
-        radius=_flat(chain.sampler.radius),
+        pace=_pace(chain.sampler).reshape(-1).copy(),
         steps=_flat(chain.sampler.steps),
         y=empty if observation is None else _padded(_flat(observation.y), size),
         mean=empty if observation is None else _padded(_flat(observation.mean), size),
@@ -96,14 +174,35 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     )
 
 
-def _program(program: ProgramStep):
+def proposal_temperatures(temperature: np.ndarray) -> np.ndarray:
+    """The proposal's temperature at each step, a function of the target's alone."""
+    level = np.round(np.log(temperature.astype(np.float64)) * _TEMPERATURES_AN_E_FOLD)
+    return np.exp(level / _TEMPERATURES_AN_E_FOLD)
+
+
+def _program(program: ProgramStep, first_step: int):
     from sl_discs.native.chunk import Program
 
     temperature = np.asarray(program.temperature)
+    proposed = proposal_temperatures(temperature)
+    number = first_step + np.arange(temperature.size).reshape(temperature.shape)
+    changed = np.diff(proposed.ravel(), prepend=0.0).reshape(temperature.shape) != 0
+    steps = (
+        (1 / temperature).astype(np.float32),
+        (1 / proposed).astype(np.float32),
+        changed | (number % _LONGEST_WITHOUT_REFRESH == 0),
+    )
     if program.localization is None:
         empty = np.zeros((0, 0), np.float32)
-        return Program(temperature, False, empty, empty, empty.astype(bool), empty, empty)
-    return Program(temperature, True, *(np.asarray(leaf) for leaf in program.localization))
+        return Program(*steps, False, empty, empty, empty.astype(bool), empty, empty)
+    return Program(*steps, True, *(np.asarray(leaf) for leaf in program.localization))
+
+
+def _sampler_state(before: Any, steps: np.ndarray, pace: np.ndarray):
+    """The sampler's state after so many steps; it counts likelihood calls as the reference does."""
+    calls = 2 if not any(name in before._fields for name in _PACES) else 4
+    values = {"steps": steps, "num_ll_calls": np.asarray(before.num_ll_calls) + calls * (steps - before.steps)}
+    return before._replace(**values, **{name: pace for name in _PACES if name in before._fields})
 
 
 def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
@@ -118,9 +217,7 @@ def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
         return (back(spins) > 0).astype(np.int8)
 
     field = QuadraticField(back(arrays.coupled), back(arrays.linear), back(arrays.pairs))
-    steps = back(arrays.steps, np.int32)
-    done = steps - np.asarray(before.chain.sampler.steps)
-    sampler = PathState(steps, np.asarray(before.chain.sampler.num_ll_calls) + 4 * done, back(arrays.radius))
+    sampler = _sampler_state(before.chain.sampler, back(arrays.steps, np.int32), back(arrays.pace))
     localized = before.chain.observation is not None
     observation = Observation(back(arrays.y), back(arrays.mean)) if localized else None
     return Chains(
@@ -131,7 +228,7 @@ def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
 
 
 def advance(
-    model: QuadraticModel, sampler: PathSampler, batch: Batch, chains: Chains, program: ProgramStep, first_step: int
+    model: QuadraticModel, sampler: Sampler, batch: Batch, chains: Chains, program: ProgramStep, first_step: int
 ) -> tuple[Chains, Trace]:
     """As `engine.advance`, with arrays on the host.
 
@@ -143,25 +240,27 @@ def advance(
       program: leaves [L, E]: L logged intervals of E steps.
       first_step: number of the first step.
     """
-    import numba
+    from sl_discs.native.chunk import make_room, play
+    from sl_discs.native.tree import TILE
 
-    from sl_discs.native.chunk import PathSettings, play
-    from sl_discs.native.weights import WIDTH
-
-    numba.set_num_threads(min(num_cores(), numba.config.NUMBA_NUM_THREADS))
     num_sites = model.num_sites
-    size = -(-num_sites // WIDTH) * WIDTH
-    settings = PathSettings(
-        sampler.replacement,
-        sampler.num_flips,
-        sampler.adaptive,
-        np.float32(sampler.target_acceptance_rate),
-        sampler.adapt_until or 0,
-    )
+    size = -(-num_sites // TILE) * TILE
     arrays = _chain_arrays(batch, chains, size)
-    rows = _program(program)
+    rows = _program(program, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]
-    traces = [np.zeros((rows.temperature.shape[0], len(arrays.spins)), np.float32) for _ in range(3)]
-    play(settings, rows, _instances(batch, num_sites, size), arrays, int(first_step), *traces)
+    traces = [np.zeros((rows.rate.shape[0], len(arrays.spins)), np.float32) for _ in range(3)]
+    targets, settings = _instances(batch, num_sites, size), _settings(sampler)
+    everyone = np.arange(len(arrays.spins))
+
+    def play_some(members):
+        room = make_room(size, arrays.coupled.dtype)
+        play(settings, rows, targets, arrays, members, room, int(first_step), *traces)
+
+    if rows.rate.size == 0:
+        play_some(everyone)
+    else:
+        tasks = np.array_split(everyone, min(len(everyone), _TASKS_A_CORE * num_cores()))
+        with ThreadPoolExecutor(num_cores()) as pool:
+            list(pool.map(play_some, tasks))
     trace = Trace(*(one.reshape(-1, *shape) for one in traces))
     return _as_chains(chains, arrays, num_sites), trace

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from sl_discs.native.arithmetic import DRAW, FOLD, normals, threefry, uniform
+from sl_discs.native.arithmetic import FOLD, normals, threefry
 from sl_discs.native.coupling import Target
-from sl_discs.native.path import make_scratch, path_step
+from sl_discs.native.jit import FUSED, called, entered, inlined
+from sl_discs.native.kinds import needs_weights, play_step, usual_draws
+from sl_discs.native.record import Record, make_record, note, write_out
+from sl_discs.native.step import BLOCK, MOST_DRAWS, Moment, fill_words
+from sl_discs.native.tree import Tree, make_tree
+from sl_discs.native.walk import Walk, make_walk, set_base, weigh_all
 
 _F = np.float32
 
-# Number of the pair of words that rounds the radius, beyond those of draws and acceptance.
-_ROUND = np.uint32(0x50000000)
-
-
-class PathSettings(NamedTuple):
-    """Fields of `PathSampler`; adapt_until is 0 for ever."""
-
-    replacement: bool
-    num_flips: int
-    adaptive: bool
-    target_acceptance: np.float32
-    adapt_until: int
-
 
 class Program(NamedTuple):
-    """A slice of a program, arrays [L, E]; of a chain that is not localized all but the temperature are empty."""
+    """A slice of a program, arrays [L, E]; of a chain that is not localized those from `tilt_scale` on are empty.
 
-    temperature: np.ndarray
+    Attributes:
+      rate: 1/temperature of the target.
+      proposal_rate: that of the proposal, constant over many steps and close to the former.
+      refresh: whether weights are to be formed anew before a step.
+      localized: whether there is an observation.
+      tilt_scale: h = tilt_scale y.
+      collect: weight of the state after a step in the posterior mean.
+      boundary: whether a level ends with a step.
+      drift: of y by the posterior mean, at a boundary.
+      noise: of y, likewise.
+    """
+
+    rate: np.ndarray
+    proposal_rate: np.ndarray
+    refresh: np.ndarray
     localized: bool
     tilt_scale: np.ndarray
     collect: np.ndarray
@@ -39,18 +44,48 @@ class Program(NamedTuple):
     noise: np.ndarray
 
 
+class Targets(NamedTuple):
+    """Fields of `coupling.Target` for G instances; the unused form of K has one entry.
+
+    Attributes:
+      linear: [G, N].
+      scale: [G].
+      dense: for all of them.
+      rows: [G, N, N].
+      starts: [G, N + 1].
+      neighbours: [E] of one instance after the other; `first` has where.
+      weights: [E].
+      first: [G + 1].
+      mask: [G, N].
+      open_sites: [G, N] those that may flip, then the others.
+      num_open: [G] how many may flip.
+    """
+
+    linear: np.ndarray
+    scale: np.ndarray
+    dense: bool
+    rows: np.ndarray
+    starts: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    first: np.ndarray
+    mask: np.ndarray
+    open_sites: np.ndarray
+    num_open: np.ndarray
+
+
 class ChainArrays(NamedTuple):
-    """Everything that C chains carry, changed in place; N is padded to whole blocks.
+    """Everything that C chains carry, changed in place; N is padded to whole tiles.
 
     Attributes:
       instance: [C] which instance a chain plays.
       keys: [C, 2] of its Markov steps.
       observation_keys: [C, 2] of its observation.
       spins: [C, N] -1 or 1.
-      coupled: [C, N] Kx.
+      coupled: [C, N] Kx, see `coupling.flip`.
       linear: [C] c.x.
       pairs: [C] x'Kx/2.
-      radius: [C] number of flips as a real number.
+      pace: [C] the radius or the expected number of flips.
       steps: [C] steps done.
       y: [C, N] observation, like mean empty where not localized.
       mean: [C, N] running posterior mean.
@@ -67,7 +102,7 @@ class ChainArrays(NamedTuple):
     coupled: np.ndarray
     linear: np.ndarray
     pairs: np.ndarray
-    radius: np.ndarray
+    pace: np.ndarray
     steps: np.ndarray
     y: np.ndarray
     mean: np.ndarray
@@ -77,131 +112,178 @@ class ChainArrays(NamedTuple):
     best_logged_spins: np.ndarray
 
 
-@numba.njit
-def _path_length(settings, key0, key1, radius, steps, limit):
-    """round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
-    if not settings.adaptive:
-        return min(settings.num_flips, limit)
-    length = np.round(radius)
-    if settings.adapt_until > 0 and steps >= settings.adapt_until:
-        word, _ = threefry(key0, key1, _ROUND, DRAW)
-        length = np.floor(radius - _F(0.5) + uniform(word))
-    return min(max(int(length), 1), limit)
+class Room(NamedTuple):
+    """What one chain after the other uses on a core.
+
+    Attributes:
+      walk: state of the chain.
+      record: its best state.
+      one: its weights, or room for those of a proposal.
+      other: the other of the two.
+      first: [1 + MOST_DRAWS, BLOCK] random words, like second.
+      second: likewise.
+      marks: [N] how much posterior mean a site had collected when it last turned.
+      noise: [N] normal numbers.
+    """
+
+    walk: Walk
+    record: Record
+    one: Tree
+    other: Tree
+    first: np.ndarray
+    second: np.ndarray
+    marks: np.ndarray
+    noise: np.ndarray
 
 
-@numba.njit
-def _follow(settings, radius, acceptance, steps, available):
-    """The radius after a step."""
-    gain = _F(1)
-    if settings.adapt_until > 0:
-        gain = min(max(_F(1) - _F(steps) / _F(settings.adapt_until), _F(0)), _F(1))
-    radius = radius + gain * (_F(acceptance) - settings.target_acceptance)
-    return min(max(radius, _F(1)), _F(available))
+def make_room(size: int, coupled_dtype) -> Room:
+    """Room for chains of padded length `size`."""
+    words = np.zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
+    floats = np.zeros((2, size), np.float32)
+    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words, *floats)
 
 
-@numba.njit
-def _play_chain(settings, program, target, chains, c, first_step, values, acceptances, hops):
+@inlined
+def _enter(room, chains, c):
+    """Copies a chain into the room."""
+    walk, record = room.walk, room.record
+    for i in range(walk.spins.shape[0]):
+        walk.spins[i], walk.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
+        walk.tilt[i] = room.marks[i] = _F(0)
+        record.spins[i] = chains.best_spins[c, i]
+    record.value[0] = chains.best[c]
+    record.state[:] = 0
+
+
+@inlined
+def _leave(room, chains, c):
+    """Copies it back."""
+    walk, record = room.walk, room.record
+    write_out(record, walk.spins)
+    for i in range(walk.spins.shape[0]):
+        chains.spins[c, i], chains.coupled[c, i] = walk.spins[i], walk.coupled[i]
+        chains.best_spins[c, i] = record.spins[i]
+    chains.best[c] = record.value[0]
+
+
+@inlined(fastmath=FUSED)
+def _set_tilt(tilt, scale, y):
+    for i in range(tilt.shape[0]):
+        tilt[i] = scale * y[i]
+
+
+@called(fastmath=FUSED)
+def _observe(y, mean, marks, spins, collected, drift, spread, noise):
+    """The observation's step at a boundary, and an empty posterior mean for the next level."""
+    for i in range(y.shape[0]):
+        y[i] += drift * (mean[i] + spins[i] * (collected - marks[i])) + spread * noise[i]
+    for i in range(y.shape[0]):
+        mean[i] = _F(0)
+        marks[i] = _F(0)
+
+
+@inlined
+def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
     """All steps of one chain; its arrays stay in the core's cache."""
-    spins, coupled = chains.spins[c], chains.coupled[c]
-    size = spins.shape[0]
-    scratch = make_scratch(size)
-    tilt = np.zeros(size, np.float32)
-    marks = np.zeros(size, np.float32)
-    noise = np.zeros(target.num_sites, np.float32)
-    available = int(target.mask.sum())
-    limit = target.num_sites if settings.replacement else available
-    linear, pairs, radius = chains.linear[c], chains.pairs[c], chains.radius[c]
+    _enter(room, chains, c)
+    walk, record, tree, other = room.walk, room.record, room.one, room.other
+    first, second, marks, noise = room.first, room.second, room.marks, room.noise
+    spins, size = walk.spins, walk.spins.shape[0]
+    key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
+    linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
     scale = np.float64(target.scale)
-    collected = _F(0)
-    new_level = program.localized
-    number = first_step
-    for interval in range(program.temperature.shape[0]):
+    slope, collected = _F(0), _F(0)
+    new_level, begins = program.localized, True
+    number, row_of_words, draws = first_step, BLOCK, 0
+    for interval in range(program.rate.shape[0]):
         sum_acceptance, sum_hops = 0.0, 0.0
-        for row in range(program.temperature.shape[1]):
-            if new_level:
-                for i in range(size):
-                    tilt[i] = program.tilt_scale[interval, row] * chains.y[c, i]
-                new_level = False
-            key0, key1 = threefry(chains.keys[c, 0], chains.keys[c, 1], np.uint32(number), FOLD)
-            length = _path_length(settings, key0, key1, radius, chains.steps[c], limit)
-            rate = _F(1) / program.temperature[interval, row]
-            acceptance, accepted, flips, change_linear, change_pairs = path_step(
-                key0, key1, length, settings.replacement, rate, target, spins, coupled, tilt, scratch
+        for row in range(program.rate.shape[1]):
+            if row_of_words == BLOCK:
+                draws = min(usual_draws(settings, pace), MOST_DRAWS)
+                fill_words(key0, key1, number, draws, first, second)
+                row_of_words = 0
+            if begins or new_level or program.refresh[interval, row]:
+                if new_level:
+                    _set_tilt(walk.tilt, program.tilt_scale[interval, row], chains.y[c])
+                if needs_weights(settings):
+                    slope = set_base(walk, target, program.proposal_rate[interval, row])
+                    weigh_all(walk, target, slope, tree)
+                new_level = begins = False
+            moment = Moment(
+                program.rate[interval, row], slope, key0, key1, number, row_of_words, first, second, draws
             )
-            if settings.adaptive:
-                radius = _follow(settings, radius, acceptance, chains.steps[c], available)
-            chains.steps[c] += 1
+            done = play_step(settings, moment, walk, target, tree, other, pace, steps)
+            if done.swapped:
+                tree, other = other, tree
+            pace = done.pace
+            steps += 1
             number += 1
-            sum_acceptance += acceptance
-            if accepted:
-                sum_hops += flips
-                linear += change_linear
-                pairs += change_pairs
+            row_of_words += 1
+            sum_acceptance += done.acceptance
+            if done.accepted:
+                sum_hops += done.flips
+                linear += done.change_linear
+                pairs += done.change_pairs
+                note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
                 if program.localized:
                     # A site's share of U is added up when it turns: until now it had the other spin.
-                    for k in range(flips):
-                        site = scratch.flipped[k]
+                    for k in range(done.flips):
+                        site = walk.flipped[k]
                         chains.mean[c, site] -= spins[site] * (collected - marks[site])
                         marks[site] = collected
-                value = linear + scale * pairs
-                if value > chains.best[c]:
-                    chains.best[c] = value
-                    for i in range(size):
-                        chains.best_spins[c, i] = spins[i]
-            elif chains.best[c] == -np.inf:
-                chains.best[c] = linear + scale * pairs
-                for i in range(size):
-                    chains.best_spins[c, i] = spins[i]
+            elif record.value[0] == -np.inf:
+                note(record, linear + scale * pairs, spins, walk.flipped, 0)
             if program.localized:
                 collected += program.collect[interval, row]
                 if program.boundary[interval, row]:
-                    key0, key1 = threefry(
+                    fold0, fold1 = threefry(
                         chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(number - 1), FOLD
                     )
-                    normals(key0, key1, noise)
-                    drift, spread = program.drift[interval, row], program.noise[interval, row]
-                    for i in range(target.num_sites):
-                        mean = chains.mean[c, i] + spins[i] * (collected - marks[i])
-                        chains.y[c, i] += drift * mean + spread * noise[i]
-                    chains.mean[c, :] = 0
-                    marks[:] = 0
+                    normals(fold0, fold1, noise)
+                    _observe(
+                        chains.y[c], chains.mean[c], marks, spins, collected, program.drift[interval, row],
+                        program.noise[interval, row], noise,
+                    )  # fmt: skip
                     collected = _F(0)
                     new_level = True
         value = linear + scale * pairs
         values[interval, c] = value
-        acceptances[interval, c] = sum_acceptance / program.temperature.shape[1]
-        hops[interval, c] = sum_hops / program.temperature.shape[1]
+        acceptances[interval, c] = sum_acceptance / program.rate.shape[1]
+        hops[interval, c] = sum_hops / program.rate.shape[1]
         if value > chains.best_logged[c]:
             chains.best_logged[c] = value
-            chains.best_logged_spins[c, :] = spins
+            for i in range(size):
+                chains.best_logged_spins[c, i] = spins[i]
     if program.localized:
         for i in range(size):
             chains.mean[c, i] += spins[i] * (collected - marks[i])
-    chains.linear[c], chains.pairs[c], chains.radius[c] = linear, pairs, radius
+    _leave(room, chains, c)
+    chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
-# Not cached on disk: with more fast-math flags than these loops have, numba 0.68 loaded them wrongly (all weights
-# were 1), and it does not notice changes of the functions that they call.
-@numba.njit(parallel=True, nogil=True)
-def play(settings, program, instances, chains, first_step, values, acceptances, hops):
-    """Plays L intervals of E steps on C chains, spread over threads.
+@entered
+def play(settings, program, instances, chains, members, room, first_step, values, acceptances, hops):
+    """Plays L intervals of E steps on some chains.
 
     Args:
-      settings: of the sampler.
+      settings: of the sampler; its type chooses the step.
       program: the slice.
-      instances: the target of each of G instances: leaves [G, ...], the unused form of K with G = 1.
+      instances: the targets of G instances.
       chains: changed in place.
+      members: [M] which chains; others are not touched.
+      room: of this call alone.
       first_step: number of the first step.
       values: [L, C] output: f at the end of each interval, like acceptances and hops (means over the interval).
       acceptances: likewise.
       hops: likewise.
     """
-    for c in numba.prange(chains.spins.shape[0]):
+    for c in members:
         g = chains.instance[c]
         stored = g if instances.dense else 0
-        listed = 0 if instances.dense else g
+        begin, end = instances.first[g], instances.first[g + 1]
         target = Target(
             instances.linear[g], instances.scale[g], instances.dense, instances.rows[stored],
-            instances.neighbours[listed], instances.weights[listed], instances.num_sites, instances.mask[g],
+            instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end], instances.mask[g],
+            instances.open_sites[g, : instances.num_open[g]],
         )  # fmt: skip
-        _play_chain(settings, program, target, chains, c, first_step, values, acceptances, hops)
+        _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops)

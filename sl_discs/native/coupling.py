@@ -4,51 +4,65 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-_F = np.float32
+from sl_discs.native.jit import inlined
 
 
 class Target(NamedTuple):
-    """f of one instance and what tilts it, for a chain of padded length N; the unused form of K is empty.
+    """f of one instance, for a chain of padded length N; the unused form of K is empty.
 
     Attributes:
       linear: [N] c.
       scale: J = scale K.
       dense: whether `rows` hold K.
-      rows: [N, N] K.
-      neighbours: [N, D] neighbours of each site; the number N' of the model's sites ends a list.
-      weights: [N, D] their couplings.
-      num_sites: N' <= N.
+      rows: [N, N] K, int8 or float32.
+      starts: [N + 1] where the neighbours of each site begin in the two lists.
+      neighbours: [E] neighbours of one site after the other.
+      weights: [E] their couplings.
       mask: [N] 1 where a site may flip, else 0.
+      open_sites: [A] the sites that may flip.
     """
 
     linear: np.ndarray
     scale: np.float32
     dense: bool
     rows: np.ndarray
+    starts: np.ndarray
     neighbours: np.ndarray
     weights: np.ndarray
-    num_sites: int
     mask: np.ndarray
+    open_sites: np.ndarray
 
 
-@numba.njit
+@inlined
 def flip(target, spins, coupled, site):
-    """Flips a site in place; returns the changes of c.x and of x'Kx/2."""
-    delta = -spins[site]
-    change_linear = np.float64(delta * target.linear[site])
-    change_pairs = np.float64(delta * coupled[site])
+    """Flips a site in place; returns the changes of c.x and of x'Kx/2.
+
+    Args:
+      target: f.
+      spins: [N] -1 or 1.
+      coupled: [N] Kx, in int32 if K is int8, else in float64: then a flip and a flip back leave what was there.
+      site: which site.
+    """
+    rises = spins[site] < 0
+    spins[site] = -spins[site]
     if target.dense:
         row = target.rows[site]
-        for i in range(row.shape[0]):
-            coupled[i] += delta * _F(row[i])
+        if rises:
+            for i in range(row.shape[0]):
+                coupled[i] += row[i]
+        else:
+            for i in range(row.shape[0]):
+                coupled[i] -= row[i]
     else:
-        for k in range(target.neighbours.shape[1]):
-            other = target.neighbours[site, k]
-            if other >= target.num_sites:
-                break
-            coupled[other] += delta * _F(target.weights[site, k])
-    spins[site] = delta
-    return change_linear, change_pairs
+        if rises:
+            for k in range(target.starts[site], target.starts[site + 1]):
+                coupled[target.neighbours[k]] += target.weights[k]
+        else:
+            for k in range(target.starts[site], target.starts[site + 1]):
+                coupled[target.neighbours[k]] -= target.weights[k]
+    # No site is its own neighbour, so `coupled[site]` is what it was.
+    if rises:
+        return np.float64(target.linear[site]), np.float64(coupled[site])
+    return -np.float64(target.linear[site]), -np.float64(coupled[site])

@@ -4,130 +4,137 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from sl_discs.native.arithmetic import DRAW, threefry, uniform
-from sl_discs.native.coupling import flip
-from sl_discs.native.weights import WIDTH, draw, set_weights, take, total_of
+from sl_discs.native.jit import inlined
+from sl_discs.native.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform
+from sl_discs.native.tree import TOTAL, draw, put
+from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
 _F = np.float32
-
-# Number of the pair of words that decides acceptance, beyond those of any draw.
-_ACCEPT = np.uint32(0x40000000)
-
-
-class Scratch(NamedTuple):
-    """Arrays that a chain needs while it steps; N sites in B blocks.
-
-    Attributes:
-      forward: [N] weights at x.
-      forward_sums: [B] their blocks' sums.
-      backward: [N] weights at y.
-      backward_sums: [B] likewise.
-      saved: [N] the field at x.
-      sequence: [N] sites in the order of their draws.
-      flipped: [N] the distinct ones among them.
-      picked: [N] weights at y of the sequence.
-    """
-
-    forward: np.ndarray
-    forward_sums: np.ndarray
-    backward: np.ndarray
-    backward_sums: np.ndarray
-    saved: np.ndarray
-    sequence: np.ndarray
-    flipped: np.ndarray
-    picked: np.ndarray
+# A product of probabilities is replaced by its logarithm before it could underflow.
+_SMALLEST_PRODUCT = 1e-150
+# A difference of sums below this part of them is formed anew.
+_CANCELLED = 2.0**-20
 
 
-@numba.njit
-def make_scratch(size):
-    """Scratch for chains of padded length `size`."""
-    blocks = size // WIDTH
-    return Scratch(
-        np.zeros(size, np.float32), np.zeros(blocks, np.float32), np.zeros(size, np.float32),
-        np.zeros(blocks, np.float32), np.zeros(size, np.float32), np.zeros(size, np.int32), np.zeros(size, np.int32),
-        np.zeros(size, np.float32),
-    )  # fmt: skip
+class PathSettings(NamedTuple):
+    """Fields of `PathSampler`; adapt_until is 0 for ever."""
+
+    replacement: bool
+    num_flips: int
+    adaptive: bool
+    target_acceptance: np.float32
+    adapt_until: int
 
 
-@numba.njit
-def path_step(key0, key1, length, replacement, rate, target, spins, coupled, tilt, scratch):
-    """Draws `length` sites in turn, flips them, and keeps or restores the state.
+@inlined
+def _path_length(settings, moment, radius, steps, limit):
+    """round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
+    if not settings.adaptive:
+        return min(settings.num_flips, limit)
+    length = np.round(radius)
+    if settings.adapt_until > 0 and steps >= settings.adapt_until:
+        length = np.floor(radius - _F(0.5) + other_uniform(moment))
+    return min(max(int(length), 1), limit)
 
-    Args:
-      key0: of this chain and step, like key1.
-      key1: likewise.
-      length: number of draws, at least 1.
-      replacement: whether a site may be drawn again (gwg); it then flips once.
-      rate: 1/temperature.
-      target: f and the mask.
-      spins: [N] changed in place, like coupled.
-      coupled: [N] Kx.
-      tilt: [N] h.
-      scratch: `scratch.flipped` holds the proposed flips afterwards.
 
-    Returns:
-      acceptance probability, whether accepted, number of proposed flips, changes of c.x and x'Kx/2 (0 if rejected).
-    """
-    half = _F(0.5) * rate
-    flipped, sequence = scratch.flipped, scratch.sequence
-    weights, sums = scratch.forward, scratch.forward_sums
-    left = set_weights(spins, coupled, target.linear, target.scale, half, tilt, target.mask, weights, sums)
-    # Products of ratios instead of sums of logarithms; a factor is at least exp(-80)/N.
-    log_forward = 0.0
+@inlined
+def _draw_path(settings, moment, walk, tree, length):
+    """Draws into `sequence` and, each once, `flipped`; returns log-probability and number of distinct sites."""
+    product, log_prob = 1.0, 0.0
     distinct = 0
     for k in range(length):
-        first, second = threefry(key0, key1, np.uint32(k), DRAW)
-        site = draw(weights, sums, left, uniform(first), uniform(second))
-        log_forward += np.log(np.float64(weights[site]) / np.float64(left))
-        sequence[k] = site
+        site = draw(tree, draw_uniform(moment, k))
+        weight = tree.weights[site]
+        product *= np.float64(weight) / tree.sums[TOTAL]
+        if product < _SMALLEST_PRODUCT:
+            log_prob += np.log(product)
+            product = 1.0
+        walk.sequence[k] = site
+        walk.picked[k] = weight
         seen = False
-        if replacement:
+        if settings.replacement:
             for other in range(distinct):
-                seen = seen or flipped[other] == site
+                seen = seen or walk.flipped[other] == site
         elif k + 1 < length:
-            take(weights, sums, site)
-            left = total_of(sums)
+            put(tree, site, _F(0))
         if not seen:
-            flipped[distinct] = site
+            walk.flipped[distinct] = site
             distinct += 1
+    if not settings.replacement:
+        for k in range(length - 1):
+            put(tree, walk.sequence[k], _F(walk.picked[k]))
+    return log_prob + np.log(product), distinct
 
-    saved = scratch.saved
-    for i in range(coupled.shape[0]):
-        saved[i] = coupled[i]
-    change_linear, change_pairs, change_tilt = 0.0, 0.0, 0.0
+
+@inlined
+def _untouched_mass(walk, tree, length):
+    """The total without the sites of the sequence."""
+    mass = tree.sums[TOTAL]
+    for k in range(length):
+        mass -= walk.picked[k]
+    if mass > _CANCELLED * tree.sums[TOTAL]:
+        return mass
+    for k in range(length):
+        put(tree, walk.sequence[k], _F(0))
+    mass = tree.sums[TOTAL]
+    for k in range(length):
+        put(tree, walk.sequence[k], _F(walk.picked[k]))
+    return mass
+
+
+@inlined
+def _log_prob_back(settings, walk, tree, length):
+    """Log-probability that these weights give the sequence in reverse order."""
+    for k in range(length):
+        walk.picked[k] = tree.weights[walk.sequence[k]]
+    product, log_prob = 1.0, 0.0
+    alone = settings.replacement or length == 1
+    # Without replacement the mass before the last pick is that of untouched sites and the pick; it grows from there.
+    mass = tree.sums[TOTAL] if alone else _untouched_mass(walk, tree, length)
+    for k in range(length):
+        if not alone:
+            mass += walk.picked[k]
+        product *= walk.picked[k] / mass
+        if product < _SMALLEST_PRODUCT:
+            log_prob += np.log(product)
+            product = 1.0
+    return log_prob + np.log(product)
+
+
+@inlined
+def path_step(settings, moment, walk, target, tree, other, radius, steps):
+    """Draws sites in turn, flips them, and keeps or restores the state.
+
+    Args:
+      settings: of the sampler.
+      moment: of the step.
+      walk: the chain, changed in place like the trees.
+      target: f and the mask.
+      tree: the weights of the state.
+      other: room for those of the proposal.
+      radius: number of flips as a real number.
+      steps: steps done.
+    """
+    available = target.open_sites.shape[0]
+    limit = walk.spins.shape[0] if settings.replacement else available
+    length = _path_length(settings, moment, radius, steps, limit)
+    log_forward, distinct = _draw_path(settings, moment, walk, tree, length)
+    change_tilt = 0.0
     for k in range(distinct):
-        site = flipped[k]
-        change_tilt -= 2.0 * tilt[site] * spins[site]
-        one, other = flip(target, spins, coupled, site)
-        change_linear += one
-        change_pairs += other
+        site = walk.flipped[k]
+        change_tilt -= 2.0 * walk.tilt[site] * walk.spins[site]
+    change_linear, change_pairs, touched = flip_sites(walk, target, distinct)
+    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
+    log_back = _log_prob_back(settings, walk, tree if in_place else other, length)
 
-    weights, sums = scratch.backward, scratch.backward_sums
-    total = set_weights(spins, coupled, target.linear, target.scale, half, tilt, target.mask, weights, sums)
-    log_backward = 0.0
-    if replacement or length == 1:
-        for k in range(length):
-            log_backward += np.log(np.float64(weights[sequence[k]]) / np.float64(total))
-    else:
-        # The mass before the last pick is that of the untouched sites and the pick; it grows from there.
-        for k in range(length):
-            scratch.picked[k] = take(weights, sums, sequence[k])
-        mass = np.float64(total_of(sums))
-        for k in range(length):
-            weight = np.float64(scratch.picked[k])
-            mass += weight
-            log_backward += np.log(weight / mass)
-
-    change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(rate) + change_tilt
-    acceptance = np.exp(min(change + log_backward - log_forward, 0.0))
-    word, _ = threefry(key0, key1, _ACCEPT, DRAW)
-    if uniform(word) < acceptance:
-        return acceptance, True, distinct, change_linear, change_pairs
-    for k in range(distinct):
-        spins[flipped[k]] = -spins[flipped[k]]
-    for i in range(coupled.shape[0]):
-        coupled[i] = saved[i]
-    return acceptance, False, distinct, 0.0, 0.0
+    change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
+    acceptance = np.exp(min(change + log_back - log_forward, 0.0))
+    accepted = step_uniform(moment) < acceptance
+    if not accepted:
+        take_back(walk, target, tree, in_place, touched, distinct)
+    if settings.adaptive:
+        radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
+        radius = min(max(radius, _F(1)), _F(available))
+    return Outcome(acceptance, accepted, accepted and not in_place, distinct, change_linear, change_pairs, _F(radius))

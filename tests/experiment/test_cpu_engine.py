@@ -24,7 +24,9 @@ from sl_discs.localization.schedule import Localization, LocalizationStep
 from sl_discs.localization.transition import ProgramStep, StepKeys
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import enumerate_law, standard_cases, state_index, total_variation
 
@@ -34,6 +36,10 @@ SAMPLERS = {
     "path_auxiliary": PathAuxiliary(),
     "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
     "path_auxiliary, adapted": PathAuxiliary(adaptive=True, adapt_until=40),
+    "dmala": DMALA(),
+    "dmala, adapted": DMALA(adaptive=True, adapt_until=40),
+    "gibbs": Gibbs(),
+    "metropolis": Metropolis(),
 }
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
 
@@ -103,7 +109,9 @@ def test_a_wrong_temperature_is_found():
     assert total_variation(np.asarray(chains.chain.x)[0], law) > 0.02
 
 
-@pytest.mark.parametrize("sampler", [GWG(), PathAuxiliary(num_flips=3)], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler", [GWG(), PathAuxiliary(num_flips=3), DMALA(), Metropolis()], ids=lambda sampler: type(sampler).__name__
+)
 def test_localization_returns_the_law(sampler):
     """Noise of the empirical law is 0.03, the rest discretisation."""
     case = standard_cases()[0]
@@ -157,7 +165,7 @@ def test_cut_into_calls_it_is_the_same_run():
             for family in (
                 ("mis", "er_density", "r-0.05"), ("maxcut", "ba", "r-ba-4-n-256-300"), ("maxclique", "rb", "_")
             )
-            for name in ("gwg", "path_auxiliary", "sl_path_auxiliary")
+            for name in ("gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "sl_path_auxiliary", "sl_dmala")
         ),
     ],
 )  # fmt: skip
@@ -185,6 +193,7 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
 def test_the_choice_of_an_engine_is_explained():
     assert choose_engine("xla", GWG()) == ("xla", "")
     assert choose_engine("auto", GWG()) == choose_engine("cpu", GWG()) == ("cpu", "")
-    engine, note = choose_engine("cpu", DMALA())
-    assert engine == "xla" and note == "not cpu: it knows gwg and path_auxiliary alone"
+    engine, note = choose_engine("cpu", DMALA(shared_scale=True))
+    assert engine == "xla" and note == "not cpu: it knows dmala with the normalized scale of each chain alone"
+    assert "scale" in cpu_engine.why_not(DMALA(scaling="fixed"))
     assert "SQRT" in cpu_engine.why_not(GWG(balancing_fn_type="MIN"))

@@ -1,0 +1,56 @@
+"""How the native loops are compiled: inlined, without reference counts, and kept on disk for the next run.
+
+Arrays reach the loops from outside and none is made in them, so that nothing needs counting; numba would otherwise
+count, atomically, each array of each tuple that a function takes apart, which costs more than a Markov step.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+import numba
+
+# For loops over sites: products and sums may be fused.
+FUSED = frozenset({"contract"})
+# For sums over sites: also reordered, which vectorises them. Not for elementary functions, which would lose accuracy.
+REORDERED = frozenset({"contract", "reassoc"})
+
+_COMMON = {"_nrt": False, "error_model": "numpy"}
+
+
+def _jit(**options):
+    def decorate(function=None, *, fastmath=frozenset()):
+        if function is None:
+            return functools.partial(decorate, fastmath=fastmath)
+        return numba.njit(fastmath=set(fastmath), **options, **_COMMON)(function)
+
+    return decorate
+
+
+inlined = _jit(forceinline=True)
+called = _jit()
+
+
+def _cache_folder() -> str:
+    """A folder for this version of the loops: numba itself does not notice that a function called has changed."""
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    root = os.environ.get("SL_DISCS_CACHE") or Path.home() / ".cache" / "sl_discs"
+    return str(Path(root) / f"native-{digest.hexdigest()[:16]}")
+
+
+def entered(function):
+    """A loop that Python calls: it lets go of the interpreter's lock, and its machine code is kept on disk."""
+    options = {"nogil": True, **_COMMON}
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = _cache_folder()
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except (RuntimeError, OSError):  # no folder that can be written
+        return numba.njit(**options)(function)
+    finally:
+        numba.config.CACHE_DIR = before

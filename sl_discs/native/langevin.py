@@ -1,0 +1,117 @@
+"""One step of dmala with normalized step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
+
+With a_i = n w_i / Z the expected number of points of a Poisson process with rates a_i is n. A point at i is kept with
+probability log(1 + a_i)/a_i, which leaves the process with rates log(1 + a_i) that flips site i with probability
+sigmoid(log a_i). That takes about n draws by weight. The sum of log(1 + a_i) over all sites is a product over all,
+at most exp(n), and kept from step to step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.native.jit import REORDERED, called, inlined
+from sl_discs.native.step import Outcome, adapted, draw_uniform, step_uniform
+from sl_discs.native.tree import NORM, TOTAL, draw
+from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
+
+_F = np.float32
+# exp(n) of a product over all sites must be a number in float64; larger sums are cut into pieces of this many flips.
+_LARGEST_FLIPS = 500.0
+
+
+class LangevinSettings(NamedTuple):
+    """Fields of `DMALA` with normalized scaling; adapt_until is 0 for ever."""
+
+    adaptive: bool
+    target_acceptance: np.float32
+    adapt_until: int
+    adjusted: bool
+
+
+@called(fastmath=REORDERED)
+def _product(weights, first, last, scale):
+    product = 1.0
+    for i in range(first, last):
+        product *= 1.0 + scale * np.float64(weights[i])
+    return product
+
+
+@inlined
+def _log_norm(tree, expected_flips):
+    """Sum over sites of log(1 + a_i)."""
+    weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
+    size = weights.shape[0]
+    if expected_flips < _LARGEST_FLIPS:
+        return np.log(_product(weights, 0, size, scale))
+    total = 0.0
+    for i in range(size):
+        total += np.log1p(scale * np.float64(weights[i]))
+    return total
+
+
+@inlined
+def _draw_flips(moment, walk, tree, expected_flips):
+    """The sites to flip, into `flipped`; returns their number and the sum over them of log a."""
+    scale = np.float64(expected_flips) / tree.sums[TOTAL]
+    count, log_rates = 0, 0.0
+    elapsed = 0.0
+    draws = 0
+    while True:
+        elapsed -= np.log1p(-draw_uniform(moment, draws))
+        if elapsed > expected_flips:
+            return count, log_rates
+        site = draw(tree, draw_uniform(moment, draws + 1))
+        kept = draw_uniform(moment, draws + 2)
+        draws += 3
+        rate = scale * np.float64(tree.weights[site])
+        # log1p(rate)/rate is at least 1/(1 + rate): most points of small rate are kept without a logarithm.
+        if kept * (1.0 + rate) < 1.0 or kept * rate < np.log1p(rate):
+            seen = False
+            for k in range(count):
+                seen = seen or walk.flipped[k] == site
+            if not seen:
+                walk.flipped[count] = site
+                count += 1
+                log_rates += np.log(rate)
+
+
+@inlined
+def langevin_step(settings, moment, walk, target, tree, other, expected_flips, steps):
+    """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
+    norm = tree.sums[NORM]
+    if settings.adaptive or np.isnan(norm):
+        norm = _log_norm(tree, expected_flips)
+    count, log_forward = _draw_flips(moment, walk, tree, expected_flips)
+    change_tilt = 0.0
+    for k in range(count):
+        site = walk.flipped[k]
+        change_tilt -= 2.0 * walk.tilt[site] * walk.spins[site]
+    change_linear, change_pairs, touched = flip_sites(walk, target, count)
+    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
+    proposed = tree if in_place else other
+    norm_back = _log_norm(proposed, expected_flips)
+    acceptance = 1.0
+    if settings.adjusted:
+        log_back = 0.0
+        scale = np.float64(expected_flips) / proposed.sums[TOTAL]
+        for k in range(count):
+            log_back += np.log(scale * np.float64(proposed.weights[walk.flipped[k]]))
+        change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
+        acceptance = np.exp(min(change + (log_back - norm_back) - (log_forward - norm), 0.0))
+    accepted = step_uniform(moment) < acceptance
+    if accepted:
+        proposed.sums[NORM] = norm_back
+    else:
+        take_back(walk, target, tree, in_place, touched, count)
+        tree.sums[NORM] = norm
+    if settings.adaptive:
+        flips = 3 * adapted(
+            expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
+        )
+        expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
+    return Outcome(
+        acceptance, accepted, accepted and not in_place, count, change_linear, change_pairs, _F(expected_flips)
+    )

@@ -1,0 +1,42 @@
+"""One step of gibbs or metropolis on one chain: the mathematics of `sl_discs.samplers.single_site`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.native.arithmetic import exp_nonpositive
+from sl_discs.native.coupling import flip
+from sl_discs.native.jit import inlined
+from sl_discs.native.step import Outcome, step_uniform
+
+_F = np.float32
+
+
+class SingleSiteSettings(NamedTuple):
+    """Which rule accepts: Gibbs' sigmoid(change), or Metropolis' min(1, exp(change))."""
+
+    gibbs: bool
+
+
+@inlined
+def single_site_step(settings, moment, walk, target, tree, other, pace, steps):
+    """Draws one site and flips it with the rule's probability; arguments as in `path.path_step`, weights unused."""
+    sites = target.open_sites
+    # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
+    word = np.uint64(moment.second[0, moment.row])
+    site = sites[(word * np.uint64(sites.shape[0])) >> np.uint64(32)]
+    spin = np.float64(walk.spins[site])
+    change_linear, change_pairs = -spin * target.linear[site], -spin * walk.coupled[site]
+    change = (change_linear + target.scale * change_pairs) * moment.rate - 2.0 * walk.tilt[site] * spin
+    small = exp_nonpositive(_F(-abs(change)))
+    if settings.gibbs:
+        acceptance = (_F(1) if change > 0 else small) / (_F(1) + small)
+    else:
+        acceptance = _F(1) if change > 0 else small
+    accepted = step_uniform(moment) < acceptance
+    if accepted:
+        walk.flipped[0] = site
+        flip(target, walk.spins, walk.coupled, site)
+    return Outcome(np.float64(acceptance), accepted, False, 1, change_linear, change_pairs, pace)
