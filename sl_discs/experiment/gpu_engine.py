@@ -50,7 +50,7 @@ def unknown(sampler: Sampler) -> str | None:
     return None
 
 
-def _dense_rows(coupling: Dense | Sparse, size: int):
+def dense_rows(coupling: Dense | Sparse, size: int):
     """K as rows [G, N, P]: lists are written out, as a step looks at every site anyway."""
     if isinstance(coupling, Dense):
         return _padded(coupling.rows, size)
@@ -73,7 +73,7 @@ def _padded(array, size: int, fill=0):
 
 def _instances(batch: Batch, size: int) -> Instance:
     params = batch.params
-    rows = _dense_rows(params.coupling, size)
+    rows = dense_rows(params.coupling, size)
     return Instance(rows, _padded(params.linear, size), params.scale, _padded(batch.mask, size, False))
 
 

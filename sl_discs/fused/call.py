@@ -24,7 +24,7 @@ _MOST_WARPS = 16
 
 def padded_size(num_sites: int) -> int:
     """The power of two that a chain's vectors are padded to."""
-    return max(16, pl.next_power_of_2(num_sites))
+    return max(8, pl.next_power_of_2(num_sites))
 
 
 def _num_warps(size: int) -> int:
