@@ -14,8 +14,10 @@ import pytest
 from sl_discs.experiment import engine, gpu_engine
 from sl_discs.experiment.engine import init_chains
 from sl_discs.experiment.packing import build_batch, plan
-from sl_discs.experiment.run import instance_mesh
+from sl_discs.experiment.run import choose_engine, instance_mesh, run_sampler
+from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.localization.transition import ProgramStep
 from sl_discs.models.coupling import dense_coupling, sparse_coupling
@@ -234,3 +236,23 @@ def test_what_it_cannot_play_is_explained():
         """Another sampler, whatever it inherits."""
 
     assert "GWG, PathAuxiliary" in gpu_engine.unknown(Mine())
+
+
+def test_it_plays_only_where_it_is_asked_for_and_can():
+    assert choose_engine("gpu", GWG()) == ("xla", "not gpu: it runs on GPUs, and JAX on cpu")
+    assert choose_engine("auto", GWG())[0] != "gpu"
+
+
+def test_a_whole_run_on_it(monkeypatch):
+    """Results verified; the kernel's body stands in for the kernel."""
+    statics = ("model", "sampler", "mesh")
+    monkeypatch.setattr(gpu_engine, "why_not", lambda sampler: None)
+    monkeypatch.setattr(gpu_engine, "advance", jax.jit(advance, static_argnames=statics))
+    dataset = load_dataset("maxcut", "ba", "r-ba-4-n-64-75", None, num_instances=2)
+    settings = Settings(batch_size=4, chain_length=60, log_every_steps=30, engine="gpu")
+    record = run_sampler(
+        "maxcut", dataset, 1.0, build_method({"name": "sl_gibbs", "K": 8}, 4), settings, lambda _: None
+    )
+    assert record.engine == "gpu"
+    assert record.trajectory.shape[0] == 2
+    assert all(instance.best >= instance.best_logged > 0 for instance in record.instances)
