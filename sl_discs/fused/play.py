@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Num, UInt32
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from sl_discs.fused import dmala, path, single_site
 from sl_discs.fused.steps import Adapting
@@ -15,7 +15,7 @@ from sl_discs.fused.vectors import uniforms
 from sl_discs.keys import fold_words, uniform_to_normal
 from sl_discs.localization import observation as observing
 from sl_discs.localization.observation import Observation
-from sl_discs.localization.transition import ProgramStep
+from sl_discs.localization.transition import ProgramStep, StepKeys
 from sl_discs.samplers.base import Info, Sampler
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
@@ -81,7 +81,7 @@ def _observe(key, observation: Observation, spins, row, num_sites: int) -> Obser
 def play(
     sampler: Sampler,
     instance: Instance,
-    keys: UInt32[Array, "..."],
+    keys: StepKeys,
     program: ProgramStep,
     first_step: Int[Array, ""],
     chain: FusedChain,
@@ -91,7 +91,7 @@ def play(
     Args:
       sampler: one of `STEPS`.
       instance: rows may be a reference, of which one row is read at a time.
-      keys: `StepKeys` of the chain, each of two words.
+      keys: of the chain, each indexed for its two words.
       program: leaves [E]; arrays or references.
       first_step: number of the first step.
       chain: before it.

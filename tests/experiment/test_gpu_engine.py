@@ -63,9 +63,10 @@ def play(sampler, case, x, program):
 
 
 def check_invariance(name, case):
+    """Adaptation leaves the law; the steps after it, at a fixed radius or number, must lead back."""
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     x = law.sample(np.random.default_rng(1), 2**15)
-    final, trace = play(SAMPLERS[name], case, x, constant_program(case, 30 if "adapted" in name else 6))
+    final, trace = play(SAMPLERS[name], case, x, constant_program(case, 120 if "adapted" in name else 6))
     assert (final[:, ~case.mask] == case.start[~case.mask]).all() and (final != x).any()
     assert p_value(final, law) > 1e-6, total_variation(final, law)
     assert 0 < trace.acceptance.mean() <= 1 and trace.hops.mean() > 0
@@ -254,5 +255,7 @@ def test_a_whole_run_on_it(monkeypatch):
         "maxcut", dataset, 1.0, build_method({"name": "sl_gibbs", "K": 8}, 4), settings, lambda _: None
     )
     assert record.engine == "gpu"
+    logged = [instance.best_logged for instance in record.instances]
+    np.testing.assert_array_equal(record.trajectory[-1], logged)
     assert record.trajectory.shape[0] == 2
     assert all(instance.best >= instance.best_logged > 0 for instance in record.instances)
