@@ -72,7 +72,7 @@ def check_invariance(name, case):
     assert 0 < trace.acceptance.mean() <= 1 and trace.hops.mean() > 0
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, set(SAMPLERS) - {"gwg"}))
+@pytest.mark.parametrize("name", some(SAMPLERS, set(SAMPLERS) - {"gwg", "path_auxiliary, 3 flips", "metropolis"}))
 def test_target_is_invariant(name):
     """Warm, tilted and masked."""
     check_invariance(name, QUADRATIC[1]._replace(mask=QUADRATIC[2].mask, start=QUADRATIC[2].start))
@@ -200,7 +200,8 @@ def test_the_kernel_can_be_lowered_for_a_gpu(name):
     assert "triton" in lowered and "sl_discs_play" in lowered
 
 
-@pytest.mark.parametrize("name", some(IN_STEPS, ("path_auxiliary, adapting",)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_STEPS)
 def test_it_agrees_with_the_reference_on_a_benchmark_graph(name):
     """Means over 48 chains of acceptance, hops and value while it anneals, localized: five standard errors."""
     sampler = IN_STEPS[name]
