@@ -59,23 +59,41 @@ def from_rng(rng: Array) -> Key:
     return words.astype(jnp.uint32)[..., -2:]
 
 
+def fold_words(key: Key, data: int | Int[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array, ""]]:
+    """The two words of the key named by another and a number; every function here takes them for a key."""
+    return threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
+
+
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """The key named by another and a number."""
-    return jnp.stack(threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD)))
+    return jnp.stack(fold_words(key, data))
+
+
+def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+    """Two random words for each counter."""
+    return threefry(key, counter, jnp.uint32(_DRAW))
+
+
+def word_to_uniform(word: UInt32[Array, "*s"]) -> Float[Array, "*s"]:
+    """A word as a number on [0, 1) in float32: multiples of 2^-32 near 0, so that small probabilities count."""
+    return jnp.minimum(word.astype(jnp.float32) * jnp.float32(2.0**-32), jnp.float32(1 - 2.0**-24))
+
+
+def uniform_to_normal(uniform: Float[Array, "*s"]) -> Float[Array, "*s"]:
+    """A standard normal number by inversion, of a uniform one stretched to (-1, 1)."""
+    return jnp.float32(math.sqrt(2)) * jax.lax.erf_inv(2 * uniform - jnp.float32(1 - 2.0**-24))
 
 
 def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Uniform numbers on [0, 1) in float32: multiples of 2^-32 near 0, so that small probabilities count."""
+    """Uniform numbers on [0, 1), see `word_to_uniform`; the first words of all counters come before the second."""
     size = math.prod(shape)
-    words = jnp.concatenate(threefry(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32), jnp.uint32(_DRAW)))
-    single = words[:size].reshape(shape).astype(jnp.float32) * jnp.float32(2.0**-32)
-    return jnp.minimum(single, jnp.float32(1 - 2.0**-24))
+    words = jnp.concatenate(draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32)))
+    return word_to_uniform(words[:size].reshape(shape))
 
 
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard normal numbers in float32, by inversion of uniforms on (-1, 1)."""
-    symmetric = 2 * uniforms(key, shape) - jnp.float32(1 - 2.0**-24)
-    return jnp.float32(math.sqrt(2)) * jax.lax.erf_inv(symmetric)
+    """Standard normal numbers in float32, by inversion of uniforms."""
+    return uniform_to_normal(uniforms(key, shape))
 
 
 def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:

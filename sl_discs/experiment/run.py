@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from jax.sharding import Mesh
 
 from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine
+from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.settings import Settings
@@ -53,6 +54,9 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
     """The engine that plays a sampler, and why it is not the one that was asked for (empty if it is)."""
     if wanted == "xla":
         return "xla", ""
+    if wanted == "gpu":
+        obstacle = gpu_engine.why_not(sampler)
+        return ("gpu", "") if obstacle is None else ("xla", f"not gpu: {obstacle}")
     obstacle = cpu_engine.why_not(sampler)
     return ("cpu", "") if obstacle is None else ("xla", f"not cpu: {obstacle}")
 
@@ -87,7 +91,7 @@ class Player:
     """Compiles each program shape of a method once and plays batches, keeping compile time apart.
 
     Attributes:
-      engine: what plays: `xla` or `cpu`.
+      engine: what plays: `xla`, `cpu` or `gpu`.
       engine_note: why not what the settings ask for.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
@@ -117,7 +121,7 @@ class Player:
             self.compile_s += time.perf_counter() - begin
         return self.compiled[name, shape]
 
-    def _advance_xla(self, model, batch, chains, rows, step, shape):
+    def _advance_jax(self, advance, model, batch, chains, rows, step, shape):
         call = self._executable(
             rows.temperature.shape,
             shape,
@@ -150,7 +154,11 @@ class Player:
 
     def play(self, model, batch, keys, shape, progress: Progress) -> Outcome:
         """Plays the whole program on one batch."""
-        play = {"xla": self._advance_xla, "cpu": self._advance_cpu}[self.engine]
+        play = {
+            "xla": functools.partial(self._advance_jax, advance),
+            "cpu": self._advance_cpu,
+            "gpu": functools.partial(self._advance_jax, gpu_engine.advance),
+        }[self.engine]
         start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
         chains = self._executable("start", shape, start, batch, keys)(batch, keys)
         traces = []

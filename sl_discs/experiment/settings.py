@@ -21,7 +21,7 @@ DISCS_ONLY = {
 }  # fmt: skip
 
 
-ENGINES = ("auto", "xla", "cpu")
+ENGINES = ("auto", "xla", "cpu", "gpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +43,9 @@ class Settings:
       first_instance: position of the first of them in the dataset.
       instances_per_batch: most instances that run side by side; changes speed and memory, not results.
       use_devices: how many devices to spread instances over; 0: all.
-      engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `auto`, the
-        fastest that can be used. What an engine cannot play, `xla` plays.
+      engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
+        kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
+        play, `xla` plays.
     """
 
     batch_size: int = 32

@@ -42,8 +42,14 @@ def collect(observation: Observation, x: Int8[Array, "N"], step: LocalizationSte
     return observation._replace(mean=observation.mean + jnp.where(x > 0, step.collect, -step.collect))
 
 
+def move(observation: Observation, normal: Float[Array, "N"], step: LocalizationStep) -> Observation:
+    """Y + drift U + noise Z for standard normal Z, and U starts again."""
+    y = observation.y + step.drift * observation.mean + step.noise * normal
+    return Observation(y, jnp.zeros_like(observation.mean))
+
+
 def advance(key: Key, observation: Observation, step: LocalizationStep) -> Observation:
-    """At a level's last step: Y + drift U + noise Z, and U starts again; otherwise nothing.
+    """`move` at a level's last step, otherwise nothing.
 
     Args:
       key: of this chain and step.
@@ -51,12 +57,10 @@ def advance(key: Key, observation: Observation, step: LocalizationStep) -> Obser
       step: scalars, the same for all chains of a batch, so that noise is only drawn where a level ends.
     """
 
-    def move(observation):
-        normal = keys.normals(key, observation.y.shape)
-        y = observation.y + step.drift * observation.mean + step.noise * normal
-        return Observation(y, jnp.zeros_like(observation.mean))
+    def draw_and_move(observation):
+        return move(observation, keys.normals(key, observation.y.shape), step)
 
-    return lax.cond(step.boundary, move, lambda observation: observation, observation)
+    return lax.cond(step.boundary, draw_and_move, lambda observation: observation, observation)
 
 
 def final_sample(observation: Observation) -> Int8[Array, "N"]:

@@ -1,0 +1,74 @@
+"""One step of dmala: the mathematics of `sl_discs.samplers.dmala`, with one uniform number a site."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from sl_discs.fused.steps import Adapting, decide
+from sl_discs.fused.target import State, Target, add_row, flipped, gains, softmax
+from sl_discs.fused.vectors import Words, pick, uniforms
+from sl_discs.keys import fold_words
+from sl_discs.samplers.adaptation import adapted
+from sl_discs.samplers.base import Info
+from sl_discs.samplers.dmala import DMALA, FlipRates, fixed_rates
+
+
+def _rates(sampler: DMALA, target: Target, state: State, expected_flips: Float[Array, ""]) -> FlipRates:
+    """a_i, and log(1 + exp(a_i)), -inf and 0 outside the mask."""
+    balanced = gains(target, state.spins, state.coupled) / 2
+    if sampler.scaling == "fixed":
+        return fixed_rates(balanced, target.mask, sampler.step_size)
+    shape = softmax(balanced, target.mask)
+    scale = expected_flips / shape.total
+    logits = jnp.where(target.mask, shape.logits + jnp.log(scale), -jnp.inf)
+    return FlipRates(logits, jnp.log1p(shape.weights * scale))
+
+
+def _log_prob(rates: FlipRates, flips: Bool[Array, "P"]) -> Float[Array, ""]:
+    return jnp.sum(jnp.where(flips, rates.logits, 0.0) - rates.rates)
+
+
+def _coupled_after(target: Target, state: State, flips: Bool[Array, "P"]) -> Float[Array, "P"]:
+    """Kx after the flips, one row after the other."""
+    sites = target.sites()
+
+    def turn(_, carry):
+        left, coupled = carry
+        site = jnp.min(jnp.where(left, sites, target.num_sites - 1))
+        here = sites == site
+        return left & ~here, add_row(target, state.spins, coupled, site, here)
+
+    count = jnp.sum(flips, dtype=jnp.int32)
+    return lax.fori_loop(0, count, turn, (flips, state.coupled))[1]
+
+
+def step(
+    sampler: DMALA, key: Words, target: Target, state: State, adapting: Adapting
+) -> tuple[State, Float[Array, ""], Info]:
+    """Flips each site independently and, if adjusted, tests; as `path.step`, the scale being the expected flips."""
+    rates = _rates(sampler, target, state, adapting.scale)
+    proposal = uniforms(fold_words(key, 0), target.num_sites, target.mask.shape[0])
+    flips = proposal < jax.nn.sigmoid(rates.logits)
+    proposed, change = flipped(target, state, flips, _coupled_after(target, state, flips))
+    if sampler.adjusted:
+        rates_back = _rates(sampler, target, proposed, adapting.scale)
+        log_ratio = change + _log_prob(rates_back, flips) - _log_prob(rates, flips)
+        acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
+    else:
+        acceptance = jnp.float32(1)
+    state, info = decide(key, acceptance, proposed, state, pick(jnp.float32(1), flips))
+    if not sampler.adaptive:
+        return state, adapting.scale, info
+    scale = adapted(
+        adapting.scale / 3,
+        acceptance,
+        target=sampler.target_acceptance_rate,
+        steps=adapting.steps,
+        adapt_until=sampler.adapt_until,
+        shared=False,
+    )
+    available = jnp.sum(target.mask, dtype=jnp.float32)
+    return state, jnp.minimum(jnp.maximum(3 * scale, 1.0), available), info

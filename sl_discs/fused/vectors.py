@@ -1,0 +1,52 @@
+"""Vectors over the P padded sites of a chain: picking one element, drawing a site, and random numbers."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, UInt32
+
+from sl_discs import keys
+
+# The two words of a key: the kernel has no vectors of length two.
+Words = tuple[UInt32[Array, ""], UInt32[Array, ""]]
+
+
+def pick(values: Float[Array, "P"], here: Bool[Array, "P"]) -> Float[Array, ""]:
+    """The sum of the values that are `here`: the element itself where that is one place."""
+    return jnp.sum(jnp.where(here, values, 0.0))
+
+
+def draw_site(
+    uniform: Float[Array, ""],
+    weights: Float[Array, "P"],
+    running: Float[Array, "P"],
+    total: Float[Array, ""],
+) -> Int[Array, ""]:
+    """A site of positive weight by inversion of the distribution function.
+
+    Args:
+      uniform: on [0, 1).
+      weights: of the sites; if none is positive, the site is 0.
+      running: their prefix sums, which need not increase to the last bit: on a GPU they are sums of a tree.
+      total: their sum.
+    """
+    sites = jnp.arange(weights.shape[0], dtype=jnp.int32)
+    possible = weights > 0
+    reached = possible & (running > uniform * total)
+    last = jnp.max(jnp.where(possible, sites, 0))
+    return jnp.minimum(jnp.min(jnp.where(reached, sites, weights.shape[0])), last)
+
+
+def uniform(key: Words, counter: int | Int[Array, ""]) -> Float[Array, ""]:
+    """The uniform number of a key and a counter."""
+    first, _ = keys.draw_words(key, jnp.asarray(counter).astype(jnp.uint32))
+    return keys.word_to_uniform(first)
+
+
+def uniforms(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
+    """`keys.uniforms(key, (num_sites,))` at the first places, from both words of a counter at each of them."""
+    sites = jnp.arange(size, dtype=jnp.int32)
+    half = (num_sites + 1) // 2
+    counter = jnp.where(sites < half, sites, sites - half)
+    first, second = keys.draw_words(key, counter.astype(jnp.uint32))
+    return keys.word_to_uniform(jnp.where(sites < half, first, second))

@@ -1,0 +1,73 @@
+"""Small targets as an engine plays them: batches, programs, chains, and whether the states they leave fit a law."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int8
+from scipy import stats
+
+from sl_discs.experiment.engine import Batch, Chains, init_chains
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.schedule import LocalizationStep
+from sl_discs.localization.transition import ProgramStep, StepKeys
+from sl_discs.samplers.base import Sampler
+from sl_discs.testing.cases import Case
+from sl_discs.testing.enumeration import Law, state_index
+
+
+def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
+    """One instance, the case's, with keys for its chains."""
+
+    @jax.jit
+    def build(params):
+        keys = (chain_keys(seed, stream, jnp.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
+        return Batch(jax.tree.map(lambda leaf: leaf[None], params), jnp.asarray(case.mask)[None], StepKeys(*keys))
+
+    return build(case.params.base)
+
+
+def constant_program(case: Case, steps: int) -> ProgramStep:
+    """One interval at the case's temperature; its tilt is that of an observation that never moves."""
+    shape = (1, steps)
+    temperature = np.full(shape, case.params.temperature, np.float32)
+    if case.params.tilt is None:
+        return ProgramStep(temperature, None)
+    zeros = np.zeros(shape, np.float32)
+    return ProgramStep(temperature, LocalizationStep(zeros + 1, zeros, zeros.astype(bool), zeros, zeros))
+
+
+def chains_at(case: Case, sampler: Sampler, batch: Batch, x: Int8[np.ndarray, "B N"]) -> Chains:
+    """Chains for `constant_program` at the given states; the observation is the case's tilt."""
+    tilt = case.params.tilt
+
+    @jax.jit
+    def build(batch):
+        states = jnp.asarray(x, jnp.int8)[None]
+        chains = init_chains(case.model, sampler, batch, states, None if tilt is None else 0.0)
+        if tilt is None:
+            return chains
+        observation = chains.chain.observation._replace(y=jnp.broadcast_to(tilt, states.shape))
+        return chains._replace(chain=chains.chain._replace(observation=observation))
+
+    return build(batch)
+
+
+def p_value(states: Int8[np.ndarray, "S N"], law: Law) -> float:
+    """Of independent states under a law, by chi-squared; 0 where a state is impossible."""
+    counts = np.bincount(state_index(states), minlength=len(law.probabilities))
+    if counts[law.probabilities == 0].sum() > 0:
+        return 0.0
+    expected = law.probabilities * len(states)
+    used = expected > 5
+    statistic = ((counts[used] - expected[used]) ** 2 / expected[used]).sum()
+    return float(stats.chi2.sf(statistic, used.sum() - 1))
+
+
+def same_law_p_value(one: Int8[np.ndarray, "S N"], other: Int8[np.ndarray, "S N"]) -> float:
+    """Of the hypothesis that two equally large samples of independent states have one law, by chi-squared."""
+    counts = np.stack([np.bincount(state_index(states), minlength=2 ** states.shape[-1]) for states in (one, other)])
+    counts = counts[:, counts.sum(axis=0) > 10]
+    statistic = ((counts[0] - counts[1]) ** 2 / counts.sum(axis=0)).sum()
+    return float(stats.chi2.sf(statistic, counts.shape[1] - 1))
