@@ -11,7 +11,7 @@ SCHEDULES = ("constant", "linear", "exp_decay")
 
 
 def temperatures(
-    schedule: str, chain_length: int, initial: float, final: float, decay_rate: float
+    schedule: str, chain_length: int, initial: float, final: float, decay_rate: float, every: int = 1
 ) -> Float32[np.ndarray, "T"]:
     """Temperature of each step.
 
@@ -22,6 +22,7 @@ def temperatures(
       initial: temperature at step 0.
       final: last temperature or floor.
       decay_rate: for `exp_decay`.
+      every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
 
     Raises:
       InputError: an unknown schedule, a temperature that is not positive, or an impossible rate or length.
@@ -42,4 +43,5 @@ def temperatures(
         values = initial + (final - initial) * part
     else:
         values = np.maximum(initial * decay_rate**part, final)
-    return values.astype(np.float32)
+    first = np.arange(chain_length) // every * every
+    return values[first].astype(np.float32)

@@ -20,16 +20,21 @@ import jax
 import numpy as np
 
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
+from sl_discs.experiment.sampler_states import CALLS, SCALES
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.transition import Chain, ProgramStep
-from sl_discs.models.base import Model
 from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path import PathSampler
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+
+# A subclass may do something else and is not known.
+_KNOWN = (GWG, PathAuxiliary, DMALA, Gibbs, Metropolis)
 
 # Steps a factor e of temperature during which the proposal's is kept.
 _TEMPERATURES_AN_E_FOLD = 256
@@ -41,22 +46,20 @@ _LISTED = 12
 _TASKS_A_CORE = 4
 
 
-def why_not(sampler: Sampler, model: Model | None = None) -> str | None:
-    """Why this engine cannot play a sampler (on a model); None if it can."""
+def why_not(sampler: Sampler) -> str | None:
+    """Why this engine cannot play a sampler here; None if it can."""
     if importlib.util.find_spec("numba") is None:
         return "numba is not installed: pip install 'sl_discs[cpu]'"
     if jax.default_backend() != "cpu":
         return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
-    if not isinstance(sampler, PathSampler | DMALA | Gibbs | Metropolis):
-        return "it knows gwg, path_auxiliary, dmala, gibbs and metropolis alone"
-    if isinstance(sampler, PathSampler | DMALA) and sampler.balancing_fn_type != "SQRT":
+    if type(sampler) not in _KNOWN:
+        return f"it knows {', '.join(kind.__name__ for kind in _KNOWN)} alone"
+    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
         return "it knows balancing_fn_type SQRT alone"
-    if isinstance(sampler, PathSampler) and sampler.shared_adaptation:
-        return "it knows adaptation of each chain alone"
-    if isinstance(sampler, DMALA) and (sampler.scaling != "normalized" or sampler.shared_scale):
-        return "it knows dmala with the normalized scale of each chain alone"
-    if model is not None and not isinstance(model, QuadraticModel):
-        return "it knows quadratic models alone"
+    if getattr(sampler, "shared_adaptation", False) or getattr(sampler, "shared_scale", False):
+        return "its chains do not know of each other: no shared_adaptation, no shared_scale"
+    if getattr(sampler, "scaling", "normalized") != "normalized":
+        return "it knows dmala with scaling normalized alone"
     return None
 
 
@@ -101,13 +104,9 @@ def _settings(sampler: Sampler):
     return SingleSiteSettings(isinstance(sampler, Gibbs))
 
 
-# What adapts, by the name that the sampler's state has for it.
-_PACES = ("radius", "expected_flips")
-
-
 def _pace(state) -> np.ndarray:
-    names = [name for name in _PACES if name in state._fields]
-    return np.asarray(getattr(state, names[0]) if names else np.zeros(np.shape(state.steps), np.float32))
+    name = SCALES.get(type(state))
+    return np.asarray(getattr(state, name) if name else np.zeros(np.shape(state.steps), np.float32))
 
 
 def _entries(coupling: Dense | Sparse, num_sites: int):
@@ -127,7 +126,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
     params = batch.params
     mask = _padded(batch.mask, size)
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.int32)
-    linear, scale = _padded(params.linear, size).astype(np.float32), np.asarray(params.scale, np.float32)
+    linear, scale = _padded(params.linear, size).astype(np.float32), np.array(params.scale, np.float32)
     instance, site, neighbour, weight = _entries(params.coupling, num_sites)
     counts = np.zeros((len(mask), size + 1), np.int64)
     np.add.at(counts, (instance, site + 1), 1)
@@ -195,14 +194,14 @@ def _program(program: ProgramStep, first_step: int):
     if program.localization is None:
         empty = np.zeros((0, 0), np.float32)
         return Program(*steps, False, empty, empty, empty.astype(bool), empty, empty)
-    return Program(*steps, True, *(np.asarray(leaf) for leaf in program.localization))
+    return Program(*steps, True, *(np.array(leaf) for leaf in program.localization))
 
 
 def _sampler_state(before: Any, steps: np.ndarray, pace: np.ndarray):
     """The sampler's state after so many steps; it counts likelihood calls as the reference does."""
-    calls = 2 if not any(name in before._fields for name in _PACES) else 4
-    values = {"steps": steps, "num_ll_calls": np.asarray(before.num_ll_calls) + calls * (steps - before.steps)}
-    return before._replace(**values, **{name: pace for name in _PACES if name in before._fields})
+    calls = np.asarray(before.num_ll_calls) + CALLS[type(before)] * (steps - np.asarray(before.steps))
+    scale = {SCALES[type(before)]: pace} if type(before) in SCALES else {}
+    return before._replace(steps=steps, num_ll_calls=calls, **scale)
 
 
 def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import INSTANCE_AXIS
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
+from sl_discs.experiment.sampler_states import CALLS, SCALES
 from sl_discs.fused.play import STEPS, FusedChain, Instance
 from sl_discs.fused.steps import Adapting
 from sl_discs.fused.target import State
@@ -23,13 +24,6 @@ from sl_discs.localization.transition import Chain, ProgramStep
 from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.dmala import DMALAState
-from sl_discs.samplers.path import PathState
-from sl_discs.samplers.single_site import SingleSiteState
-
-# The field of a sampler's state that adapts, and its log-likelihood calls a step.
-_SCALES = {PathState: "radius", DMALAState: "expected_flips"}
-_CALLS = {PathState: 4, DMALAState: 4, SingleSiteState: 2}
 
 
 def why_not(sampler: Sampler) -> str | None:
@@ -84,7 +78,7 @@ def _to_spins(x, size: int):
 def _fused_chains(chains: Chains, size: int) -> FusedChain:
     chain = chains.chain
     field, sampler, observation = chain.field, chain.sampler, chain.observation
-    scale = getattr(sampler, _SCALES.get(type(sampler), ""), jnp.zeros_like(field.linear))
+    scale = getattr(sampler, SCALES.get(type(sampler), ""), jnp.zeros_like(field.linear))
     return FusedChain(
         State(_to_spins(chain.x, size), _padded(field.coupled, size), field.linear, field.pairs),
         Adapting(sampler.steps, scale),
@@ -103,9 +97,9 @@ def _as_chains(before: Chains, fused: FusedChain, logged: Best) -> Chains:
 
     old, state, observation = before.chain.sampler, fused.state, fused.observation
     steps = fused.adapting.steps
-    sampler = old._replace(steps=steps, num_ll_calls=old.num_ll_calls + _CALLS[type(old)] * (steps - old.steps))
-    if type(old) in _SCALES:
-        sampler = sampler._replace(**{_SCALES[type(old)]: fused.adapting.scale})
+    sampler = old._replace(steps=steps, num_ll_calls=old.num_ll_calls + CALLS[type(old)] * (steps - old.steps))
+    if type(old) in SCALES:
+        sampler = sampler._replace(**{SCALES[type(old)]: fused.adapting.scale})
     field = QuadraticField(state.coupled[..., :num_sites], state.linear, state.pairs)
     observation = observation and Observation(*(leaf[..., :num_sites] for leaf in observation))
     return Chains(

@@ -27,8 +27,8 @@ from sl_discs.localization.transition import ProgramStep, initial_state
 from sl_discs.results.record import InstanceRecord, SamplerRecord
 from sl_discs.samplers.base import Sampler
 
-# An interval of logged steps is the unit of a call; about this many chain-steps pass between progress reports.
-_STEPS_PER_CALL = 1_000
+# An interval of logged steps is the unit of a call; about so many steps pass between progress reports.
+_STEPS_PER_CALL = {"xla": 1_000, "cpu": 10_000, "gpu": 10_000}
 
 Progress = Callable[[int], None]
 
@@ -75,11 +75,11 @@ def compile_program(method: Method, settings: Settings) -> ProgramStep:
     return ProgramStep(settings.temperatures(), localization)
 
 
-def _slices(settings: Settings):
+def _slices(settings: Settings, steps_per_call: int):
     """(start, stop, steps an interval): calls of whole intervals, then what is left of the chain."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
-    wanted = max(1, _STEPS_PER_CALL // every)
+    wanted = max(1, steps_per_call // every)
     per_call = max(d for d in range(1, min(wanted, intervals) + 1) if intervals % d == 0)
     for start in range(0, intervals * every, per_call * every):
         yield start, start + per_call * every, every
@@ -162,7 +162,7 @@ class Player:
         start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
         chains = self._executable("start", shape, start, batch, keys)(batch, keys)
         traces = []
-        for first, stop, every in _slices(self.settings):
+        for first, stop, every in _slices(self.settings, _STEPS_PER_CALL[self.engine]):
             rows = self._slice(first, stop, every)
             chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
             traces.append((every, trace))

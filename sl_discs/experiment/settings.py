@@ -35,6 +35,7 @@ class Settings:
       init_temperature: temperature at step 0.
       final_temperature: last temperature, or floor of `exp_decay`.
       decay_rate: of `exp_decay`, over the whole chain.
+      anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
       log_every_steps: steps between logged ones.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
@@ -54,6 +55,7 @@ class Settings:
     init_temperature: float = 1.0
     final_temperature: float = 1e-4
     decay_rate: float = 0.05
+    anneal_every: int = 1
     log_every_steps: int = 100
     save_root: str = ""
     seed: int = 0
@@ -62,10 +64,10 @@ class Settings:
     first_instance: int = 0
     instances_per_batch: int = 8
     use_devices: int = 0
-    engine: str = "xla"
+    engine: str = "auto"
 
     def __post_init__(self):
-        for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch"):
+        for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch", "anneal_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
         for name in ("seed", "data_seed", "first_instance", "use_devices"):
@@ -85,7 +87,12 @@ class Settings:
     def temperatures(self):
         """[T] float32, the temperature of steps 1..T."""
         return temperatures(
-            self.t_schedule, self.chain_length, self.init_temperature, self.final_temperature, self.decay_rate
+            self.t_schedule,
+            self.chain_length,
+            self.init_temperature,
+            self.final_temperature,
+            self.decay_rate,
+            self.anneal_every,
         )
 
 

@@ -35,11 +35,14 @@ called = _jit()
 
 
 def _cache_folder() -> str:
-    """A folder for this version of the loops: numba itself does not notice that a function called has changed."""
+    """A folder for this version of the loops: numba itself does not notice that a function called has changed.
+
+    It is in $NUMBA_CACHE_DIR, $SL_DISCS_CACHE or ~/.cache/sl_discs, the first of them that is set.
+    """
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    root = os.environ.get("SL_DISCS_CACHE") or Path.home() / ".cache" / "sl_discs"
+    root = numba.config.CACHE_DIR or os.environ.get("SL_DISCS_CACHE") or Path.home() / ".cache" / "sl_discs"
     return str(Path(root) / f"native-{digest.hexdigest()[:16]}")
 
 

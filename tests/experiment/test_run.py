@@ -1,6 +1,7 @@
 """Runs: repeatable, independent of batching and devices, verified, and annealed as prescribed."""
 
 import dataclasses
+import importlib.util
 import os
 import subprocess
 import sys
@@ -19,7 +20,18 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 
-SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50)
+SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="xla")
+needs_numba = pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'"
+)
+
+
+def on_both_engines(xla, cpu):
+    """Names of samplers with the settings of an engine."""
+    native = dataclasses.replace(SETTINGS, engine="cpu")
+    cases = [pytest.param(name, SETTINGS, id=f"{name}-xla") for name in xla]
+    cases += [pytest.param(name, native, id=f"{name}-cpu", marks=needs_numba) for name in cpu]
+    return pytest.mark.parametrize(("name", "settings"), cases)
 
 
 def random_dataset(count, num_nodes=40, problem="mis"):
@@ -58,22 +70,25 @@ def assert_equal(ours, theirs):
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"]
 
 
-@pytest.mark.parametrize("name", ["path_auxiliary", "sl_gwg", "sl_dmala"])
-def test_same_seed_same_result(name):
+@on_both_engines(["path_auxiliary", "sl_gwg", "sl_dmala"], ["sl_path_auxiliary"])
+def test_same_seed_same_result(name, settings):
     dataset = random_dataset(2)
-    assert_equal(play(dataset, method(name, **small(name))), play(dataset, method(name, **small(name))))
+    first, second = (play(dataset, method(name, **small(name)), settings) for _ in range(2))
+    assert_equal(first, second)
 
 
 def small(name):
     return {"K": 20} if name.startswith("sl_") else {}
 
 
-@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "sl_path_auxiliary", "sl_dmala"])
-def test_an_instance_alone_or_with_seven_others(name):
+@on_both_engines(
+    ["gwg", "path_auxiliary", "sl_path_auxiliary", "sl_dmala"], ["gwg", "sl_path_auxiliary", "metropolis"]
+)
+def test_an_instance_alone_or_with_seven_others(name, settings):
     dataset = random_dataset(8)
-    together = play(dataset, method(name, **small(name)))
+    together = play(dataset, method(name, **small(name)), settings)
     for k in (0, 5):
-        alone = play(only(dataset, k), method(name, **small(name)))
+        alone = play(only(dataset, k), method(name, **small(name)), settings)
         picked = dataclasses.replace(
             together,
             instances=[together.instances[k]],
@@ -118,7 +133,7 @@ def save_for_devices(devices, output):
 def test_small_problems_are_solved(problem, name):
     """On 12 nodes every sampler and its localized variant meet the optimum, verified and feasible."""
     dataset = random_dataset(2, num_nodes=12, problem=problem)
-    settings = dataclasses.replace(SETTINGS, chain_length=1_000)
+    settings = dataclasses.replace(SETTINGS, chain_length=1_000, engine="auto")
     methods = [method(name), method("sl_" + name, K=50)]
     records = run_methods(problem, dataset, 1.0001, methods, settings, lambda name, steps: None)
     for record in records.values():
@@ -165,6 +180,7 @@ def test_temperatures():
     np.testing.assert_allclose(temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
     np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
     np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
+    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
     np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
     for bad in (
         ("cosine", 4, 1, 1, 0.5),
