@@ -4,8 +4,9 @@ python -m sl_discs.bench --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg
 
 Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
-engine took (wall time x cores, for it uses one): its quality is the quality at equal time and equal cores. `discs`
-needs a checkout of DISCS on PYTHONPATH, and is measured for speed alone.
+engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
+`tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
+comparison. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for speed alone.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _OWN_ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
 
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
-    "samplers", ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary"], "Samplers of this project."
+    "samplers",
+    ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned"],
+    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10)
@@ -72,7 +75,12 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             own = name in _OWN_ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
             try:
-                contenders[sampler, name] = build(sampler, dataset, settings)
+                if own and sampler == "tuned":
+                    if name != "cpu":
+                        raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
+                    contenders[sampler, name] = build(case.tuned.sampler, dataset, case.tuned.settings(settings))
+                else:
+                    contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
                 sys.stdout.write(f"{case.name}, {sampler}: left out on {name}: {reason}\n")
     for (_, name), contender in contenders.items():
@@ -91,9 +99,10 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
-    unknown = [name for name in _SAMPLERS.value if name not in known_samplers()]
+    known = ["tuned", *known_samplers()]
+    unknown = [name for name in _SAMPLERS.value if name not in known]
     if unknown:
-        raise InputError(f"--samplers: unknown sampler {unknown[0]!r}; known: {', '.join(known_samplers())}")
+        raise InputError(f"--samplers: unknown sampler {unknown[0]!r}; known: {', '.join(known)}")
     cases = chosen_cases(_CASES.value)
     names = _contenders()
     if "discs" in names:

@@ -9,11 +9,43 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.settings import Settings
 from sl_discs.instances.cnf import conflict_graph
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 
 PENALTY = 1.0001
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """A sampler with its annealing, chosen on other graphs of the family for the best objective in a fixed time.
+
+    Searched were metropolis, gwg and path_auxiliary with six pairs of temperatures each, on four graphs of another
+    seed, at up to a second of one core a graph.
+
+    Attributes:
+      sampler: its name.
+      steps: steps of it that stand for one of `--steps`, so that times are alike.
+      initial: temperature at step 0.
+      final: at the end of an exponential decay.
+    """
+
+    sampler: str
+    steps: float
+    initial: float
+    final: float
+
+    def settings(self, settings: Settings) -> Settings:
+        """The settings of a run with this annealing."""
+        return dataclasses.replace(
+            settings,
+            chain_length=max(settings.log_every_steps, round(self.steps * settings.chain_length)),
+            t_schedule="exp_decay",
+            init_temperature=self.initial,
+            final_temperature=self.final,
+            decay_rate=self.final / self.initial,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +57,14 @@ class Case:
       problem: `mis`, `maxcut` or `maxclique`.
       graphs: draws so many graphs.
       annealing: fields of `Settings`.
+      tuned: what `--samplers=tuned` plays.
     """
 
     name: str
     problem: str
     graphs: Callable[[int], list[Graph]]
     annealing: dict[str, Any]
+    tuned: Tuned
 
     def dataset(self, num_graphs: int) -> Dataset:
         """The first graphs of the case, the same on every machine."""
@@ -64,18 +98,49 @@ def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
 CASES = {
     case.name: case
     for case in (
-        Case("mis-er-0.05", "mis", _family("mis", "er_density", "r-0.05"), _exp_decay(0.05, 1e-4)),
-        Case("mis-er-0.25", "mis", _family("mis", "er_density", "r-0.25"), _exp_decay(0.05, 1e-4)),
-        Case("mis-satlib-like", "mis", _satlib_like, _exp_decay(0.005, 1e-5)),
-        Case("maxcut-ba-512", "maxcut", _family("maxcut", "ba", "r-ba-4-n-512-600"), _exp_decay(0.1, 1e-6)),
+        Case(
+            "mis-er-0.05",
+            "mis",
+            _family("mis", "er_density", "r-0.05"),
+            _exp_decay(0.05, 1e-4),
+            Tuned("metropolis", 100, 0.4, 0.15),
+        ),
+        Case(
+            "mis-er-0.25",
+            "mis",
+            _family("mis", "er_density", "r-0.25"),
+            _exp_decay(0.05, 1e-4),
+            Tuned("path_auxiliary", 2, 0.4, 0.15),
+        ),
+        Case("mis-satlib-like", "mis", _satlib_like, _exp_decay(0.005, 1e-5), Tuned("metropolis", 120, 0.2, 0.1)),
+        Case(
+            "maxcut-ba-512",
+            "maxcut",
+            _family("maxcut", "ba", "r-ba-4-n-512-600"),
+            _exp_decay(0.1, 1e-6),
+            Tuned("metropolis", 100, 1.0, 0.3),
+        ),
         Case(
             "maxcut-er-256",
             "maxcut",
             _family("maxcut", "er", "r-er-0.15-n-256-300"),
             {"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 0.5},
+            Tuned("path_auxiliary", 1, 2.0, 0.3),
         ),
-        Case("maxcut-ba-1024", "maxcut", _family("maxcut", "ba", "r-ba-4-n-1024-1100"), _exp_decay(0.1, 1e-6)),
-        Case("maxclique-rb", "maxclique", _family("maxclique", "rb", "_"), _exp_decay(0.1, 1e-3)),
+        Case(
+            "maxcut-ba-1024",
+            "maxcut",
+            _family("maxcut", "ba", "r-ba-4-n-1024-1100"),
+            _exp_decay(0.1, 1e-6),
+            Tuned("metropolis", 120, 1.5, 0.25),
+        ),
+        Case(
+            "maxclique-rb",
+            "maxclique",
+            _family("maxclique", "rb", "_"),
+            _exp_decay(0.1, 1e-3),
+            Tuned("gwg", 2.5, 0.4, 0.05),
+        ),
     )
 }
 

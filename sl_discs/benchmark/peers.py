@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from sl_discs.benchmark.cases import PENALTY
-from sl_discs.benchmark.contenders import Contender, Measurement, best_of_reads, timed
+from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
 from sl_discs.experiment.cpu_engine import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -27,6 +27,8 @@ class Discs:
     _STEPS = 20
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        if sampler == "tuned":
+            raise NotPlayed("its steps are those of our samplers by their names")
         loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
         experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
         self._loop = loops.StepLoop(sampler, experiment)

@@ -63,6 +63,11 @@ def why_not(sampler: Sampler) -> str | None:
     return None
 
 
+def steps_per_call(sampler: Sampler) -> int:
+    """About how many steps are worth a call: well below a second of them, well above the copies that a call makes."""
+    return 500_000 if isinstance(sampler, Gibbs | Metropolis) else 10_000
+
+
 def num_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -128,8 +133,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.int32)
     linear, scale = _padded(params.linear, size).astype(np.float32), np.array(params.scale, np.float32)
     instance, site, neighbour, weight = _entries(params.coupling, num_sites)
-    counts = np.zeros((len(mask), size + 1), np.int64)
-    np.add.at(counts, (instance, site + 1), 1)
+    counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1)).reshape(len(mask), -1)
     dense = _LISTED * len(weight) > len(mask) * num_sites**2
     if dense:
         rows = np.zeros((len(mask), size, size), weight.dtype)

@@ -28,7 +28,7 @@ from sl_discs.results.record import InstanceRecord, SamplerRecord
 from sl_discs.samplers.base import Sampler
 
 # An interval of logged steps is the unit of a call; about so many steps pass between progress reports.
-_STEPS_PER_CALL = {"xla": 1_000, "cpu": 10_000, "gpu": 10_000}
+_STEPS_PER_CALL = 1_000
 
 Progress = Callable[[int], None]
 
@@ -108,6 +108,9 @@ class Player:
     def _slice(self, start: int, stop: int, every: int) -> ProgramStep:
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[start:stop].reshape(-1, every)), self.program)
 
+    def _steps_per_call(self) -> int:
+        return cpu_engine.steps_per_call(self.method.sampler) if self.engine == "cpu" else _STEPS_PER_CALL
+
     def _start(self, model, batch, keys) -> Chains:
         states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
         return init_chains(model, self.method.sampler, batch, states, self.noise)
@@ -162,7 +165,7 @@ class Player:
         start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
         chains = self._executable("start", shape, start, batch, keys)(batch, keys)
         traces = []
-        for first, stop, every in _slices(self.settings, _STEPS_PER_CALL[self.engine]):
+        for first, stop, every in _slices(self.settings, self._steps_per_call()):
             rows = self._slice(first, stop, every)
             chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
             traces.append((every, trace))

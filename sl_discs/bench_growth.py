@@ -1,0 +1,71 @@
+"""Command: how the cost of a step grows with the number of sites at fixed degree, and with the degree.
+
+python -m sl_discs.bench_growth --samplers=gwg,metropolis --output=growth
+
+MIS on random graphs at constant temperature, 32 chains; figures go to the screen, to OUTPUT.json and to OUTPUT.png.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+from absl import flags
+
+from sl_discs.atomic import write_atomically
+from sl_discs.benchmark import growth
+from sl_discs.benchmark.contenders import NotPlayed
+from sl_discs.benchmark.peers import describe_machine
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.samplers import known_samplers
+
+_ENGINES = ("cpu", "xla") if importlib.util.find_spec("numba") else ("xla",)
+
+_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.")
+_CHOSEN = flags.DEFINE_list("engines", list(_ENGINES), "Engines.")
+_LARGEST = flags.DEFINE_integer(
+    "largest", max(growth.SIZES), "Largest number of sites.", lower_bound=min(growth.SIZES)
+)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains.", lower_bound=1)
+_OUTPUT = flags.DEFINE_string("output", "growth", "Where figures are saved: OUTPUT.json and OUTPUT.png.")
+
+
+def run(_) -> int:
+    """Measures all points, prints them and saves the figure."""
+    for flag, chosen, known in (
+        ("samplers", _SAMPLERS.value, known_samplers()),
+        ("engines", _CHOSEN.value, _ENGINES),
+    ):
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
+    sizes = [(size, growth.DEGREE) for size in growth.SIZES if size <= _LARGEST.value]
+    degrees = [(min(growth.NUM_SITES, _LARGEST.value), degree) for degree in growth.DEGREES]
+    pairs = [(sampler, engine) for sampler in _SAMPLERS.value for engine in _CHOSEN.value]
+    found: list[list[growth.Point]] = [[], []]
+    with progress_bar(len(pairs) * (len(sizes) + len(degrees)), " points") as progress:
+        for points, chosen in zip(found, (sizes, degrees), strict=True):
+            for sampler, engine in pairs:
+                for num_sites, degree in chosen:
+                    try:
+                        points.append(growth.measure(sampler, engine, num_sites, degree, _CHAINS.value))
+                    except NotPlayed as reason:
+                        sys.stdout.write(f"{sampler}: left out on {engine}: {reason}\n")
+                        progress("growth", 1)
+                        break
+                    progress("growth", 1)
+    machine = describe_machine()
+    sys.stdout.write(f"{machine}, {_CHAINS.value} chains\n{growth.format_points([*found[0], *found[1]])}\n")
+    record = {"machine": machine, "chains": _CHAINS.value, "by_size": growth.as_json(found[0])}
+    text = json.dumps(record | {"by_degree": growth.as_json(found[1])}, indent=1)
+    saved = write_atomically(f"{_OUTPUT.value}.json", lambda file: file.write(text.encode()))
+    figure = growth.draw(*found, f"{_OUTPUT.value}.png")
+    sys.stdout.write(f"saved {saved} and {figure}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.run_app(lambda argv: (run, argv))
