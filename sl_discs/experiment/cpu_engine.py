@@ -114,6 +114,11 @@ def _pace(state) -> np.ndarray:
     return np.asarray(getattr(state, name) if name else np.zeros(np.shape(state.steps), np.float32))
 
 
+def is_listed(entries: int, places: float) -> bool:
+    """Whether so many couplings in matrices of so many places are kept as lists."""
+    return _LISTED * entries <= places
+
+
 def _entries(coupling: Dense | Sparse, num_sites: int):
     """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
     if isinstance(coupling, Dense):
@@ -134,7 +139,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
     linear, scale = _padded(params.linear, size).astype(np.float32), np.array(params.scale, np.float32)
     instance, site, neighbour, weight = _entries(params.coupling, num_sites)
     counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1)).reshape(len(mask), -1)
-    dense = _LISTED * len(weight) > len(mask) * num_sites**2
+    dense = not is_listed(len(weight), len(mask) * num_sites**2)
     if dense:
         rows = np.zeros((len(mask), size, size), weight.dtype)
         rows[instance, site, neighbour] = weight

@@ -21,7 +21,7 @@ _LOWEST, _HIGHEST = _F(-115), _F(100)
 # With a total outside these bounds the reference no longer suits the state.
 _SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
 # Changed weights are written one by one if they are fewer than 1/12 of all: that costs about so much more for each.
-_FEW = 12
+FEW = 12
 _ALL = -1
 
 
@@ -118,7 +118,7 @@ def flip_sites(walk, target, count):
         for k in range(count):
             site = walk.flipped[k]
             reach += 1 + target.starts[site + 1] - target.starts[site]
-    many = _FEW * reach > size
+    many = FEW * reach > size
     if many:
         for i in range(size):
             walk.saved[i] = walk.coupled[i]

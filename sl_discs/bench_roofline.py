@@ -1,0 +1,89 @@
+"""Command: how close each engine comes to what the machine allows.
+
+python -m sl_discs.bench_roofline --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary
+
+For each case, sampler and engine: bytes and operations of a step, the time that one core needs for them at least
+(peaks are measured in the same run), the time that it took (wall time x cores), and the ratio. The figures are
+explained in docs/where_the_time_goes.md.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import numpy as np
+from absl import flags
+
+from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
+from sl_discs.benchmark.contenders import NotPlayed, Own
+from sl_discs.benchmark.peers import describe_machine
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.cpu_engine import is_listed, num_cores
+from sl_discs.experiment.packing import padded_size
+from sl_discs.experiment.settings import Settings
+from sl_discs.models.problems import coefficients
+
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
+_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or path_auxiliary.")
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=100)
+
+
+def _rows(case, machine):
+    """One line for each sampler and engine."""
+    from sl_discs.benchmark import roofline
+
+    dataset = case.dataset(4)
+    terms = [coefficients(case.problem, graph, PENALTY) for graph in dataset.graphs]
+    sites = float(np.mean([padded_size(graph.num_nodes) for graph in dataset.graphs]))
+    degree = float(np.mean([2 * len(term.weights) / len(term.linear) for term in terms]))
+    dense = not is_listed(2 * sum(len(term.weights) for term in terms), len(terms) * sites**2)
+    for sampler in _SAMPLERS.value:
+        for engine in ("cpu", "xla"):
+            steps = _STEPS.value if engine == "cpu" else max(100, _STEPS.value // 5)
+            settings = Settings(chain_length=steps, log_every_steps=100, instances_per_batch=4, **case.annealing)
+            try:
+                own = Own(engine, sampler, dataset, settings)
+            except NotPlayed as reason:
+                raise InputError(f"--samplers: {sampler} cannot be played on {engine}: {reason}") from reason
+            own.play(0)
+            done = own.play(1)
+            # A path is accepted as often as its radius aims at; a single flip nearly always.
+            drawn = done.flips / done.chain_steps / (0.574 if sampler == "path_auxiliary" else 1.0)
+            work = roofline.work(engine, round(sites), drawn, degree, dense)
+            least = roofline.least_seconds(engine, work, machine)
+            took = done.seconds * num_cores() / done.chain_steps
+            yield (
+                f"{case.name:<16} {sampler:<15} {engine:<4} {drawn:>5.1f} {work.operations:>9,.0f} "
+                f"{work.num_bytes:>9,.0f} {1e6 * least:>9.3f} {1e6 * took:>9.3f} {least / took:>9.0%}"
+            )
+
+
+def run(_) -> int:
+    """Measures the machine, then every case."""
+    if importlib.util.find_spec("numba") is None:
+        raise InputError("numba is not installed: pip install 'sl_discs[cpu]'")
+    unknown = [name for name in _SAMPLERS.value if name not in ("gwg", "path_auxiliary")]
+    if unknown:
+        raise InputError(f"--samplers: {unknown[0]!r} has no counts; there are gwg, path_auxiliary")
+    cases = chosen_cases(_CASES.value)
+    from sl_discs.benchmark.roofline import measure_machine
+
+    machine = measure_machine()
+    sys.stdout.write(
+        f"{describe_machine()}; one core: {machine.operations_per_s / 1e9:.0f} Gop/s, "
+        f"{machine.cache_bytes_per_s / 1e9:.0f} GB/s in its cache, "
+        f"{machine.memory_bytes_per_s / 1e9:.0f} GB/s in memory\n"
+        f"{'case':<16} {'sampler':<15} {'on':<4} {'drawn':>5} {'ops':>9} {'bytes':>9} {'least us':>9} {'took us':>9} "
+        f"{'reached':>9}\n"
+    )
+    for case in cases:
+        for line in _rows(case, machine):
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    launch.run_app(lambda argv: (run, argv))

@@ -1,0 +1,135 @@
+"""Bytes and operations of a Markov step on each engine, and the time that the machine needs for them at least.
+
+The counts are those of the algorithm as it is written, for N padded sites, R drawn sites a step and mean degree D:
+
+- `cpu`, few changed weights (R (D + 1) <= N/12): per changed weight the logit, 2^t and the sums above it; per flip
+  the neighbours' fields.
+- `cpu`, otherwise: every weight once (the proposal's), R rows or lists, and a copy of the field.
+- `xla`: every weight twice, and the two states that are chosen between, through memory.
+
+A step that is forced through a chain of dependent instructions (draws, sums of one weight after the other) cannot
+reach these limits: they are what vector units and caches allow, not a promise.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from sl_discs.native.walk import FEW
+
+# Operations of one weight: logit 4, bounds 2, 2^t 15, mask 1, sums 2.
+_OPERATIONS_A_WEIGHT = 24
+# Of a weight that is written alone: the same, and three sums with their peaks, one after the other.
+_OPERATIONS_A_CHANGE = 24 + 4 * 4
+# Bytes of one weight: spin, field, base and mask are read, the weight is written and read for the sums.
+_BYTES_A_WEIGHT = 6 * 4
+# A changed weight: the same, its place, its old value, and three sums with their peaks read and written.
+_BYTES_A_CHANGE = 6 * 4 + 3 * 4 + 3 * 3 * 8
+# One neighbour of a flipped site: its number, its coupling, its field read and written.
+_BYTES_A_NEIGHBOUR = 4 + 1 + 2 * 4
+# A draw: about half of 8 + 16 + 16 entries are looked at.
+_OPERATIONS_A_DRAW, _BYTES_A_DRAW = 4 * 20 + 80, 8 * 20
+# The reference engine forms two sets of weights with library exponentials, and selects between two states.
+_XLA_OPERATIONS_A_SITE, _XLA_BYTES_A_SITE = 2 * 30 + 10, 2 * 4 * 4 + 3 * 5 + 3 * 4
+
+
+class Work(NamedTuple):
+    """Of one Markov step of one chain."""
+
+    operations: float
+    num_bytes: float
+
+
+class Machine(NamedTuple):
+    """What one core does at most, measured.
+
+    Attributes:
+      operations_per_s: float32 additions and multiplications in vector registers.
+      cache_bytes_per_s: copied within a first-level cache, reads and writes counted.
+      memory_bytes_per_s: likewise, far beyond the caches.
+    """
+
+    operations_per_s: float
+    cache_bytes_per_s: float
+    memory_bytes_per_s: float
+
+
+def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) -> Work:
+    """Counts for one step; see the module.
+
+    Args:
+      engine: `cpu` or `xla`.
+      num_sites: N, padded.
+      drawn: R, mean number of sites that a step proposes to flip.
+      degree: D.
+      dense: whether couplings are rows.
+    """
+    neighbours = num_sites if dense else degree
+    row_bytes = 9 * num_sites if dense else _BYTES_A_NEIGHBOUR * degree
+    draws = Work(drawn * _OPERATIONS_A_DRAW, drawn * _BYTES_A_DRAW)
+    if engine == "xla":
+        return Work(
+            draws.operations + num_sites * _XLA_OPERATIONS_A_SITE + drawn * neighbours,
+            draws.num_bytes + num_sites * _XLA_BYTES_A_SITE + drawn * row_bytes,
+        )
+    changed = drawn * (degree + 1)
+    if not dense and FEW * changed <= num_sites:
+        return Work(
+            draws.operations + changed * _OPERATIONS_A_CHANGE + drawn * neighbours,
+            draws.num_bytes + changed * _BYTES_A_CHANGE + drawn * row_bytes,
+        )
+    return Work(
+        draws.operations + num_sites * _OPERATIONS_A_WEIGHT + drawn * neighbours,
+        draws.num_bytes + num_sites * (_BYTES_A_WEIGHT + 2 * 4) + drawn * row_bytes,
+    )
+
+
+def least_seconds(engine: str, done: Work, machine: Machine) -> float:
+    """The larger of the times for operations and for bytes, on one core."""
+    bandwidth = machine.cache_bytes_per_s if engine == "cpu" else machine.memory_bytes_per_s
+    return max(done.operations / machine.operations_per_s, done.num_bytes / bandwidth)
+
+
+@numba.njit(fastmath={"contract", "reassoc", "nsz"})
+def _multiply_add(x, turns):
+    """16 independent chains of vectors, so that latencies overlap."""
+    total = np.zeros(256, np.float32)
+    for _ in range(turns):
+        for i in range(256):
+            v = total[i]
+            for _ in range(16):
+                v = v * x[i] + np.float32(1e-3)
+            total[i] = v
+    return total.sum()
+
+
+@numba.njit
+def _copy(x, y, turns):
+    for turn in range(turns):
+        for i in range(x.shape[0]):
+            y[i] = x[i]
+        x[turn % x.shape[0]] = y[(turn + 1) % x.shape[0]]
+
+
+def _best_seconds(function, *arguments, repeats: int = 5) -> float:
+    function(*arguments)
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function(*arguments)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def measure_machine() -> Machine:
+    """Peaks of one core, the best of five repetitions each."""
+    turns = 20_000
+    operations = turns * 256 * 16 * 2 / _best_seconds(_multiply_add, np.full(256, 0.5, np.float32), turns)
+    small, large = 2_048, 2**25
+    cached = 8 * small * 50_000 / _best_seconds(_copy, *np.zeros((2, small), np.float32), 50_000)
+    memory = 8 * large / _best_seconds(_copy, *np.zeros((2, large), np.float32), 1)
+    return Machine(operations, cached, memory)
