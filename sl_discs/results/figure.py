@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.atomic import write_atomically
-from sl_discs.errors import InputError
+from sl_discs.results.canvas import COLOURS, save_figure
 from sl_discs.results.published import published_row, published_unit
 from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.summary import (
@@ -19,21 +18,6 @@ from sl_discs.results.summary import (
     references,
 )
 
-# Okabe and Ito's palette, told apart also by colour-blind readers and in grey.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLE = {
-    "font.size": 9,
-    "axes.labelsize": 9,
-    "axes.titlesize": 9,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.fontsize": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "lines.linewidth": 1.4,
-    "savefig.dpi": 200,
-}
 # The first logged values can lie thousands below; the panel shows at most this part of the final value.
 _SHOWN_BELOW_END = 0.15
 
@@ -50,17 +34,8 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            f"{path}: matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
-        ) from error
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(7.2, 3.4 if len(record.samplers) <= 8 else 4.6), layout="constrained")
-        FigureCanvasAgg(figure)
+
+    def paint(figure):
         grid = figure.add_gridspec(2, 2, width_ratios=(3, 2), height_ratios=(4, 1))
         best = figure.add_subplot(grid[0, 0])
         temperature = figure.add_subplot(grid[1, 0], sharex=best)
@@ -71,7 +46,8 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
         _draw_best(best, record)
         _draw_temperature(temperature, record)
         _draw_final(final, record)
-        return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))
+
+    return save_figure(path, (7.2, 3.4 if len(record.samplers) <= 8 else 4.6), paint)
 
 
 def _draw_best(axes, record: ExperimentRecord) -> None:
@@ -132,7 +108,7 @@ def _line(record: ExperimentRecord, name: str) -> dict:
     bases = list(dict.fromkeys(key.removeprefix("sl_") for key in record.samplers))
     index = bases.index(name.removeprefix("sl_"))
     dashes = "-" if name.startswith("sl_") else (0, (4, 2))
-    return {"color": _COLOURS[index % len(_COLOURS)], "linestyle": dashes}
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": dashes}
 
 
 def _in_drawn_unit(record: ExperimentRecord, sampler: SamplerRecord) -> Float64[np.ndarray, "L G"]:

@@ -38,6 +38,22 @@ def published_row(dataset_name: str, sampler_name: str) -> PublishedRow | None:
     return None if row is None else PublishedRow(row["mean"], row["std"])
 
 
+def published_seconds(dataset_name: str, sampler_name: str) -> float | None:
+    """The paper's run time of a sampler on a whole dataset, or None without one."""
+    return _tables()["runtime_seconds"].get(dataset_name, {}).get(published_name(sampler_name))
+
+
+def published_ablation(dataset_name: str, setting: str, sampler_name: str) -> PublishedRow | None:
+    """The paper's result of an `sl_` sampler with a setting such as `GEOM(2,1)` or `sigma=5`, or None without one."""
+    row = _tables()["ablation"].get(dataset_name, {}).get(setting, {}).get(published_name(sampler_name))
+    return None if row is None else PublishedRow(row["mean"], row["std"])
+
+
+def has_ablation(dataset_name: str) -> bool:
+    """Whether the paper's ablation has the dataset."""
+    return dataset_name in _tables()["ablation"]
+
+
 def published_unit(problem: str) -> str:
     """The unit of the published rows of a problem: `set size` for MIS, `% of reference` for the others."""
     return "set size" if problem == "mis" else "% of reference"

@@ -1,0 +1,200 @@
+r"""Command: the paper's published numbers beside our own.
+
+python -m sl_discs.reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
+
+  main          every dataset and method beside the published table, SL minus its base in pairs, run times
+  runtime       the run-time table alone, from the same cells
+  ablation      alpha, K and sigma of the sl_ methods, beside the published table
+  allocation    budget by grid of the sl_ methods, as a bar figure
+  trajectories  running best over the steps, as a figure, from the cells of main
+
+Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a command that was stopped
+goes on where it was, and one with other settings runs its cells anew. All commands with one OUTPUT write one report:
+OUTPUT/report.md, OUTPUT/report.json and figures. Exit code 2 and one line on bad input.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+from absl import app, flags
+
+from sl_discs.atomic import check_writable
+from sl_discs.errors import InputError
+from sl_discs.experiment.settings import ENGINES
+from sl_discs.reproduction.cell import Cell, Choice, check_methods
+from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
+from sl_discs.reproduction.markdown import COMMANDS_TITLE
+from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
+from sl_discs.reproduction.profiles import DENSITIES, PROFILES, Profile
+from sl_discs.reproduction.runner import Runner
+from sl_discs.reproduction.sections import ORDER, write_report
+from sl_discs.reproduction.store import commit
+from sl_discs.reproduction.tables import Composer
+from sl_discs.results.published import has_ablation
+from sl_discs.version import __version__
+
+_PROFILE = flags.DEFINE_enum(
+    "profile",
+    "smoke",
+    list(PROFILES),
+    "How much: smoke, two minutes on two cores; cpu, about two hours on two cores, 10,000 steps as published on part "
+    "of the graphs; full, all graphs, for a GPU.",
+)
+_DATASETS = flags.DEFINE_list(
+    "datasets", None, "Datasets, as in mis/er_density/r-0.10; default: those of the profile."
+)
+_METHODS = flags.DEFINE_list("methods", list(METHODS), "Methods; ablation and allocation take the sl_ ones of them.")
+_DATA_ROOT = flags.DEFINE_string(
+    "data_root",
+    None,
+    "Folder of given instances: DISCS's files, or archives. Default: none, so random sets are drawn.",
+)
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
+)
+_PROTOCOLS = flags.DEFINE_list(
+    "protocols",
+    ["defaults", "held-out"],
+    "Of main: defaults, and held-out, which runs where configs/sampler/tuned has settings of the method.",
+)
+_SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ...; means over them count.", 1)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
+_INSTANCES = flags.DEFINE_integer("instances", None, "Graphs of each dataset instead of the profile's.", 1)
+_STEPS = flags.DEFINE_integer("steps", None, "Steps a chain instead of the profile's.", 1)
+_CHAINS = flags.DEFINE_integer("chains", None, "Chains a graph instead of the profile's.", 1)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _sets(what: str, profile: Profile) -> list[PublishedSet]:
+    """The datasets that are asked for, or else the profile's that the table has."""
+    if _DATASETS.value is not None:
+        if not _DATASETS.value:
+            raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
+        return chosen_sets(_DATASETS.value)
+    names = list(profile.instances)
+    if what == "ablation":
+        names = [name for name in names if has_ablation(name)]
+    elif what == "allocation":
+        names = [name for name in names if name in DENSITIES]
+    return chosen_sets(names)
+
+
+def _cells(what: str, choice: Choice, dataset: PublishedSet, left_out: list[str]) -> list[Cell]:
+    if what not in ("ablation", "allocation"):
+        return main_cells(choice, dataset, _METHODS.value, what == "main" and "held-out" in _PROTOCOLS.value)
+    settings = ABLATION if what == "ablation" else ALLOCATION
+    cells, reasons = varied_cells(choice, dataset, _METHODS.value, settings)
+    left_out += reasons
+    return cells
+
+
+def _check_flags() -> None:
+    check_methods(_METHODS.value, METHODS)
+    if not _METHODS.value:
+        raise InputError("--methods names no method; give --methods=NAME,NAME")
+    for name in _PROTOCOLS.value:
+        if name not in ("defaults", "held-out"):
+            raise InputError(f"--protocols: unknown protocol {name!r}; known: defaults, held-out")
+    if _DATA_ROOT.value is not None and not Path(_DATA_ROOT.value).is_dir():
+        raise InputError(f"--data_root: {_DATA_ROOT.value} is no folder")
+
+
+def _what(argv: Sequence[str]) -> str:
+    if len(argv) != 2 or argv[1] not in ORDER:
+        given = " ".join(argv[1:]) or "nothing"
+        raise InputError(f"expected one of {', '.join(ORDER)} before the options, not {given}")
+    return argv[1]
+
+
+def run(argv: Sequence[str]) -> None:
+    """Runs the cells of a table and writes the report."""
+    what = _what(argv)
+    _check_flags()
+    profile = PROFILES[_PROFILE.value]
+    choice = Choice(
+        _STEPS.value or profile.chain_length,
+        _CHAINS.value or profile.batch_size,
+        _ENGINE.value,
+        tuple(range(_SEEDS.value)),
+    )
+    folder = check_writable(_OUTPUT.value or f"results/reproduce-{profile.name}")
+    left_out: list[str] = []
+    plan: list[tuple[PublishedSet, list[Cell]]] = []
+    for dataset in _sets(what, profile):
+        reason = dataset.absent(_DATA_ROOT.value)
+        if reason is None:
+            plan.append((dataset, _cells(what, choice, dataset, left_out)))
+        else:
+            left_out.append(f"{dataset.name}: left out: {reason}")
+    for reason in left_out:
+        _say(reason)
+    total = sum(len(cells) for _, cells in plan)
+    if not total:
+        raise InputError("no cell is left to run; choose other --datasets or --methods")
+    made_by = {
+        "command": shlex.join(["python", "-m", "sl_discs.reproduce", *sys.argv[1:]]),
+        "profile": profile.name,
+        "version": __version__,
+        "commit": commit(),
+        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+    }
+    _say(", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command") + f": {total} cells")
+
+    begin = time.perf_counter()
+    runner, composer, done = Runner(folder / "cells", _say, total), Composer(folder, _DATA_ROOT.value), []
+    for dataset, cells in plan:
+        count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
+        graphs = dataset.load(_DATA_ROOT.value, count)
+        done += [runner.run(cell, graphs) for cell in cells]
+        write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
+    sections = composer.compose(what, done, left_out, final=True)
+    text, numbers = write_report(folder, sections, made_by)
+    drawn = [str(folder / name) for section in sections.values() for name in section.figures]
+    _say(f"\n{_summary(what, sections)}\n")
+    if not composer.draw:
+        _say("no figures: matplotlib is not installed; pip install 'sl_discs[run]'")
+    _say(f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, the others were there already")
+    _say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
+
+
+def _summary(what: str, sections: dict) -> str:
+    """The section in a terminal: its tables, without the list of commands and the notes."""
+    lines = sections[what].text.partition(COMMANDS_TITLE)[0].splitlines()
+    return "\n".join(line for line in lines if line.startswith(("|", "#")))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    try:
+        run(argv)
+    except InputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
+
+
+def parse_flags(argv: Sequence[str]) -> list[str]:
+    """Parses flags; a mistake in them is one line and exit code 2."""
+    try:
+        return flags.FLAGS(list(argv))
+    except flags.Error as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
+    for library in ("jax._src.xla_bridge", "matplotlib"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    app.run(main, flags_parser=parse_flags)

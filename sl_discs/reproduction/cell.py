@@ -1,0 +1,132 @@
+"""A cell of a table: one method on one dataset with everything fixed, and the command that runs it alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.reproduction.datasets import PENALTY, PublishedSet
+from sl_discs.reproduction.tuned import Tuned
+
+DEFAULTS = "defaults"
+HELD_OUT = "held out"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What is run.
+
+    Attributes:
+      dataset: where.
+      method: `gwg`, `sl_gwg` and so on.
+      protocol: `defaults` or `held out`.
+      setting: what a cell of a table of settings varies, such as `sigma=5`; empty elsewhere.
+      settings: chains, steps and annealing; the seed is that of the first run.
+      sampler: all fields of the sampler config, `name` among them.
+      seeds: of the chains, a run each.
+    """
+
+    dataset: PublishedSet
+    method: str
+    protocol: str
+    setting: str
+    settings: Settings
+    sampler: dict[str, Any]
+    seeds: tuple[int, ...]
+
+    def build(self) -> Method:
+        """The method; InputError as `build_method`."""
+        return build_method(self.sampler, self.settings.batch_size)
+
+    def label(self) -> str:
+        """In a list of cells."""
+        return " ".join(filter(None, (self.dataset.name, self.method, self.setting, f"({self.protocol})")))
+
+    def command(self, data_root: str | None, num_instances: int) -> str:
+        """A line that runs this cell alone, with its first seed, in the folder that holds `configs`."""
+        config = self.dataset.experiment()
+        wanted = dataclasses.asdict(self.settings) | {"num_instances": num_instances}
+        default = method_fields(self.method)
+        flags = [
+            ("config", self.dataset.config_file),
+            *((f"config.experiment.{name}", value) for name, value in wanted.items() if value != config[name]),
+            ("model_config", f"configs/model/{self.dataset.problem}_config.py"),
+            ("model_config.graph_type", self.dataset.graph_type),
+            ("model_config.cfg_str", self.dataset.cfg_str),
+            ("model_config.data_root", data_root or ""),
+            ("sampler_config", f"configs/sampler/{self.method}_config.py"),
+            *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
+        ]
+        if self.dataset.problem != "maxcut":
+            flags.append(("model_config.penalty", PENALTY))
+        arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
+        return " ".join(["python -m sl_discs.main_sampling", *arguments])
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What the command line fixes for all cells; None: as the dataset's config says.
+
+    Attributes:
+      chain_length: steps a chain.
+      batch_size: chains a graph.
+      engine: what plays.
+      seeds: of the chains.
+    """
+
+    chain_length: int | None
+    batch_size: int | None
+    engine: str
+    seeds: tuple[int, ...]
+
+    def cell(
+        self,
+        dataset: PublishedSet,
+        method: str,
+        *,
+        changes: dict[str, Any] | None = None,
+        setting: str = "",
+        tuned: Tuned | None = None,
+    ) -> Cell:
+        """The cell of a method on a dataset.
+
+        Args:
+          dataset: where.
+          method: its name.
+          changes: sampler fields that differ from the defaults; they are taken as they are.
+          setting: how a table calls them.
+          tuned: settings that a search found, for the protocol `held out`.
+
+        Raises:
+          InputError: a field is unknown or out of range, or the levels do not fit into the chain.
+        """
+        given = {"chain_length": self.chain_length, "batch_size": self.batch_size, "seed": self.seeds[0]}
+        experiment = dataset.experiment() | (tuned.experiment if tuned else {})
+        experiment |= {name: value for name, value in given.items() if value is not None}
+        # The graphs are chosen outside, and are not the cell's own.
+        experiment |= {"engine": self.engine, "num_instances": None}
+        experiment["log_every_steps"] = min(experiment["log_every_steps"], experiment["chain_length"])
+        settings = settings_from(experiment)
+        changes = changes or {}
+        fields = method_fields(method) | (tuned.sampler if tuned else {}) | changes
+        if "K" in fields and "K" not in changes:
+            # As many levels as a short chain has room for.
+            fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))
+        cell = Cell(dataset, method, HELD_OUT if tuned else DEFAULTS, setting, settings, fields, self.seeds)
+        built = cell.build()
+        if built.localization is not None:
+            built.localization.levels(settings.chain_length)
+        return cell
+
+
+def check_methods(names: list[str], known: tuple[str, ...]) -> None:
+    """InputError where a method is unknown or named twice."""
+    for name in names:
+        if name not in known:
+            raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(known)}")
+        if names.count(name) > 1:
+            raise InputError(f"--methods: {name!r} is named twice; name each once")

@@ -1,0 +1,115 @@
+"""The datasets of the paper's tables: how DISCS's flags name each, its annealing, and how many graphs it has."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.families import find_family
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+PENALTY = 1.0001
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedSet:
+    """One dataset.
+
+    Attributes:
+      name: the key of the published tables.
+      problem: `mis`, `maxcut` or `maxclique`.
+      graph_type: as DISCS's flag.
+      cfg_str: likewise.
+      published_n: how many graphs the published mean is taken to be over; the paper does not say, and this is the
+        number in DISCS's own configs.
+    """
+
+    name: str
+    problem: str
+    graph_type: str
+    cfg_str: str
+    published_n: int
+
+    @property
+    def config_file(self) -> str:
+        """The experiment config, from the folder that holds `configs`."""
+        return f"configs/experiment/{self.problem}/{self.graph_type}.py"
+
+    def experiment(self) -> dict[str, Any]:
+        """Fields of the experiment config: DISCS's annealing of the family."""
+        return _read_config(self.config_file)["experiment"]
+
+    def absent(self, data_root: str | None) -> str | None:
+        """Why there are no instances: the set is not random, and nobody gave it. None if there are."""
+        family = find_family(self.problem, self.graph_type, self.cfg_str)
+        if family.generator is not None:
+            return None
+        if data_root is None:
+            return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
+        root = Path(data_root)
+        if family.find_archives(root) or any(own.find(root) for own in family.discs):
+            return None
+        return f"{data_root} does not have it; put {family.where()} there"
+
+    def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
+        """The first graphs; None: all that are given, or as many as DISCS has where they are drawn."""
+        load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
+        if num_instances is not None:
+            return load(num_instances=num_instances)
+        everything = load(num_instances=1)
+        return load(num_instances=self.published_n) if everything.source == "generated" else load()
+
+
+def _density(p: str) -> PublishedSet:
+    return PublishedSet(f"mis/er_density/r-{p}", "mis", "er_density", f"r-{p}", 32)
+
+
+def _cut(graph_type: str, r: str, published_n: int) -> PublishedSet:
+    return PublishedSet(f"maxcut/{graph_type}/r-{r}", "maxcut", graph_type, f"r-{r}", published_n)
+
+
+PUBLISHED = {
+    one.name: one
+    for one in (
+        *(_density(p) for p in ("0.05", "0.10", "0.20", "0.25")),
+        PublishedSet("mis/satlib", "mis", "satlib", "_", 500),
+        PublishedSet("maxclique/rb", "maxclique", "rb", "_", 500),
+        PublishedSet("maxclique/twitter", "maxclique", "twitter", "_", 196),
+        *(_cut("er", f"er-0.15-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
+        *(_cut("ba", f"ba-4-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
+        _cut("optsicom", "b", 10),
+    )
+}
+# Known by name, but not in the paper's tables.
+OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", "mis", "ertest", "r-800", 128)}
+
+
+def chosen_sets(names: list[str]) -> list[PublishedSet]:
+    """Datasets by name.
+
+    Raises:
+      InputError: an unknown name, or a name twice.
+    """
+    known = PUBLISHED | OTHERS
+    for name in names:
+        if name not in known:
+            raise InputError(f"--datasets: unknown dataset {name!r}; known: {', '.join(known)}")
+        if names.count(name) > 1:
+            raise InputError(f"--datasets: {name!r} is named twice; name each once")
+    return [known[name] for name in names]
+
+
+@functools.cache
+def _read_config(path: str) -> dict[str, Any]:
+    file = CONFIGS.parent / path
+    if not file.is_file():
+        raise InputError(f"{file}: no such config; run this command in a checkout of the project, which has configs/")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.get_config().to_dict()

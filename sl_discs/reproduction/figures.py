@@ -1,0 +1,160 @@
+"""The figures of the report."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.reproduction.cell import DEFAULTS
+from sl_discs.reproduction.rows import by_dataset, in_published_unit
+from sl_discs.reproduction.runner import Done
+from sl_discs.results.canvas import COLOURS, save_figure
+from sl_discs.results.summary import OBJECTIVE_UNITS
+
+_COLUMNS = 3
+_PANEL = (2.9, 2.3)
+_LEGEND = 0.4
+
+
+def _panels(count: int) -> tuple[tuple[int, int], tuple[float, float]]:
+    """Rows and columns, and the figure's size in inches."""
+    columns = min(_COLUMNS, count)
+    rows = math.ceil(count / columns)
+    return (rows, columns), (max(4.6, _PANEL[0] * columns), _PANEL[1] * rows + _LEGEND)
+
+
+def _colour(method: str, methods: list[str]) -> str:
+    """A base sampler and its SL variant share one."""
+    bases = list(dict.fromkeys(name.removeprefix("sl_") for name in methods))
+    return COLOURS[bases.index(method.removeprefix("sl_")) % len(COLOURS)]
+
+
+def draw_main(cells: list[dict], path: Path) -> Path:
+    """Published mean and deviation (grey) beside ours (black), a panel a dataset; rows as `cell_row` makes them."""
+    chosen = [row for row in cells if row["protocol"] == DEFAULTS]
+    names = list(dict.fromkeys(row["dataset"] for row in chosen))
+    shape, size = _panels(len(names))
+
+    def paint(figure):
+        for place, name in enumerate(names):
+            axes = figure.add_subplot(*shape, place + 1)
+            rows = [row for row in chosen if row["dataset"] == name]
+            comparable = rows[0]["ours"]["mean"] is not None
+            for row_number, row in enumerate(rows):
+                ours = row["ours"] if comparable else row["ours_absolute"]
+                published = row["published"] if comparable else {"mean": None}
+                _point(axes, published, row_number - 0.15, "0.6", "s")
+                _point(axes, ours, row_number + 0.15, "black", "o")
+            axes.set_yticks(range(len(rows)), [row["method"] for row in rows] if place % shape[1] == 0 else [])
+            axes.set_ylim(len(rows) - 0.4, -0.6)
+            axes.set_xlabel(rows[0]["unit"] if comparable else rows[0]["ours_absolute"]["unit"])
+            axes.set_title(f"{name}, n = {rows[0]['ours']['n']}", fontsize=7.5)
+        for colour, marker, label in (("0.6", "s", "published ± std"), ("black", "o", "ours ± std")):
+            axes.plot([], [], marker, color=colour, label=label)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+
+    return save_figure(path, size, paint)
+
+
+def _point(axes, values: dict, height: float, colour: str, marker: str) -> None:
+    if values["mean"] is not None:
+        axes.errorbar(
+            values["mean"], height, xerr=values["std"], fmt=marker, color=colour, markersize=3.5, linewidth=1
+        )
+
+
+def draw_trajectories(done: list[Done], path: Path) -> Path:
+    """Running best over the steps, mean and standard error over graphs, a panel a dataset; bases are dashed."""
+    groups = by_dataset([one for one in done if one.cell.protocol == DEFAULTS])
+    shape, size = _panels(len(groups))
+
+    def paint(figure):
+        for place, (name, group) in enumerate(groups):
+            axes = figure.add_subplot(*shape, place + 1)
+            methods = [one.cell.method for one in group]
+            for one in group:
+                result, method = one.result, one.cell.method
+                style = {
+                    "color": _colour(method, methods),
+                    "linestyle": "-" if method.startswith("sl_") else (0, (4, 2)),
+                }
+                axes.plot(result.logged_steps, result.trajectory, label=method, linewidth=1.1, **style)
+                axes.fill_between(
+                    result.logged_steps,
+                    result.trajectory - result.trajectory_se,
+                    result.trajectory + result.trajectory_se,
+                    color=style["color"],
+                    alpha=0.12,
+                    linewidth=0,
+                )
+            _show_the_end(axes, [one.result.trajectory for one in group])
+            axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
+            axes.set_ylabel(f"running best ({OBJECTIVE_UNITS[group[0].dataset.problem]})", fontsize=7)
+            if place // shape[1] == shape[0] - 1:
+                axes.set_xlabel("MCMC step")
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+
+    return save_figure(path, (size[0], size[1] + _LEGEND), paint)
+
+
+def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
+    """Leaves out of sight what lies more than 15 % below the lowest end: the first steps may lie thousands below."""
+    ends = [trajectory[-1] for trajectory in trajectories]
+    bottom = max(min(ends) - 0.15 * abs(min(ends)), min(trajectory.min() for trajectory in trajectories))
+    margin = 0.08 * (max(ends) - bottom) or 1.0
+    axes.set_ylim(bottom - margin, max(ends) + margin)
+
+
+def draw_allocation(done: list[Done], path: Path) -> Path:
+    """Bars of mean and standard error for each budget and grid, a panel a dataset; the best of a method is hatched."""
+    groups = by_dataset(done)
+    shape, size = _panels(len(groups))
+
+    def paint(figure):
+        for place, (name, group) in enumerate(groups):
+            axes = figure.add_subplot(*shape, place + 1)
+            _draw_bars(axes, group)
+            axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+
+    return save_figure(path, (size[0], size[1] + _LEGEND), paint)
+
+
+def _draw_bars(axes, group: list[Done]) -> None:
+    methods = list(dict.fromkeys(one.cell.method for one in group))
+    settings = list(dict.fromkeys(one.cell.setting for one in group))
+    comparable = all(in_published_unit(one) is not None for one in group)
+    heights = {}
+    for one in group:
+        values = in_published_unit(one) if comparable else one.result.by_graph()
+        heights[one.cell.method, one.cell.setting] = values.mean(), values.std(ddof=min(1, len(values) - 1))
+    width = 0.8 / len(settings)
+    root = math.sqrt(len(group[0].dataset.graphs))
+    for number, setting in enumerate(settings):
+        for place, method in enumerate(methods):
+            if (method, setting) not in heights:
+                continue
+            mean, deviation = heights[method, setting]
+            best = max(heights[method, other][0] for other in settings if (method, other) in heights)
+            axes.bar(
+                place + (number - (len(settings) - 1) / 2) * width,
+                mean,
+                width,
+                yerr=deviation / root,
+                color=COLOURS[number],
+                edgecolor="white",
+                hatch="///" if mean == best else None,
+                label=setting if place == 0 else None,
+                error_kw={"linewidth": 0.8},
+            )
+    ends = [mean + sign * deviation / root for mean, deviation in heights.values() for sign in (-1, 1)]
+    margin = 0.3 * (max(ends) - min(ends)) or 1.0
+    axes.set_ylim(min(ends) - margin, max(ends) + margin)
+    axes.set_xticks(range(len(methods)), methods, fontsize=6.5)
+    problem = group[0].dataset.problem
+    axes.set_ylabel("% of reference" if comparable and problem != "mis" else OBJECTIVE_UNITS[problem])

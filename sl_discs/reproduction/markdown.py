@@ -1,0 +1,153 @@
+"""The report's text: tables in markdown, and what must be known to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+COMMANDS_TITLE = "## Commands"
+
+
+def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
+    """Cells beside the published numbers, and the pairs."""
+    blocks = ["## Published numbers and ours", _CELL_NOTE]
+    for name in dict.fromkeys(row["dataset"] for row in cells):
+        rows = [row for row in cells if row["dataset"] == name]
+        first = rows[0]
+        size = f"{first['ours']['n']} graphs, {len(first['seeds'])} seed(s)"
+        blocks.append(f"### {name}\n\n{size}: {first['machine']['source']}. Unit: {first['unit']}.")
+        blocks.append(
+            table(["method", "protocol", "published", "ours", "n", "se", "z", "absolute"], map(_cell, rows))
+        )
+    if left_out:
+        blocks.append("Left out:\n\n" + "\n".join(f"- {reason}" for reason in left_out))
+    if pairs:
+        blocks += ["## Stochastic localization minus its base", _PAIR_NOTE]
+        titles = ["dataset", "base", "protocol", "ours", "95% interval", "n", "published", "unit"]
+        blocks.append(table(titles, map(_pair, pairs)))
+    return "\n\n".join(blocks)
+
+
+def commands_text(cells: list[dict]) -> str:
+    """The command of each cell."""
+    lines = [f"# {row['method']} on {row['dataset']} {_label(row)}\n{row['command']}" for row in cells]
+    seeds = len(cells[0]["seeds"]) if cells else 1
+    more = f" These are of the first seed of {seeds}; `--config.experiment.seed` is the others'." if seeds > 1 else ""
+    note = f"Each runs one cell alone, in the folder of a checkout that holds `configs`.{more}"
+    return "\n\n".join([COMMANDS_TITLE, note, "```\n" + "\n".join(lines) + "\n```"])
+
+
+def runtime_text(rows: list[dict]) -> str:
+    """Run times beside the paper's."""
+    titles = ["dataset", "method", "n", "run s", "chain-steps/s", "SL/base", "paper's s", "paper's SL/base"]
+    cells = (
+        [
+            row["dataset"], row["method"], str(row["n"]), f"{row['run_s']:.2f}", f"{row['chain_steps_per_s']:,.0f}",
+            number(row["sl_over_base"]), number(row["published_s"]), number(row["published_sl_over_base"]),
+        ]
+        for row in rows
+    )  # fmt: skip
+    return "\n\n".join(["## Run time", _TIME_NOTE, table(titles, cells)])
+
+
+def settings_text(title: str, note: str, rows: list[dict], left_out: list[str]) -> str:
+    """A table of settings by methods for each dataset: ours, with the published value below where there is one."""
+    blocks = [f"## {title}", note]
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        chosen = {(row["setting"], row["method"]): row for row in rows if row["dataset"] == name}
+        methods = list(dict.fromkeys(method for _, method in chosen))
+        settings = list(dict.fromkeys(setting for setting, _ in chosen))
+        first = next(iter(chosen.values()))
+        with_published = any(row["published"]["mean"] is not None for row in chosen.values())
+        titles = ["setting"]
+        for method in methods:
+            titles += [method, "published", "z"] if with_published else [method]
+        lines = []
+        for setting in settings:
+            line = [setting]
+            for method in methods:
+                line += _setting(chosen.get((setting, method)), with_published)
+            lines.append(line)
+        known = first["ours"]["mean"] is not None
+        unit = first["unit"] if known else first["ours_absolute"]["unit"]
+        blocks += [f"### {name}\n\n{first['ours']['n']} graphs, {unit}.", table(titles, lines)]
+    if left_out:
+        blocks.append("\n".join(f"- {reason}" for reason in left_out))
+    return "\n\n".join(blocks)
+
+
+def table(titles: Sequence[str], rows) -> str:
+    """A markdown table."""
+    lines = [list(titles), ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def number(value: float | None, digits: int = 3, sign: str = "") -> str:
+    """A number in a table, `-` where there is none."""
+    return "-" if value is None else f"{value:{sign},.{digits}f}"
+
+
+def plus_minus(values: dict[str, Any]) -> str:
+    """Mean +- standard deviation, `-` where there is none."""
+    return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
+
+
+def _label(row: dict) -> str:
+    return f"({row['setting'] or row['protocol']})"
+
+
+def _cell(row: dict) -> list[str]:
+    ours = row["ours"]
+    return [
+        row["method"],
+        row["protocol"],
+        plus_minus(row["published"]),
+        plus_minus(ours),
+        str(ours["n"]),
+        number(ours["se"]),
+        number(row["z"], 2, "+"),
+        plus_minus(row["ours_absolute"]),
+    ]
+
+
+def _pair(row: dict) -> list[str]:
+    interval = row["ci95"]
+    return [
+        row["dataset"],
+        row["base"],
+        row["protocol"],
+        number(row["mean"], 3, "+"),
+        "-" if interval is None else f"[{interval[0]:+.3f}, {interval[1]:+.3f}]",
+        str(row["n"]),
+        number(row["published"], 3, "+"),
+        row["unit"],
+    ]
+
+
+def _setting(row: dict | None, with_published: bool) -> list[str]:
+    if row is None:
+        return ["-"] * (3 if with_published else 1)
+    known = row["ours"]["mean"] is not None
+    values = row["ours"] if known else row["ours_absolute"]
+    ours = f"{number(values['mean'])} ± {number(values['se'])}"
+    return [ours, plus_minus(row["published"]), number(row["z"], 2, "+")] if with_published else [ours]
+
+
+_CELL_NOTE = """\
+Published and ours are mean ± standard deviation over graphs (divisor n); se is the standard error of our mean.
+z is (ours - published) over both standard errors together; the paper's is its deviation over the root of the number
+of its graphs, which it does not state and which is taken from DISCS's configs: 32 for er_density, 500 for satlib and
+rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for optsicom. On the paper's own graphs z is too small.
+Generated graphs are others than the paper's, of the same family. Per cent is of each graph's reference; where a graph
+has none, only the absolute mean stands. The reference of a generated rb graph is its clique number.
+Protocol `defaults`: this project's default settings with DISCS's annealing, chosen without a search; `held out`:
+settings that were tuned on training graphs."""
+
+_PAIR_NOTE = """\
+The difference is taken on each graph, with the same seeds, and the interval is Student's over graphs. It is in set
+size for MIS and otherwise in per cent of the reference, or, where there is none, of the best value that any method of
+this report met on the graph. The published difference is that of the means; the paper gives no error for it."""
+
+_TIME_NOTE = """\
+Seconds are of all graphs of the cell, compilation apart; SL/base compares seconds a chain-step. The paper's seconds
+are of its whole sets on its GPU."""

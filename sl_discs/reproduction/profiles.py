@@ -1,0 +1,74 @@
+"""How much is run: a few graphs for a test, an afternoon's worth for two cores, or everything for a GPU."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from sl_discs.reproduction.datasets import PUBLISHED
+
+DENSITIES = tuple(name for name in PUBLISHED if name.startswith("mis/er_density"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+      name: as `--profile` names it.
+      instances: graphs of each dataset, for those that it runs by default; None: all of them.
+      chain_length: steps a chain; None: as the dataset's config says (10,000, as published).
+      batch_size: chains a graph; None: likewise.
+      table_instances: most graphs of a cell of `ablation` and `allocation`, which have many cells a dataset.
+    """
+
+    name: str
+    instances: Mapping[str, int | None]
+    chain_length: int | None = None
+    batch_size: int | None = None
+    table_instances: int | None = None
+
+    def count(self, dataset: str, many_cells: bool) -> int | None:
+        """Graphs of a dataset; one that the profile leaves out by default gets the profile's smallest number."""
+        counts = [count for count in self.instances.values() if count is not None]
+        count = self.instances.get(dataset, min(counts) if counts else None)
+        limits = [n for n in (count, self.table_instances if many_cells else None) if n is not None]
+        return min(limits) if limits else None
+
+
+_CPU = {
+    "mis/er_density/r-0.05": 32,
+    "mis/er_density/r-0.10": 32,
+    "mis/er_density/r-0.20": 32,
+    "mis/er_density/r-0.25": 32,
+    "mis/satlib": 100,
+    "maxclique/rb": 64,
+    "maxclique/twitter": 196,
+    "maxcut/er/r-er-0.15-n-256-300": 64,
+    "maxcut/er/r-er-0.15-n-512-600": 32,
+    "maxcut/er/r-er-0.15-n-1024-1100": 32,
+    "maxcut/ba/r-ba-4-n-256-300": 64,
+    "maxcut/ba/r-ba-4-n-512-600": 64,
+    "maxcut/ba/r-ba-4-n-1024-1100": 32,
+    "maxcut/optsicom/r-b": 10,
+}
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            "smoke",
+            {
+                "mis/er_density/r-0.10": 4,
+                "maxclique/rb": 2,
+                "maxcut/ba/r-ba-4-n-256-300": 4,
+                "maxcut/optsicom/r-b": 4,
+            },
+            chain_length=1_100,
+            batch_size=8,
+            table_instances=2,
+        ),
+        Profile("cpu", _CPU, table_instances=16),
+        Profile("full", dict.fromkeys(PUBLISHED)),
+    )
+}

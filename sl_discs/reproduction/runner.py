@@ -1,0 +1,103 @@
+"""Runs the cells that are not there yet, and says which of all were."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.run import Player, instance_mesh, run_sampler, total_chain_steps
+from sl_discs.instances.dataset import Dataset
+from sl_discs.reproduction.cell import Cell
+from sl_discs.reproduction.datasets import PENALTY
+from sl_discs.reproduction.store import Result, commit, identity, load_result, save_result
+
+Say = Callable[[str], None]
+
+
+class Done(NamedTuple):
+    """A cell with its graphs and what it found."""
+
+    cell: Cell
+    dataset: Dataset
+    result: Result
+
+
+@dataclasses.dataclass
+class Runner:
+    """Runs cells one after the other.
+
+    Attributes:
+      folder: of the finished cells.
+      say: prints a line.
+      total: how many cells there will be.
+      done: how many there have been.
+      ran: how many of them were run, not found.
+    """
+
+    folder: Path
+    say: Say
+    total: int
+    done: int = 0
+    ran: int = 0
+
+    def run(self, cell: Cell, dataset: Dataset) -> Done:
+        """The cell's result, from the folder or else from a run of it."""
+        self.done += 1
+        content = identity(cell, dataset)
+        result = load_result(self.folder, content)
+        label = f"[{self.done}/{self.total}] {cell.label()}"
+        if result is not None:
+            self.say(f"{label}: there already, mean {result.best.mean():.3f}")
+            return Done(cell, dataset, result)
+        begin = time.perf_counter()
+        result = _play(cell, dataset, content)
+        save_result(self.folder, result)
+        self.ran += 1
+        self.say(
+            f"{label}: mean {result.best.mean():.3f} of {len(dataset.graphs)} graphs "
+            f"in {time.perf_counter() - begin:.1f} s, {result.chain_steps_per_s:,.0f} chain-steps/s"
+        )
+        return Done(cell, dataset, result)
+
+
+def _play(cell: Cell, dataset: Dataset, content: dict) -> Result:
+    """Plays a cell with all its seeds."""
+    method = cell.build()
+    player = Player(method, cell.settings, instance_mesh(cell.settings.use_devices))
+    records = []
+    with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
+        for seed in cell.seeds:
+            settings = dataclasses.replace(cell.settings, seed=seed)
+
+            def report(steps):
+                progress(cell.method, steps)
+
+            records.append(run_sampler(dataset.problem, dataset, PENALTY, method, settings, report, player))
+    run_s = sum(record.run_s for record in records)
+    every = cell.settings.log_every_steps
+    references = [np.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
+    trajectory, count = records[0].trajectory, len(dataset.graphs)
+    return Result(
+        best=np.array([[instance.best for instance in record.instances] for record in records]),
+        references=np.array(references, dtype=np.float64),
+        run_s=run_s,
+        chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
+        logged_steps=np.arange(every, cell.settings.chain_length + 1, every),
+        trajectory=trajectory.mean(axis=1),
+        trajectory_se=trajectory.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count),
+        machine={
+            "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+            "engine": records[0].engine,
+            "jax": jax.__version__,
+            "commit": commit(),
+            "source": f"{dataset.source} ({dataset.detail})",
+        },
+        identity=content,
+    )

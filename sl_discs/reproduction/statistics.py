@@ -1,0 +1,56 @@
+"""The figures of the report: what a cell achieved, how far it is from the paper, and differences within pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import special
+
+from sl_discs.results.published import PublishedRow
+from sl_discs.results.summary import Spread
+
+_CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean and its 95 % interval by Student's t; None where there is a single value."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Float64[np.ndarray, "n"]) -> Interval:
+        """Of at least one value."""
+        spread = Spread.of(values)
+        if spread.se is None:
+            return cls(spread.mean, None, None, spread.n)
+        half = float(special.stdtrit(spread.n - 1, (1 + _CONFIDENCE) / 2)) * spread.se
+        return cls(spread.mean, spread.mean - half, spread.mean + half, spread.n)
+
+
+def z_score(ours: Spread | None, published: PublishedRow | None, published_n: int) -> float | None:
+    """(ours - published) over the root of the sum of squared standard errors; the paper's is std/sqrt(published_n).
+
+    None where one of them, or an error of ours, is missing, or where two different numbers both have no error.
+    """
+    if ours is None or published is None or ours.se is None:
+        return None
+    difference = ours.mean - published.mean
+    error = math.hypot(ours.se, published.std / math.sqrt(published_n))
+    if error == 0:
+        return 0.0 if difference == 0 else None
+    return difference / error
+
+
+def percent(
+    values: Float64[np.ndarray, "G"], references: Float64[np.ndarray, "G"]
+) -> Float64[np.ndarray, "G"] | None:
+    """100 values / references; None unless every graph has a reference other than zero."""
+    if not np.all(np.isfinite(references) & (references != 0)):
+        return None
+    return 100 * values / references

@@ -1,0 +1,136 @@
+"""Finished cells on disk: a small JSON each, named by everything that its numbers depend on.
+
+A cell with other settings, graphs, seeds, engine or package version has another name, so it is run again and never
+mixed with this one; and the same cell is found again whichever table asks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.atomic import write_atomically
+from sl_discs.experiment.run import choose_engine
+from sl_discs.instances.dataset import Dataset
+from sl_discs.reproduction.cell import Cell
+from sl_discs.reproduction.datasets import PENALTY
+from sl_discs.version import __version__
+
+# Fields of `Settings` that change speed and memory, or where results go, and no number.
+_WITHOUT_EFFECT = ("save_root", "seed", "num_instances", "first_instance", "instances_per_batch", "use_devices")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a cell found.
+
+    Attributes:
+      best: [S, G] verified objective of the best state over every step, a row a seed.
+      references: [G] the reference of each graph, NaN where it has none.
+      run_s: seconds of running, all seeds, after compilation.
+      chain_steps_per_s: while running.
+      logged_steps: [L] step numbers.
+      trajectory: [L] running best over the logged steps, mean over graphs, of the first seed.
+      trajectory_se: [L] its standard error; zero for a single graph.
+      machine: device, engine, versions and commit it was run with.
+      identity: everything that the numbers depend on.
+    """
+
+    best: np.ndarray
+    references: np.ndarray
+    run_s: float
+    chain_steps_per_s: float
+    logged_steps: np.ndarray
+    trajectory: np.ndarray
+    trajectory_se: np.ndarray
+    machine: dict[str, str]
+    identity: dict[str, Any]
+
+    def by_graph(self) -> np.ndarray:
+        """[G] mean over seeds."""
+        return self.best.mean(axis=0)
+
+
+def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
+    """Everything that a cell's numbers depend on, as plain values."""
+    settings = {
+        name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _WITHOUT_EFFECT
+    }
+    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0]
+    return {
+        "dataset": dataset.name,
+        "instances": [graph.name for graph in dataset.graphs],
+        "index": list(dataset.index),
+        "graphs_sha256": _digest(dataset),
+        "penalty": PENALTY,
+        "settings": settings,
+        "sampler": dict(cell.sampler),
+        "seeds": list(cell.seeds),
+        "version": __version__,
+    }
+
+
+def path_of(folder: Path, content: dict[str, Any]) -> Path:
+    """The file of a cell with this identity."""
+    text = json.dumps(content, sort_keys=True)
+    name = f"{content['sampler']['name']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    return folder / re.sub(r"[^A-Za-z0-9._/-]+", "-", content["dataset"]) / name
+
+
+def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
+    """The cell with this identity, None where it is not there or not readable."""
+    try:
+        saved = json.loads(path_of(folder, content).read_text(encoding="utf-8"))
+        if saved["identity"] != content:
+            return None
+        arrays = {
+            name: np.array(saved[name], dtype=np.float64)
+            for name in ("best", "references", "logged_steps", "trajectory", "trajectory_se")
+        }
+        plain = {name: saved[name] for name in ("run_s", "chain_steps_per_s", "machine", "identity")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Result(**arrays, **plain)
+
+
+def save_result(folder: Path, result: Result) -> Path:
+    """Writes a cell, atomically.
+
+    Raises:
+      InputError: the folder cannot be written.
+    """
+    content = dataclasses.asdict(result)
+    content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
+    content["references"] = [None if math.isnan(value) else value for value in content["references"]]
+    text = json.dumps(content, allow_nan=False).encode()
+    return write_atomically(path_of(folder, result.identity), lambda file: file.write(text))
+
+
+def commit() -> str:
+    """The commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        head, changes = (
+            subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, timeout=10, check=True)
+            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
+
+
+def _digest(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for graph in dataset.graphs:
+        digest.update(np.int64([graph.num_nodes, len(graph.edges)]).tobytes())
+        digest.update(np.ascontiguousarray(graph.edges).tobytes())
+        digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
+    return digest.hexdigest()

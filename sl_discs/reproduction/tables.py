@@ -1,0 +1,80 @@
+"""The sections of the report, one function a subcommand, from the cells that are done."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+from sl_discs.reproduction import figures, markdown
+from sl_discs.reproduction.overhead import overhead_rows
+from sl_discs.reproduction.rows import cell_row, pair_rows
+from sl_discs.reproduction.runner import Done
+from sl_discs.reproduction.sections import Section
+from sl_discs.results.published import published_ablation, published_row
+
+_ABLATION_NOTE = """\
+Mean ± standard error of ours; mean ± standard deviation of the published. One setting is varied at a time, all others
+have this project's defaults (GEOM(2,1), K=256, sigma=10); the paper does not say what its others were."""
+
+_ALLOCATION_NOTE = """\
+How steps are spread over levels (`exp_decay`, `identical`) and levels over time (`uniform`, `log_snr`): mean ±
+standard error. The best of each method is hatched in the figure."""
+
+_TRAJECTORY_NOTE = """\
+Best state met so far, at logged steps: mean and standard error over graphs. Base samplers are dashed, their
+localized variants in the same colour."""
+
+
+class Composer:
+    """Makes the sections of a subcommand.
+
+    Attributes:
+      folder: where figures go.
+      data_root: where given graphs come from, for the commands.
+      draw: whether figures can be drawn.
+    """
+
+    def __init__(self, folder: Path, data_root: str | None):
+        self.folder, self.data_root = folder, data_root
+        self.draw = importlib.util.find_spec("matplotlib") is not None
+
+    def compose(self, what: str, done: list[Done], left_out: list[str], *, final: bool) -> dict[str, Section]:
+        """Sections by name; figures are drawn only when it is the final time."""
+        if what == "main":
+            cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in done]
+            drawn = self._figure(final, "main.png", lambda path: figures.draw_main(cells, path))
+            pairs = pair_rows(done)
+            text = markdown.main_text(cells, pairs, left_out)
+            text += "\n\n" + markdown.commands_text(cells)
+            section = Section(text, {"cells": cells, "pairs": pairs, "left_out": left_out}, drawn)
+            return {"main": section, "runtime": self._runtime(done)}
+        if what == "runtime":
+            return {"runtime": self._runtime(done)}
+        if what == "trajectories":
+            drawn = self._figure(final, "trajectories.png", lambda path: figures.draw_trajectories(done, path))
+            return {what: Section(f"## Trajectories\n\n{_TRAJECTORY_NOTE}", {}, drawn)}
+        if what == "ablation":
+            return {what: self._varied(what, "Ablation", _ABLATION_NOTE, done, left_out, [])}
+        drawn = self._figure(final, "allocation.png", lambda path: figures.draw_allocation(done, path))
+        return {what: self._varied(what, "Allocation of steps and levels", _ALLOCATION_NOTE, done, left_out, drawn)}
+
+    def _runtime(self, done: list[Done]) -> Section:
+        rows = overhead_rows(done)
+        return Section(markdown.runtime_text(rows), {"runtime": rows}, [])
+
+    def _varied(self, what, title, note, done, left_out, drawn) -> Section:
+        rows = [
+            cell_row(
+                one, self.data_root, published_ablation(one.dataset.name, one.cell.setting, one.cell.method)
+            )
+            for one in done
+        ]  # fmt: skip
+        text = markdown.settings_text(title, note, rows, left_out)
+        return Section(text, {what: rows}, drawn)
+
+    def _figure(self, final: bool, name: str, draw: Callable[[Path], Path]) -> list[str]:
+        if not (final and self.draw):
+            return []
+        draw(self.folder / name)
+        return [name]
