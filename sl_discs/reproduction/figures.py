@@ -53,8 +53,7 @@ def draw_main(cells: list[dict], path: Path) -> Path:
             axes.set_title(f"{name}, n = {rows[0]['ours']['n']}", fontsize=7.5)
         for colour, marker, label in (("0.6", "s", "published ± std"), ("black", "o", "ours ± std")):
             axes.plot([], [], marker, color=colour, label=label)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 
     return save_figure(path, size, paint)
 
@@ -95,8 +94,7 @@ def draw_trajectories(done: list[Done], path: Path) -> Path:
             axes.set_ylabel(f"running best ({OBJECTIVE_UNITS[group[0].dataset.problem]})", fontsize=7)
             if place // shape[1] == shape[0] - 1:
                 axes.set_xlabel("MCMC step")
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
 
     return save_figure(path, (size[0], size[1] + _LEGEND), paint)
 
@@ -110,7 +108,7 @@ def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
 
 
 def draw_allocation(done: list[Done], path: Path) -> Path:
-    """Bars of mean and standard error for each budget and grid, a panel a dataset; the best of a method is hatched."""
+    """Bars of mean and standard error for each budget and grid, a panel a dataset; a method's best is hatched."""
     groups = by_dataset(done)
     shape, size = _panels(len(groups))
 
@@ -119,8 +117,10 @@ def draw_allocation(done: list[Done], path: Path) -> Path:
             axes = figure.add_subplot(*shape, place + 1)
             _draw_bars(axes, group)
             axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+        settings = list(dict.fromkeys(one.cell.setting for one in done))
+        for colour, setting in zip(COLOURS, settings, strict=False):
+            axes.plot([], [], "s", color=colour, label=setting)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 
     return save_figure(path, (size[0], size[1] + _LEGEND), paint)
 
@@ -149,7 +149,6 @@ def _draw_bars(axes, group: list[Done]) -> None:
                 color=COLOURS[number],
                 edgecolor="white",
                 hatch="///" if mean == best else None,
-                label=setting if place == 0 else None,
                 error_kw={"linewidth": 0.8},
             )
     ends = [mean + sign * deviation / root for mean, deviation in heights.values() for sign in (-1, 1)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sl_discs.results.published import CHAIN_LENGTH
+
 COMMANDS_TITLE = "## Commands"
 
 
@@ -14,8 +16,7 @@ def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
     for name in dict.fromkeys(row["dataset"] for row in cells):
         rows = [row for row in cells if row["dataset"] == name]
         first = rows[0]
-        size = f"{first['ours']['n']} graphs, {len(first['seeds'])} seed(s)"
-        blocks.append(f"### {name}\n\n{size}: {first['machine']['source']}. Unit: {first['unit']}.")
+        blocks.append(f"### {name}\n\n{_size(first)}: {first['machine']['source']}. Unit: {first['unit']}.")
         blocks.append(
             table(["method", "protocol", "published", "ours", "n", "se", "z", "absolute"], map(_cell, rows))
         )
@@ -70,7 +71,7 @@ def settings_text(title: str, note: str, rows: list[dict], left_out: list[str]) 
             lines.append(line)
         known = first["ours"]["mean"] is not None
         unit = first["unit"] if known else first["ours_absolute"]["unit"]
-        blocks += [f"### {name}\n\n{first['ours']['n']} graphs, {unit}.", table(titles, lines)]
+        blocks += [f"### {name}\n\n{_size(first)}: {unit}.", table(titles, lines)]
     if left_out:
         blocks.append("\n".join(f"- {reason}" for reason in left_out))
     return "\n\n".join(blocks)
@@ -90,6 +91,16 @@ def number(value: float | None, digits: int = 3, sign: str = "") -> str:
 def plus_minus(values: dict[str, Any]) -> str:
     """Mean +- standard deviation, `-` where there is none."""
     return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
+
+
+def _size(row: dict) -> str:
+    """How much was run for one dataset, and that it is not what the paper ran."""
+    steps, seeds = row["chain_length"], len(row["seeds"])
+    other = "" if steps == CHAIN_LENGTH else f" (published: {CHAIN_LENGTH:,}; z compares runs of unequal length)"
+    return (
+        f"{row['ours']['n']} graphs, {seeds} seed{'s' if seeds > 1 else ''}, "
+        f"{row['num_chains']} chains of {steps:,} steps{other}"
+    )
 
 
 def _label(row: dict) -> str:

@@ -47,6 +47,8 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
         "seeds": list(cell.seeds),
+        "chain_length": cell.settings.chain_length,
+        "num_chains": cell.settings.batch_size,
         "machine": result.machine,
         "command": cell.command(data_root, n),
     }

@@ -1,0 +1,293 @@
+"""The report beside the published numbers: its figures, cells that are kept, and the command as a whole."""
+
+import dataclasses
+import importlib.util
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import stats
+
+from sl_discs.errors import InputError
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.reproduction import datasets, tuned
+from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, Choice, check_methods
+from sl_discs.reproduction.datasets import PUBLISHED, chosen_sets
+from sl_discs.reproduction.markdown import settings_text
+from sl_discs.reproduction.overhead import overhead_rows
+from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
+from sl_discs.reproduction.profiles import PROFILES
+from sl_discs.reproduction.rows import cell_row, pair_rows
+from sl_discs.reproduction.runner import Done, Runner
+from sl_discs.reproduction.sections import Section, write_report
+from sl_discs.reproduction.statistics import Interval, percent, z_score
+from sl_discs.reproduction.store import Result, identity, load_result, path_of
+from sl_discs.results.published import PublishedRow, published_ablation, published_row
+from sl_discs.results.summary import Spread
+
+ROOT = Path(__file__).parents[2]
+MIS = PUBLISHED["mis/er_density/r-0.10"]
+CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
+CHOICE = Choice(chain_length=60, batch_size=4, engine="xla", seeds=(0, 1))
+
+
+def small_dataset(published=MIS, references=None):
+    graphs = []
+    for seed in range(3):
+        graph = nx.gnp_random_graph(12, 0.3, seed=seed)
+        reference = references and references[seed]
+        graphs.append(Graph.from_arrays(f"g{seed}", 12, np.array(graph.edges), reference=reference))
+    return Dataset(published.name, published.problem, "generated", "small", graphs, [0, 1, 2], 3)
+
+
+def made_up(method, best, published=MIS, references=None, rate=1e6, choice=CHOICE, setting=""):
+    """A cell that was not run; `best` is [S, G]."""
+    best = np.array(best, dtype=np.float64)
+    filled = np.full(best.shape[1], np.nan) if references is None else np.array(references, dtype=np.float64)
+    curve = np.arange(3.0)
+    result = Result(best, filled, 2.0, rate, curve, curve, curve, {"source": "made up"}, {})
+    cell = choice.cell(published, method, setting=setting)
+    return Done(cell, small_dataset(published), result)
+
+
+def test_every_published_cell_can_be_planned():
+    methods = list(METHODS)
+    full = Choice(None, None, "auto", (0,))
+    for published in PUBLISHED.values():
+        for cell in main_cells(full, published, methods, held_out=False):
+            assert published_row(published.name, cell.method) is not None
+            assert cell.settings.chain_length == 10_000 and cell.settings.batch_size in (16, 32)
+    gwg, _, pas, sl_pas, *_ = main_cells(full, MIS, methods, held_out=False)
+    assert not gwg.build().sampler.adaptive and pas.build().sampler.adaptive
+    assert sl_pas.sampler["K"] == 256
+    ablation, left_out = varied_cells(full, MIS, methods, ABLATION)
+    assert len(ablation) == 27 and not left_out
+    assert all(published_ablation(MIS.name, cell.setting, cell.method) for cell in ablation)
+    allocation, left_out = varied_cells(full, MIS, methods, ALLOCATION)
+    assert len(allocation) == 12 and not left_out
+
+
+def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
+    short = Choice(500, 4, "xla", (0,))
+    cells, left_out = varied_cells(short, MIS, ["gwg", "sl_gwg"], ABLATION)
+    assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
+    assert len(left_out) == 3 and "K * n_min = 1024 * 4" in left_out[-1]
+    assert cells[0].sampler["K"] == 125
+
+
+def test_profiles():
+    assert set(PROFILES["cpu"].instances) == set(PROFILES["full"].instances) == set(PUBLISHED)
+    assert PROFILES["cpu"].count("mis/satlib", False) == 100 and PROFILES["cpu"].count("mis/satlib", True) == 16
+    assert PROFILES["full"].count("mis/satlib", False) is None
+    assert PROFILES["smoke"].count("mis/satlib", False) == 2
+
+
+def test_z_and_interval_are_those_of_a_direct_computation():
+    values = np.array([60.0, 63.0, 61.5, 62.0])
+    ours = Spread.of(values)
+    direct = (values.mean() - 61.75) / math.sqrt(values.var(ddof=1) / 4 + 0.94**2 / 32)
+    assert z_score(ours, PublishedRow(61.75, 0.94), 32) == pytest.approx(direct)
+    exact = Spread.of(np.array([100.0, 100.0]))
+    assert z_score(exact, PublishedRow(100.0, 0.0), 10) == 0.0
+    assert z_score(exact, PublishedRow(99.0, 0.0), 10) is None
+    assert z_score(Spread.of(values[:1]), PublishedRow(61.75, 0.94), 32) is None
+    low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
+    assert Interval.of(values) == pytest.approx((values.mean(), low, high, 4))
+    assert Interval.of(values[:1]) == (60.0, None, None, 1)
+    assert percent(np.array([5.0, 5.0]), np.array([10.0, np.nan])) is None
+
+
+def test_pairs_are_taken_on_the_same_graphs_and_seeds():
+    base, localized = [[60, 62, 61], [61, 62, 60]], [[62, 62, 61], [62, 63, 60]]
+    (row,) = pair_rows([made_up("gwg", base), made_up("sl_gwg", localized), made_up("dmala", base)])
+    differences = (np.array(localized) - np.array(base)).mean(axis=0)
+    low, high = stats.t.interval(0.95, 2, loc=differences.mean(), scale=stats.sem(differences))
+    assert row["mean"] == pytest.approx(differences.mean()) and row["ci95"] == pytest.approx([low, high])
+    assert row["n"] == 3 and row["base"] == "gwg" and row["protocol"] == DEFAULTS
+    assert row["published"] == pytest.approx(61.938 - 61.75) and row["unit"] == "set size"
+
+
+def test_cuts_without_a_reference_have_no_percentage_but_pairs():
+    base, localized = made_up("gwg", [[90, 200, 99]], CUT), made_up("sl_gwg", [[100, 190, 99]], CUT)
+    row = cell_row(base, None, published_row(CUT.name, "gwg"))
+    assert row["ours"] == {"mean": None, "std": None, "n": 3, "se": None} and row["z"] is None
+    assert row["ours_absolute"]["mean"] == pytest.approx(389 / 3)
+    (pair,) = pair_rows([base, localized])
+    assert pair["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0])) and pair["unit"] == "% of best in this report"
+    known = [100, 200, 90]
+    base, localized = (made_up(m, v.result.best, CUT, known) for m, v in (("gwg", base), ("sl_gwg", localized)))
+    assert cell_row(base, None, None)["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0]))
+    assert pair_rows([base, localized])[0]["unit"] == "% of reference"
+
+
+def test_overhead_is_of_seconds_a_chain_step():
+    rows = overhead_rows([made_up("gwg", [[60, 61, 60]], rate=2e6), made_up("sl_gwg", [[60, 61, 60]], rate=1.6e6)])
+    assert rows[0]["sl_over_base"] is None and rows[0]["published_s"] == 37.743
+    assert rows[1]["sl_over_base"] == pytest.approx(1.25)
+    assert rows[1]["published_sl_over_base"] == pytest.approx(40.556 / 37.743)
+
+
+def test_a_cell_is_kept_and_another_setting_runs_again(tmp_path):
+    said = []
+    dataset = small_dataset()
+
+    def run(choice):
+        runner = Runner(tmp_path, said.append, total=1)
+        done = runner.run(choice.cell(MIS, "gwg"), dataset)
+        return runner.ran, done.result
+
+    ran, first = run(CHOICE)
+    again, kept = run(CHOICE)
+    assert (ran, again) == (1, 0) and "there already" in said[-1]
+    for field in dataclasses.fields(Result):
+        np.testing.assert_array_equal(getattr(first, field.name), getattr(kept, field.name))
+    assert first.best.shape == (2, 3) and np.isnan(first.references).all()
+    assert run(dataclasses.replace(CHOICE, chain_length=50))[0] == 1
+    assert run(CHOICE)[0] == 0 and len(list(tmp_path.rglob("*.json"))) == 2
+
+
+def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
+    dataset = small_dataset()
+    cell = CHOICE.cell(MIS, "sl_gwg")
+    fewer = dataclasses.replace(dataset, graphs=dataset.graphs[:2], index=[0, 1])
+    others = dataclasses.replace(dataset, graphs=[*dataset.graphs[:2], dataset.graphs[0]])
+    contents = [
+        identity(cell, dataset),
+        identity(cell, fewer),
+        identity(cell, others),
+        identity(CHOICE.cell(MIS, "sl_gwg", changes={"sigma": 5.0}), dataset),
+        identity(dataclasses.replace(CHOICE, seeds=(0,)).cell(MIS, "sl_gwg"), dataset),
+        identity(dataclasses.replace(CHOICE, batch_size=8).cell(MIS, "sl_gwg"), dataset),
+    ]
+    assert len({path_of(tmp_path, content) for content in contents}) == len(contents)
+    assert identity(CHOICE.cell(MIS, "sl_gwg", setting="sigma=10"), dataset) == contents[0]
+    path = path_of(tmp_path, contents[0])
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    assert load_result(tmp_path, contents[0]) is None
+
+
+def write_tuned(folder, method, content):
+    path = folder / "sampler" / "tuned" / MIS.name / f"{method}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuned, "CONFIGS", tmp_path)
+    assert tuned.load_tuned(MIS.name, "sl_gwg") is None
+    content = {"sampler": {"sigma": 4.0}, "experiment": {"init_temperature": 0.4}, "search": {"trials": 3}}
+    write_tuned(tmp_path, "sl_gwg", content)
+    cells = main_cells(CHOICE, MIS, ["gwg", "sl_gwg"], held_out=True)
+    assert [cell.protocol for cell in cells] == [DEFAULTS, DEFAULTS, HELD_OUT]
+    assert cells[2].sampler["sigma"] == 4.0 and cells[2].settings.init_temperature == 0.4
+    assert "--config.experiment.init_temperature=0.4" in cells[2].command(None, 3)
+    assert "--sampler_config.sigma=4.0" in cells[2].command(None, 3)
+    write_tuned(tmp_path, "sl_gwg", content | {"sampler": {"sigm": 4.0}})
+    with pytest.raises(InputError, match="no field 'sigm'"):
+        main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
+    write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
+    with pytest.raises(InputError, match="expected an object of sampler, experiment, search"):
+        tuned.load_tuned(MIS.name, "sl_gwg")
+
+
+def test_sections_of_one_folder_make_one_report(tmp_path):
+    made_by = {"command": "c", "commit": "1"}
+    write_report(tmp_path, {"main": Section("## M", {"cells": [1], "pairs": []}, ["main.png"])}, made_by)
+    text, numbers = write_report(tmp_path, {"ablation": Section("## A", {"ablation": [2]}, [])}, made_by)
+    report = json.loads(numbers.read_text())
+    assert report["cells"] == [1] and report["ablation"] == [2] and set(report["made_by"]) == {"main", "ablation"}
+    assert text.read_text().index("## M") < text.read_text().index("![main.png]") < text.read_text().index("## A")
+
+
+def test_a_table_of_settings():
+    done = [
+        made_up("sl_gwg", [[60, 61, 62]], setting="K=256"),
+        made_up("sl_dmala", [[50, 51, 52]], setting="K=512"),
+    ]
+    rows = [cell_row(one, None, published_ablation(MIS.name, one.cell.setting, one.cell.method)) for one in done]
+    text = settings_text("Ablation", "note", rows, ["why not"])
+    assert "| K=256 | 61.000 ± 0.577 | 61.410 ± 0.82 |" in text and "| - | - | - |" in text and "- why not" in text
+
+
+@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="matplotlib is not installed")
+def test_figures_have_content(tmp_path):
+    from sl_discs.reproduction import figures
+
+    done = [made_up("gwg", [[60, 61, 62]]), made_up("sl_gwg", [[60, 62, 62]])]
+    done += [made_up("gwg", [[60, 61, 62]], CUT), made_up("sl_gwg", [[60, 62, 62]], CUT)]
+    rows = [cell_row(one, None, published_row(one.dataset.name, one.cell.method)) for one in done]
+    bars = [made_up("sl_gwg", [[60, 61, 62]], setting=setting) for setting in ALLOCATION]
+    for drawn in (
+        figures.draw_main(rows, tmp_path / "main.png"),
+        figures.draw_trajectories(done, tmp_path / "trajectories.png"),
+        figures.draw_allocation(bars, tmp_path / "allocation.png"),
+    ):
+        assert drawn.stat().st_size > 5_000
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(InputError, match="unknown dataset 'mis'; known: mis/er_density"):
+        chosen_sets(["mis"])
+    with pytest.raises(InputError, match="named twice"):
+        chosen_sets([MIS.name, MIS.name])
+    with pytest.raises(InputError, match="'gibbs' is not in the paper's tables"):
+        check_methods(["gibbs"], METHODS)
+    assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
+    assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
+    assert datasets.OTHERS["mis/ertest/r-800"].absent(None) is None
+
+
+def reproduce(cwd, *arguments):
+    command = [sys.executable, "-m", "sl_discs.reproduce", *arguments]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command_and_the_command_that_it_prints(tmp_path):
+    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=xla", f"--output={tmp_path / 'out'}")
+    what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")
+    done = reproduce(tmp_path, "main", *size, *what)
+    assert done.returncode == 0, done.stderr
+    assert "maxclique/twitter: left out: it is not random" in done.stdout and "2 of 2 cells run" in done.stdout
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    row, other = report["cells"]
+    assert {"dataset", "method", "published", "ours", "z", "run_s", "command"} <= set(row)
+    assert set(row["published"]) >= {"mean", "std"} and set(row["ours"]) == {"mean", "std", "n", "se"}
+    (pair,) = report["pairs"]
+    assert {"dataset", "base", "protocol", "mean", "ci95", "n", "published"} <= set(pair)
+    assert len(report["runtime"]) == 2 and other["command"] in (tmp_path / "out" / "report.md").read_text()
+
+    program, *flags = shlex.split(other["command"])
+    assert program == "python"
+    flags.append(f"--config.experiment.save_root={tmp_path / 'alone'}")
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
+    alone = subprocess.run(
+        [sys.executable, *flags], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert alone.returncode == 0, alone.stderr
+    saved = json.loads((tmp_path / "alone" / "results.json").read_text())
+    assert saved["samplers"]["sl_gwg"]["mean"] == other["ours_absolute"]["mean"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expected one of main, runtime, ablation, allocation, trajectories"),
+        (["main", "--profile=huge"], "profile"),
+        (["main", "--seeds=0"], "seeds"),
+        (["main", "--data_root=nowhere"], "nowhere is no folder"),
+    ],
+)
+def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, arguments, message):
+    refused = reproduce(tmp_path, *arguments)
+    assert refused.returncode == 2 and message in refused.stderr, refused.stderr
+    assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1 and refused.stdout == ""
