@@ -59,10 +59,8 @@ _DATA_ROOT = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string(
     "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
 )
-_PROTOCOLS = flags.DEFINE_list(
-    "protocols",
-    ["defaults", "held-out"],
-    "Of main: defaults, and held-out, which runs where configs/sampler/tuned has settings of the method.",
+_HELD_OUT = flags.DEFINE_boolean(
+    "held_out", True, "In main, also the settings that configs/sampler/tuned has of a dataset and method."
 )
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ...; means over them count.", 1)
 _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains; on a GPU, gpu is the fastest.")
@@ -92,7 +90,7 @@ def _sets(what: str, profile: Profile) -> list[PublishedSet]:
 
 def _cells(what: str, choice: Choice, dataset: PublishedSet, left_out: list[str]) -> list[Cell]:
     if what not in ("ablation", "allocation"):
-        return main_cells(choice, dataset, _METHODS.value, what == "main" and "held-out" in _PROTOCOLS.value)
+        return main_cells(choice, dataset, _METHODS.value, what == "main" and _HELD_OUT.value)
     settings = ABLATION if what == "ablation" else ALLOCATION
     cells, reasons = varied_cells(choice, dataset, _METHODS.value, settings)
     left_out += reasons
@@ -103,9 +101,6 @@ def _check_flags() -> None:
     check_methods(_METHODS.value, METHODS)
     if not _METHODS.value:
         raise InputError("--methods names no method; give --methods=NAME,NAME")
-    for name in _PROTOCOLS.value:
-        if name not in ("defaults", "held-out"):
-            raise InputError(f"--protocols: unknown protocol {name!r}; known: defaults, held-out")
     if _DATA_ROOT.value is not None and not Path(_DATA_ROOT.value).is_dir():
         raise InputError(f"--data_root: {_DATA_ROOT.value} is no folder")
 
@@ -171,7 +166,7 @@ def run(argv: Sequence[str]) -> None:
 def _summary(what: str, sections: dict) -> str:
     """The section in a terminal: its tables, without the list of commands and the notes."""
     lines = sections[what].text.partition(COMMANDS_TITLE)[0].splitlines()
-    return "\n".join(line for line in lines if line.startswith(("|", "#")))
+    return "\n".join(line for line in lines if line.startswith(("|", "#", "- ")))
 
 
 def main(argv: Sequence[str]) -> int:

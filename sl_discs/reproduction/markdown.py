@@ -8,11 +8,13 @@ from typing import Any
 from sl_discs.results.published import CHAIN_LENGTH
 
 COMMANDS_TITLE = "## Commands"
+# Combined standard errors beyond which a cell is named.
+_FAR = 2.5
 
 
 def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
     """Cells beside the published numbers, and the pairs."""
-    blocks = ["## Published numbers and ours", _CELL_NOTE]
+    blocks = ["## In short", in_short(cells, pairs), "## Published numbers and ours", _CELL_NOTE]
     for name in dict.fromkeys(row["dataset"] for row in cells):
         rows = [row for row in cells if row["dataset"] == name]
         first = rows[0]
@@ -27,6 +29,27 @@ def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
         titles = ["dataset", "base", "protocol", "ours", "95% interval", "n", "published", "unit"]
         blocks.append(table(titles, map(_pair, pairs)))
     return "\n\n".join(blocks)
+
+
+def in_short(cells: list[dict], pairs: list[dict]) -> str:
+    """Which cells are far from the paper, and which pairs' intervals exclude zero."""
+    known = [row for row in cells if row["z"] is not None]
+    far = [f"{row['dataset']} {row['method']} ({row['z']:+.1f})" for row in known if abs(row["z"]) > _FAR]
+    lines = [
+        f"- {len(known) - len(far)} of {len(known)} cells that can be compared lie within {_FAR} standard errors of "
+        f"the published mean{_listed(far, '; not so: ')}."
+    ]
+    bounded = [row for row in pairs if row["ci95"] is not None]
+    for words, chosen in (
+        ("above", [row for row in bounded if row["ci95"][0] > 0]),
+        ("below", [row for row in bounded if row["ci95"][1] < 0]),
+    ):
+        names = [f"{row['dataset']} {row['base']} ({row['protocol']})" for row in chosen]
+        lines.append(
+            f"- Localization's 95% interval lies {words} zero in {len(chosen)} of {len(bounded)} pairs"
+            f"{_listed(names, ': ')}."
+        )
+    return "\n".join(lines)
 
 
 def commands_text(cells: list[dict]) -> str:
@@ -91,6 +114,10 @@ def number(value: float | None, digits: int = 3, sign: str = "") -> str:
 def plus_minus(values: dict[str, Any]) -> str:
     """Mean +- standard deviation, `-` where there is none."""
     return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
+
+
+def _listed(names: list[str], before: str) -> str:
+    return before + ", ".join(names) if names else ""
 
 
 def _size(row: dict) -> str:

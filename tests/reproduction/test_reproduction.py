@@ -21,7 +21,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import datasets, tuned
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, Choice, check_methods
 from sl_discs.reproduction.datasets import PUBLISHED, chosen_sets
-from sl_discs.reproduction.markdown import settings_text
+from sl_discs.reproduction.markdown import in_short, settings_text
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
 from sl_discs.reproduction.profiles import PROFILES
@@ -126,6 +126,16 @@ def test_cuts_without_a_reference_have_no_percentage_but_pairs():
     base, localized = (made_up(m, v.result.best, CUT, known) for m, v in (("gwg", base), ("sl_gwg", localized)))
     assert cell_row(base, None, None)["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0]))
     assert pair_rows([base, localized])[0]["unit"] == "% of reference"
+
+
+def test_what_stands_out_is_named():
+    base, localized = made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 62, 61]])
+    cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
+    text = in_short(cells, pair_rows([base, localized]))
+    assert "1 of 2 cells" in text and f"not so: {MIS.name} gwg (-" in text
+    assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs." in text
+    unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
+    assert "above zero in 0 of 1 pairs." in in_short(cells, pair_rows(unclear))
 
 
 def test_overhead_is_of_seconds_a_chain_step():
