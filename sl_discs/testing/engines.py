@@ -14,7 +14,11 @@ from sl_discs.localization.schedule import LocalizationStep
 from sl_discs.localization.transition import ProgramStep, StepKeys
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
-from sl_discs.testing.enumeration import Law, state_index
+from sl_discs.testing.conformance import total_variation
+from sl_discs.testing.enumeration import Law, enumerate_law, state_index
+
+# A statistical check fails an engine that is right with this probability.
+FALSE_ALARM = 1e-6
 
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
@@ -63,6 +67,37 @@ def p_value(states: Int8[np.ndarray, "S N"], law: Law) -> float:
     used = expected > 5
     statistic = ((counts[used] - expected[used]) ** 2 / expected[used]).sum()
     return float(stats.chi2.sf(statistic, used.sum() - 1))
+
+
+def play_at(advance, sampler: Sampler, case: Case, x: Int8[np.ndarray, "B N"], program: ProgramStep):
+    """Plays a program from given states.
+
+    Returns:
+      the states afterwards [B, N], and the trace.
+    """
+    batch = batch_of(case, len(x))
+    chains, trace = advance(case.model, sampler, batch, chains_at(case, sampler, batch, x), program, 1)
+    return np.asarray(chains.chain.x)[0], trace
+
+
+def check_invariance(advance, sampler: Sampler, case: Case, steps: int, num_chains: int) -> None:
+    """Raises AssertionError unless exact draws, after some steps of an engine, are exact draws again.
+
+    Args:
+      advance: of the engine, with the signature of `experiment.engine.advance` without a mesh.
+      sampler: one that stops adapting well before the last step.
+      case: the target.
+      steps: of each chain.
+      num_chains: independent chains.
+    """
+    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    x = law.sample(np.random.default_rng(1), num_chains)
+    final, trace = play_at(advance, sampler, case, x, constant_program(case, steps))
+    assert (final[:, ~case.mask] == case.start[~case.mask]).all(), "a masked site moved"
+    assert (final != x).any(), "nothing moved"
+    distance = total_variation(final, law)
+    assert p_value(final, law) > FALSE_ALARM, f"the law is not left invariant: total variation {distance:.4f}"
+    assert 0 < trace.acceptance.mean() <= 1 and trace.hops.mean() > 0, "the trace is not that of moving chains"
 
 
 def same_law_p_value(one: Int8[np.ndarray, "S N"], other: Int8[np.ndarray, "S N"]) -> float:

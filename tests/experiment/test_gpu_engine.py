@@ -28,7 +28,15 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
-from sl_discs.testing.engines import batch_of, chains_at, constant_program, p_value, same_law_p_value
+from sl_discs.testing.engines import (
+    batch_of,
+    chains_at,
+    check_invariance,
+    constant_program,
+    p_value,
+    play_at,
+    same_law_p_value,
+)
 
 SAMPLERS = {
     "gwg": GWG(),
@@ -56,33 +64,22 @@ def some(names, fast):
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-def play(sampler, case, x, program):
-    batch = batch_of(case, len(x))
-    chains, trace = advance(case.model, sampler, batch, chains_at(case, sampler, batch, x), program, 1)
-    return np.asarray(chains.chain.x)[0], trace
-
-
-def check_invariance(name, case):
+def check(name, case):
     """Adaptation leaves the law; the steps after it, at a fixed radius or number, must lead back."""
-    law = enumerate_law(case.model, case.params, case.mask, case.start)
-    x = law.sample(np.random.default_rng(1), 2**15)
-    final, trace = play(SAMPLERS[name], case, x, constant_program(case, 120 if "adapted" in name else 6))
-    assert (final[:, ~case.mask] == case.start[~case.mask]).all() and (final != x).any()
-    assert p_value(final, law) > 1e-6, total_variation(final, law)
-    assert 0 < trace.acceptance.mean() <= 1 and trace.hops.mean() > 0
+    check_invariance(advance, SAMPLERS[name], case, 120 if "adapted" in name else 6, 2**15)
 
 
 @pytest.mark.parametrize("name", some(SAMPLERS, set(SAMPLERS) - {"gwg", "path_auxiliary, 3 flips", "metropolis"}))
 def test_target_is_invariant(name):
     """Warm, tilted and masked."""
-    check_invariance(name, QUADRATIC[1]._replace(mask=QUADRATIC[2].mask, start=QUADRATIC[2].start))
+    check(name, QUADRATIC[1]._replace(mask=QUADRATIC[2].mask, start=QUADRATIC[2].start))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", QUADRATIC, ids=lambda case: case.name)
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_other_targets_are_invariant(name, case):
-    check_invariance(name, case)
+    check(name, case)
 
 
 def test_a_wrong_temperature_is_found():
@@ -90,7 +87,7 @@ def test_a_wrong_temperature_is_found():
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     x = law.sample(np.random.default_rng(1), 2**15)
     program = constant_program(case, 6)
-    final, _ = play(GWG(), case, x, program._replace(temperature=1.1 * program.temperature))
+    final, _ = play_at(advance, GWG(), case, x, program._replace(temperature=1.1 * program.temperature))
     assert p_value(final, law) < 1e-6
 
 
