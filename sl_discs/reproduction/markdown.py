@@ -39,7 +39,8 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
         f"- {len(known) - len(far)} of {len(known)} cells that can be compared lie within {_FAR} standard errors of "
         f"the published mean{_listed(far, '; not so: ')}."
     ]
-    bounded = [row for row in pairs if row["ci95"] is not None]
+    # Differences that are all alike have an interval without width, which says nothing.
+    bounded = [row for row in pairs if row["ci95"] is not None and row["ci95"][0] < row["ci95"][1]]
     for words, chosen in (
         ("above", [row for row in bounded if row["ci95"][0] > 0]),
         ("below", [row for row in bounded if row["ci95"][1] < 0]),

@@ -85,7 +85,7 @@ def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
 
 def test_profiles():
     assert set(PROFILES["cpu"].instances) == set(PROFILES["full"].instances) == set(PUBLISHED)
-    assert PROFILES["cpu"].count("mis/satlib", False) == 100 and PROFILES["cpu"].count("mis/satlib", True) == 16
+    assert PROFILES["cpu"].count("mis/satlib", False) == 500 and PROFILES["cpu"].count("mis/satlib", True) == 16
     assert PROFILES["full"].count("mis/satlib", False) is None
     assert PROFILES["smoke"].count("mis/satlib", False) == 2
 
@@ -129,11 +129,13 @@ def test_cuts_without_a_reference_have_no_percentage_but_pairs():
 
 
 def test_what_stands_out_is_named():
-    base, localized = made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 62, 61]])
+    base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
     cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
     text = in_short(cells, pair_rows([base, localized]))
     assert "1 of 2 cells" in text and f"not so: {MIS.name} gwg (-" in text
     assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs." in text
+    same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
+    assert "above zero in 0 of 0 pairs." in in_short(cells, pair_rows(same))
     unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
     assert "above zero in 0 of 1 pairs." in in_short(cells, pair_rows(unclear))
 
