@@ -21,7 +21,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import datasets, tuned
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, Choice, check_methods
 from sl_discs.reproduction.datasets import PUBLISHED, chosen_sets
-from sl_discs.reproduction.markdown import in_short, settings_text
+from sl_discs.reproduction.markdown import in_short, main_text, settings_text
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
 from sl_discs.reproduction.profiles import PROFILES
@@ -129,11 +129,17 @@ def test_cuts_without_a_reference_have_no_percentage_but_pairs():
 
 
 def test_what_stands_out_is_named():
-    base, localized = made_up("gwg", [[55, 56, 54]]), made_up("sl_gwg", [[61, 62, 61]])
+    published = dataclasses.replace(CHOICE, chain_length=10_000)
+    base = made_up("gwg", [[55, 56, 54]], choice=published)
+    localized = made_up("sl_gwg", [[61, 62, 61]], choice=published)
     cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
     text = in_short(cells, pair_rows([base, localized]))
     assert "1 of 2 cells" in text and f"not so: {MIS.name} gwg (-" in text
     assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs." in text
+    short = cell_row(made_up("gwg", [[55, 56, 54]]), None, published_row(MIS.name, "gwg"))
+    assert "0 of 0 cells" in in_short([short], []) and "z compares runs of unequal length" in main_text(
+        [short], [], []
+    )
     same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
     assert "above zero in 0 of 0 pairs." in in_short(cells, pair_rows(same))
     unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
