@@ -49,6 +49,7 @@ def draw_main(cells: list[dict], path: Path) -> Path:
                 _point(axes, ours, row_number + 0.15, "black", "o")
             axes.set_yticks(range(len(rows)), [row["method"] for row in rows] if place % shape[1] == 0 else [])
             axes.set_ylim(len(rows) - 0.4, -0.6)
+            axes.locator_params(axis="x", nbins=4)
             axes.set_xlabel(rows[0]["unit"] if comparable else rows[0]["ours_absolute"]["unit"])
             axes.set_title(f"{name}, n = {rows[0]['ours']['n']}", fontsize=7.5)
         for colour, marker, label in (("0.6", "s", "published ± std"), ("black", "o", "ours ± std")):

@@ -36,8 +36,8 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
     known = [row for row in cells if row["z"] is not None and row["chain_length"] == CHAIN_LENGTH]
     far = [f"{row['dataset']} {row['method']} ({row['z']:+.1f})" for row in known if abs(row["z"]) > _FAR]
     lines = [
-        f"- {len(known) - len(far)} of {len(known)} cells that can be compared (a z, and chains as long as the paper's) lie within {_FAR} standard errors of "
-        f"the published mean{_listed(far, '; not so: ')}."
+        f"- {len(known) - len(far)} of {len(known)} cells that can be compared (they have a z, and chains as long as the "
+        f"paper's) lie within {_FAR} standard errors of the published mean{_listed(far, '; not so: ')}."
     ]
     # Differences that are all alike have an interval without width, which says nothing.
     bounded = [row for row in pairs if row["ci95"] is not None and row["ci95"][0] < row["ci95"][1]]
