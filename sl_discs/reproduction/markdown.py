@@ -36,7 +36,7 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
     known = [row for row in cells if row["z"] is not None and row["chain_length"] == CHAIN_LENGTH]
     far = [f"{row['dataset']} {row['method']} ({row['z']:+.1f})" for row in known if abs(row["z"]) > _FAR]
     lines = [
-        f"- {len(known) - len(far)} of {len(known)} cells that can be compared (they have a z, and chains as long as the "
+        f"- {len(known) - len(far)} of {len(known)} cells that can be compared (by a z, and chains as long as the "
         f"paper's) lie within {_FAR} standard errors of the published mean{_listed(far, '; not so: ')}."
     ]
     # Differences that are all alike have an interval without width, which says nothing.
