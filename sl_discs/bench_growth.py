@@ -43,7 +43,8 @@ def run(_) -> int:
         if unknown:
             raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
     sizes = [(size, growth.DEGREE) for size in growth.SIZES if size <= _LARGEST.value]
-    degrees = [(min(growth.NUM_SITES, _LARGEST.value), degree) for degree in growth.DEGREES]
+    fixed = min(growth.NUM_SITES, _LARGEST.value)
+    degrees = [(fixed, degree) for degree in growth.DEGREES if 3 * degree < fixed]
     pairs = [(sampler, engine) for sampler in _SAMPLERS.value for engine in _CHOSEN.value]
     found: list[list[growth.Point]] = [[], []]
     with progress_bar(len(pairs) * (len(sizes) + len(degrees)), " points") as progress:

@@ -49,7 +49,13 @@ class Point(NamedTuple):
 
 
 def random_graph(num_nodes: int, degree: int) -> Graph:
-    """A random graph of this mean degree, drawn in time proportional to its edges; the same on every machine."""
+    """A random graph of this mean degree, drawn in time proportional to its edges; the same on every machine.
+
+    Raises:
+      ValueError: a degree of more than half the nodes, which would take other methods.
+    """
+    if 2 * degree > num_nodes:
+        raise ValueError(f"a mean degree of {degree} on {num_nodes} nodes is too dense to be drawn edge by edge")
     rng = np.random.default_rng([8, num_nodes, degree])
     wanted = num_nodes * degree // 2
     keys = np.empty(0, np.int64)

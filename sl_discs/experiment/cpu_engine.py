@@ -42,8 +42,8 @@ _TEMPERATURES_AN_E_FOLD = 256
 _LONGEST_WITHOUT_REFRESH = 4096
 # Couplings are listed rather than stored as rows if fewer than one in so many is not 0.
 _LISTED = 12
-# Tasks a core, so that one that is slow does not keep the others waiting.
-_TASKS_A_CORE = 4
+# Tasks a thread, so that one that is slow does not keep the others waiting.
+_TASKS_A_THREAD = 4
 
 
 def why_not(sampler: Sampler) -> str | None:
@@ -236,7 +236,13 @@ def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
 
 
 def advance(
-    model: QuadraticModel, sampler: Sampler, batch: Batch, chains: Chains, program: ProgramStep, first_step: int
+    model: QuadraticModel,
+    sampler: Sampler,
+    batch: Batch,
+    chains: Chains,
+    program: ProgramStep,
+    first_step: int,
+    threads: int = 0,
 ) -> tuple[Chains, Trace]:
     """As `engine.advance`, with arrays on the host.
 
@@ -247,6 +253,7 @@ def advance(
       chains: before the first step.
       program: leaves [L, E]: L logged intervals of E steps.
       first_step: number of the first step.
+      threads: 0 for as many as there are cores.
     """
     from sl_discs.native.chunk import make_room, play
     from sl_discs.native.tree import TILE
@@ -267,8 +274,9 @@ def advance(
     if rows.rate.size == 0:
         play_some(everyone)
     else:
-        tasks = np.array_split(everyone, min(len(everyone), _TASKS_A_CORE * num_cores()))
-        with ThreadPoolExecutor(num_cores()) as pool:
+        threads = threads or num_cores()
+        tasks = np.array_split(everyone, min(len(everyone), _TASKS_A_THREAD * threads))
+        with ThreadPoolExecutor(threads) as pool:
             list(pool.map(play_some, tasks))
     trace = Trace(*(one.reshape(-1, *shape) for one in traces))
     return _as_chains(chains, arrays, num_sites), trace

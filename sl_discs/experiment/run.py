@@ -151,7 +151,7 @@ class Player:
             self.compiled["cpu", shape] = True
             self.compile_s += time.perf_counter() - begin
         begin = time.perf_counter()
-        result = cpu_engine.advance(*arguments, rows, step)
+        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads)
         self.run_s += time.perf_counter() - begin
         return result
 

@@ -44,6 +44,7 @@ class Settings:
       first_instance: position of the first of them in the dataset.
       instances_per_batch: most instances that run side by side; changes speed and memory, not results.
       use_devices: how many devices to spread instances over; 0: all.
+      threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
         kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
         play, `xla` plays.
@@ -64,13 +65,14 @@ class Settings:
     first_instance: int = 0
     instances_per_batch: int = 8
     use_devices: int = 0
+    threads: int = 0
     engine: str = "auto"
 
     def __post_init__(self):
         for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch", "anneal_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
-        for name in ("seed", "data_seed", "first_instance", "use_devices"):
+        for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
         if self.num_instances is not None and self.num_instances < 1:

@@ -77,6 +77,13 @@ def test_same_seed_same_result(name, settings):
     assert_equal(first, second)
 
 
+@needs_numba
+def test_one_or_three_threads():
+    dataset, native = random_dataset(2), dataclasses.replace(SETTINGS, engine="cpu")
+    one, three = (play(dataset, method("gwg"), dataclasses.replace(native, threads=n)) for n in (1, 3))
+    assert_equal(one, three)
+
+
 def small(name):
     return {"K": 20} if name.startswith("sl_") else {}
 
