@@ -170,12 +170,15 @@ def _summary(what: str, sections: dict) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, 2 after one line about bad input, or 130 when stopped from the keyboard."""
     try:
         run(argv)
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the same command goes on after the last cell that was finished\n")
+        return 130
     return 0
 
 

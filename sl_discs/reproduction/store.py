@@ -25,7 +25,9 @@ from sl_discs.reproduction.datasets import PENALTY
 from sl_discs.version import __version__
 
 # Fields of `Settings` that change speed and memory, or where results go, and no number.
-_WITHOUT_EFFECT = ("save_root", "seed", "num_instances", "first_instance", "instances_per_batch", "use_devices")
+_WITHOUT_EFFECT = {
+    "save_root", "seed", "num_instances", "first_instance", "instances_per_batch", "use_devices", "threads",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
