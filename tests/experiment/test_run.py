@@ -70,7 +70,7 @@ def assert_equal(ours, theirs):
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"]
 
 
-@on_both_engines(["path_auxiliary", "sl_gwg", "sl_dmala"], ["sl_path_auxiliary"])
+@on_both_engines(["sl_dmala"], ["sl_path_auxiliary"])
 def test_same_seed_same_result(name, settings):
     dataset = random_dataset(2)
     first, second = (play(dataset, method(name, **small(name)), settings) for _ in range(2))
@@ -88,9 +88,7 @@ def small(name):
     return {"K": 20} if name.startswith("sl_") else {}
 
 
-@on_both_engines(
-    ["gwg", "path_auxiliary", "sl_path_auxiliary", "sl_dmala"], ["gwg", "sl_path_auxiliary", "metropolis"]
-)
+@on_both_engines(["gwg", "sl_path_auxiliary", "sl_dmala"], ["sl_path_auxiliary", "metropolis"])
 def test_an_instance_alone_or_with_seven_others(name, settings):
     dataset = random_dataset(8)
     together = play(dataset, method(name, **small(name)), settings)
