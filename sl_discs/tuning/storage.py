@@ -32,6 +32,15 @@ def quiet_optuna() -> None:
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
+def _check_journal(path: Path) -> None:
+    """Raises ValueError where another file stands in a journal's place: Optuna would add to it."""
+    if path.exists() and path.stat().st_size:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(10_000)
+        if not line.startswith("{") or '"op_code"' not in line:
+            raise ValueError("this file is no journal of Optuna's")
+
+
 def open_storage(text: str) -> optuna.storages.BaseStorage:
     """A storage: a URL of a database (`sqlite:///tuning.db`), or else the path of a journal file.
 
@@ -43,6 +52,7 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(text)
         path = Path(text).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
+        _check_journal(path)
         journal = optuna.storages.journal
         return journal.JournalStorage(
             journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))

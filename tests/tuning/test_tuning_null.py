@@ -6,72 +6,81 @@ import importlib.util
 import numpy as np
 import pytest
 
-from sl_discs.experiment.run import compile_program, run_sampler
+from sl_discs.experiment.run import Player, compile_program, instance_mesh, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.tuning import space
 from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, without_tilt
 
-SETTINGS = Settings(batch_size=4, chain_length=600, seed=3)
+SETTINGS = Settings(batch_size=4, chain_length=600, seed=3, engine="xla")
 
 
-def null(sampler, **fields):
-    return without_tilt(Candidate(method_fields(sampler) | {"n_min": 2} | fields, annealing_of(SETTINGS)))
+class Ends:
+    """Chooses the first of everything, or the last."""
+
+    def __init__(self, last):
+        self.last = last
+
+    def suggest_categorical(self, name, choices):
+        return choices[-1 if self.last else 0]
+
+    def suggest_float(self, name, low, high, **_):
+        return high if self.last else low
 
 
-def run(candidate, dataset, engine):
-    settings = dataclasses.replace(candidate.settings(SETTINGS), engine=engine)
-    method = candidate.method(settings.batch_size)
-    return run_sampler("mis", dataset, 1.0001, method, settings, lambda steps: None)
+def plain(sampler):
+    return Candidate(method_fields(sampler), annealing_of(SETTINGS))
+
+
+def null_points(sampler):
+    dimensions = space.space_of(sampler, "sl", SETTINGS.chain_length, null=True)
+    points = [space.propose(dimensions, Ends(last)) for last in (False, True)]
+    assert all(
+        points[0][name] != points[1][name] for name in ("alpha", "grid", "eps", "eps_end", "mc_ratio", "budget")
+    )
+    return [without_tilt(candidate_of(point, plain(sampler))) for point in points]
+
+
+def run(candidates, dataset, settings):
+    """The record of each; they share a player."""
+    methods = [candidate.method(settings.batch_size) for candidate in candidates]
+    player = Player(methods[0], settings, instance_mesh(1))
+    records = []
+    for method in methods:
+        player.load(method, settings)
+        records.append(run_sampler("mis", dataset, 1.0001, method, settings, lambda steps: None, player))
+    assert all(record.compile_s == 0 for record in records[1:])
+    return records
 
 
 @pytest.mark.parametrize("alpha", ["geom(2,1)", "geom(1,1)", "classic"])
 def test_the_tilt_is_exactly_zero(alpha):
     for eps in (1e-4, 1e-1):
-        method = null("sl_gwg", alpha=alpha, eps=eps, eps_end=eps).method(4)
+        fields = method_fields("sl_gwg") | {"alpha": alpha, "eps": eps, "eps_end": eps, "n_min": 2}
+        method = without_tilt(Candidate(fields, annealing_of(SETTINGS))).method(4)
         program = compile_program(method, SETTINGS).localization
         assert not program.tilt_scale.any()
         spread = np.sqrt(method.localization.initial_noise() ** 2 + (program.noise.astype(np.float64) ** 2).sum())
         assert 10 * spread + program.drift.sum() < np.finfo(np.float32).max
 
 
-@pytest.mark.parametrize("base", ["gwg", "path_auxiliary", "dmala"])
-def test_chains_are_those_of_the_base_sampler(dataset, base):
-    plain = run(Candidate(method_fields(base), annealing_of(SETTINGS)), dataset, "xla")
-    for fields in ({}, {"budget": "identical", "mc_ratio": 1.0, "grid": "log_snr"}):
-        localized = run(null(f"sl_{base}", **fields), dataset, "xla")
-        np.testing.assert_array_equal(localized.trajectory, plain.trajectory)
-        np.testing.assert_array_equal(localized.acceptance, plain.acceptance)
-        for one, other in zip(localized.instances, plain.instances, strict=True):
+def test_chains_are_those_of_the_base_sampler(dataset):
+    """Whatever the null search chooses; the reference engine rounds acceptances differently, to one part in 1e7."""
+    (base,) = run([plain("path_auxiliary")], dataset, SETTINGS)
+    for localized in run(null_points("sl_path_auxiliary"), dataset, SETTINGS):
+        np.testing.assert_array_equal(localized.trajectory, base.trajectory)
+        np.testing.assert_array_equal(localized.hops, base.hops)
+        np.testing.assert_allclose(localized.acceptance, base.acceptance, rtol=1e-6)
+        for one, other in zip(localized.instances, base.instances, strict=True):
             np.testing.assert_array_equal(one.solution, other.solution)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.parametrize("base", ["gwg", "path_auxiliary", "dmala"])
-def test_compiled_loops_differ_by_rounding_alone(dataset, base):
-    """They add up weights anew where a level ends: sums may differ in the last bits, the law does not."""
-    plain = run(Candidate(method_fields(base), annealing_of(SETTINGS)), dataset, "cpu")
-    localized = run(null(f"sl_{base}"), dataset, "cpu")
-    np.testing.assert_allclose(localized.acceptance.mean(axis=0), plain.acceptance.mean(axis=0), atol=0.02)
-    np.testing.assert_array_equal([i.best for i in localized.instances], [i.best for i in plain.instances])
-
-
-def test_no_choice_of_the_null_search_matters(dataset):
-    """Points of the null space that differ in everything give the same chains."""
-    dimensions = space.space_of("sl_gwg", "sl", 600, null=True)
-    start = Candidate(method_fields("sl_gwg"), annealing_of(SETTINGS))
-
-    class Ends:
-        def __init__(self, last):
-            self.last = last
-
-        def suggest_categorical(self, name, choices):
-            return choices[-1 if self.last else 0]
-
-        def suggest_float(self, name, low, high, **_):
-            return high if self.last else low
-
-    points = [space.propose(dimensions, Ends(last)) for last in (False, True)]
-    first, second = (run(without_tilt(candidate_of(point, start)), dataset, "xla") for point in points)
-    assert all(points[0][name] != points[1][name] for name in ("alpha", "grid", "eps", "mc_ratio", "budget"))
-    np.testing.assert_array_equal(first.trajectory, second.trajectory)
+def test_compiled_loops_have_the_same_law(dataset):
+    """They add weights up anew where a level ends: sums differ in the last bits, and chains part some day."""
+    settings = dataclasses.replace(SETTINGS, engine="cpu", batch_size=64)
+    (base,) = run([plain("path_auxiliary")], dataset, settings)
+    for localized in run(null_points("sl_path_auxiliary"), dataset, settings):
+        np.testing.assert_allclose(localized.acceptance, base.acceptance, atol=0.05)
+        np.testing.assert_allclose(localized.acceptance[0], base.acceptance[0], atol=1e-3)
+        assert [one.best for one in localized.instances] == [one.best for one in base.instances]

@@ -53,7 +53,8 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         annealed = candidate.settings(settings)
         program = compile_program(candidate.method(2), annealed)
         assert np.isfinite(program.temperature).all() and (program.temperature > 0).all()
-        np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
+        if "t_schedule" in point:
+            np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
         if program.localization is not None:
             assert program.localization.boundary.sum() == candidate.sampler["K"]
             assert all(np.isfinite(leaf).all() for leaf in program.localization)
