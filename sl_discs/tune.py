@@ -189,7 +189,10 @@ def run(arguments: list[str]) -> int:
         )  # fmt: skip
     running = storage.unfinished(study, _STALE.value)
     if running:
-        sys.stdout.write(f"{running} trials are still running; the worker that ends last reports\n")
+        sys.stdout.write(
+            f"trials still running elsewhere: {running}. The worker that ends last reports; where theirs was killed, "
+            f"run this again once they have been silent for {_STALE.value:g} s (--stale_after)\n"
+        )
         return 0
     return _report(study, search, stage, split, default, folder / f"{label}.json")
 

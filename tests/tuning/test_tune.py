@@ -13,7 +13,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
-from sl_discs.tuning.instances import parse_dataset, split_instances
+from sl_discs.tuning.instances import experiment_settings, parse_dataset, split_instances
 from sl_discs.tuning.tuned import read_tuned
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
@@ -53,7 +53,6 @@ def test_the_command(tmp_path):
     assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
 
-    more = start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=3")
     null = start(
         tmp_path,
         *SMALL,
@@ -64,8 +63,6 @@ def test_the_command(tmp_path):
         f"--start={file}",
     )
     refused = start(tmp_path, *SMALL, "--sampler=metropolis", "--chains=3")
-    code, out, err = finish(more)
-    assert code == 0 and "trial 2: " in out and "trial 1: " not in out and "best of 3 trials" in out, err
     code, out, err = finish(null)
     assert code == 0 and "metropolis as found" in out, err
     found = json.loads(file.with_name("sl_metropolis_null.json").read_text())
@@ -77,15 +74,9 @@ def test_the_command(tmp_path):
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
-    (tmp_path / "odd.json").write_text("[]")
     cases = {
         (): "--dataset is missing",
-        ("--dataset=mis",): "--dataset=mis is not understood",
-        (DATASET, "--sampler=nuts"): "unknown sampler 'nuts'",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
-        (DATASET, "--sampler=gwg", "--start=odd.json"): "odd.json: these are no tuned settings",
-        (DATASET, "--sampler=gwg", "--config=odd.py"): "there is no experiment config odd.py",
-        (DATASET, "--sampler=metropolis", "--trials=0"): "trials",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
     }
     processes = [start(tmp_path, *arguments) for arguments in cases]
@@ -93,6 +84,24 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
         code, out, err = finish(process)
         assert code == 2 and out == "", (message, err)
         assert message in err and len(err.strip().splitlines()) == 1 and err.startswith("error: "), err
+
+
+def test_files_and_names_that_are_wrong(tmp_path):
+    odd = tmp_path / "odd.json"
+    odd.write_text("[]")
+    for call, message in (
+        (lambda: parse_dataset("mis"), "--dataset=mis is not understood"),
+        (lambda: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
+        (lambda: read_tuned(odd), "odd.json: these are no tuned settings"),
+        (lambda: read_tuned(tmp_path / "none.json"), "cannot read it"),
+        (
+            lambda: experiment_settings(parse_dataset("mis/satlib"), "none.py"),
+            "there is no experiment config none.py",
+        ),
+        (lambda: experiment_settings(parse_dataset("mis/satlib"), str(odd)), "no experiment config"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 def test_training_and_test_instances_share_none(tmp_path):
