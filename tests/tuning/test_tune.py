@@ -17,8 +17,16 @@ from sl_discs.tuning.instances import experiment_settings, parse_dataset, split_
 from sl_discs.tuning.tuned import read_tuned
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
+# Batches of one instance: training and test then share one compiled program.
+CONFIG = """
+from sl_discs.experiment.settings import experiment_config
+
+
+def get_config():
+    return experiment_config(batch_size=4, chain_length=2_000, num_instances=3, instances_per_batch=1)
+"""
 SMALL = (
-    DATASET, "--train_instances=2", "--test_instances=3", "--chains=2", "--chain_length=600", "--engine=xla",
+    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=xla",
     "--output=tuned",
 )  # fmt: skip
 
@@ -40,6 +48,7 @@ def finish(process):
 
 
 def test_the_command(tmp_path):
+    (tmp_path / "small.py").write_text(CONFIG)
     code, out, err = finish(start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=2"))
     assert code == 0, err
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
