@@ -102,6 +102,15 @@ def _plugin_module(path: str) -> str | None:
     return name if spec is not None and spec.origin == "sl_discs" else None
 
 
+def _parse_flags(argv: Sequence[str]) -> list[str]:
+    """Parses flags; a mistake in them is one line and exit code 2."""
+    try:
+        return flags.FLAGS(list(argv))
+    except flags.Error as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
+        raise SystemExit(2) from None
+
+
 def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
     """`app.run` of a main function of DISCS; bad input is one line and exit code 2.
 
@@ -124,4 +133,4 @@ def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
             sys.stderr.write(f"error: {error}\n")
             return 2
 
-    app.run(guarded, argv=argv)
+    app.run(guarded, argv=argv, flags_parser=_parse_flags)

@@ -98,12 +98,22 @@ class Player:
     """
 
     def __init__(self, method: Method, settings: Settings, mesh: Mesh):
-        self.method, self.settings, self.mesh = method, settings, mesh
-        self.program = compile_program(method, settings)
-        self.noise = method.localization and method.localization.initial_noise()
+        self.mesh = mesh
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.compiled = {}
         self.compile_s = self.run_s = 0.0
+        self.load(method, settings)
+
+    def load(self, method: Method, settings: Settings) -> None:
+        """Plays other schedules from now on: of localization, of temperature. Nothing is compiled anew.
+
+        Args:
+          method: with the sampler that the player was made for, localized or not as before.
+          settings: with as many chains, steps and logged steps as before.
+        """
+        self.method, self.settings = method, settings
+        self.program = compile_program(method, settings)
+        self.noise = method.localization and method.localization.initial_noise()
 
     def _slice(self, start: int, stop: int, every: int) -> ProgramStep:
         return jax.tree.map(lambda leaf: jnp.asarray(leaf[start:stop].reshape(-1, every)), self.program)
@@ -111,9 +121,9 @@ class Player:
     def _steps_per_call(self) -> int:
         return cpu_engine.steps_per_call(self.method.sampler) if self.engine == "cpu" else _STEPS_PER_CALL
 
-    def _start(self, model, batch, keys) -> Chains:
+    def _start(self, model, batch, keys, noise) -> Chains:
         states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
-        return init_chains(model, self.method.sampler, batch, states, self.noise)
+        return init_chains(model, self.method.sampler, batch, states, noise)
 
     def _executable(self, name, shape, function, *arguments, **keywords):
         if (name, shape) not in self.compiled:
@@ -162,8 +172,9 @@ class Player:
             "cpu": self._advance_cpu,
             "gpu": functools.partial(self._advance_jax, gpu_engine.advance),
         }[self.engine]
-        start = jax.jit(lambda batch, keys: self._start(model, batch, keys))
-        chains = self._executable("start", shape, start, batch, keys)(batch, keys)
+        start = jax.jit(lambda batch, keys, noise: self._start(model, batch, keys, noise))
+        noise = None if self.noise is None else jnp.float32(self.noise)
+        chains = self._executable("start", shape, start, batch, keys, noise)(batch, keys, noise)
         traces = []
         for first, stop, every in _slices(self.settings, self._steps_per_call()):
             rows = self._slice(first, stop, every)

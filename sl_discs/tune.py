@@ -1,0 +1,244 @@
+"""Command: a search for the annealing and the sampler's settings that find the best solutions on training instances.
+
+python -m sl_discs.tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
+    --storage=tuning.journal
+
+Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
+stopped. A trial is played on a quarter of the training instances first, and on the others if it is not among the
+worse half of the trials so far. When all trials are done, the best settings are played on the test instances,
+beside the base sampler with its defaults, and land in OUTPUT/<dataset>/<sampler>.json.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import shlex
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from sl_discs.atomic import check_writable
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.run import total_chain_steps
+from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.localization.method import method_fields
+from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
+from sl_discs.tuning import space
+from sl_discs.tuning.instances import Split, experiment_settings, folder_of, parse_dataset, split_instances
+from sl_discs.tuning.playing import Stage
+from sl_discs.tuning.points import Candidate, annealing_of, point_of
+from sl_discs.tuning.tuned import read_tuned, write_tuned
+from sl_discs.version import __version__
+
+_DATASET = flags.DEFINE_string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.")
+_SAMPLER = flags.DEFINE_string("sampler", None, "Sampler, such as path_auxiliary or sl_path_auxiliary.")
+_SEARCH = flags.DEFINE_enum(
+    "search",
+    None,
+    space.SEARCHES,
+    "What is searched: `annealing` (initial and final temperature, shape, and the base sampler's own fields), `sl` "
+    "(localization), or `all` that the sampler has, the default.",
+)
+_NULL = flags.DEFINE_boolean(
+    "null",
+    False,
+    "Null control of --search=sl: the same search with the tilt switched off, so that trials differ in nothing but "
+    "their seed. It shows what choosing the best of many noisy trials gives by itself. Saved as <sampler>_null.json.",
+)
+_TRIALS = flags.DEFINE_integer(
+    "trials", 100, "Trials of the study in all, over all calls and workers.", lower_bound=1
+)
+_STORAGE = flags.DEFINE_string(
+    "storage", "tuning.journal", "Where trials are kept and shared: a journal file, or a URL as sqlite:///tuning.db."
+)
+_STUDY = flags.DEFINE_string("study", None, "Name of the study in the storage; by default of dataset and search.")
+_START = flags.DEFINE_string(
+    "start",
+    None,
+    "File of tuned settings, such as of the base sampler, that take the place of the defaults: they are tried first, "
+    "and stay where a search leaves them alone.",
+)
+_TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1)
+_TRAIN_SEED = flags.DEFINE_integer(
+    "train_seed",
+    1,
+    "Data seed of training instances of random families; the test instances are those of data seed 0, or given. Of "
+    "datasets that are not random, the last instances train and the first ones test.",
+)
+_TEST = flags.DEFINE_integer(
+    "test_instances", None, "Test instances; by default as many as the experiment config names.", lower_bound=1
+)
+_TEST_SEEDS = flags.DEFINE_integer(
+    "test_seeds",
+    1,
+    "Runs of each test instance, with run seeds from 0 on; an instance counts with its mean.",
+    lower_bound=1,
+    upper_bound=1_000,
+)
+_CHAINS = flags.DEFINE_integer("chains", None, "Chains; by default as in the experiment config.", lower_bound=1)
+_STEPS = flags.DEFINE_integer("chain_length", None, "Steps of a chain; by default likewise.", lower_bound=1)
+_CONFIG = flags.DEFINE_string(
+    "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py."
+)
+_DATA_ROOT = flags.DEFINE_string("data_root", "./sco/", "Searched for DISCS's files, then for an archive.")
+_PENALTY = flags.DEFINE_float("penalty", 1.0001, "Penalty of MIS and MaxClique.", lower_bound=0.0)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
+_SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
+_STALE = flags.DEFINE_float(
+    "stale_after",
+    600.0,
+    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts.",
+    lower_bound=0.0,
+)
+_OUTPUT = flags.DEFINE_string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
+
+
+def _required(flag) -> str:
+    if not flag.value:
+        raise InputError(f"--{flag.name} is missing; see --help")
+    return flag.value
+
+
+def _start(sampler: str, default: Candidate) -> Candidate:
+    """Settings of whatever is not searched."""
+    if _START.value is None:
+        return default
+    found = read_tuned(_START.value)
+    if base_name(found.sampler["name"]) != base_name(sampler):
+        raise InputError(f"--start={_START.value} has settings of {found.sampler['name']}, not of {sampler}")
+    shared = {name: value for name, value in found.sampler.items() if name in default.sampler and name != "name"}
+    return Candidate(default.sampler | shared, found.experiment)
+
+
+def _stage(names) -> Stage:
+    given = experiment_settings(names, _CONFIG.value)
+    changed = {"batch_size": _CHAINS.value, "chain_length": _STEPS.value, "engine": _ENGINE.value}
+    settings = dataclasses.replace(given, **{name: value for name, value in changed.items() if value is not None})
+    return Stage(settings, _PENALTY.value)
+
+
+def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> dict:
+    return {
+        "dataset": split.train.name,
+        "sampler": sampler,
+        "search": name,
+        "null": search.null,
+        "space": [dataclasses.asdict(one) for one in search.space],
+        "start": dataclasses.asdict(search.start),
+        "train": split.train_words,
+        "rungs": search.rungs,
+        "chains": settings.batch_size,
+        "chain_length": settings.chain_length,
+        "penalty": _PENALTY.value,
+        "version": __version__,
+    }
+
+
+def _command() -> str:
+    return shlex.join(["python", "-m", "sl_discs.tune", *sys.argv[1:]])
+
+
+def run(arguments: list[str]) -> int:
+    """Plays trials, and reports on the test instances when all are done."""
+    if len(arguments) > 1:
+        raise InputError(f"unexpected argument {arguments[1]!r}; options are written as --name=value")
+    if importlib.util.find_spec("optuna") is None:
+        raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
+    from sl_discs.tuning import storage
+    from sl_discs.tuning.search import Played, Search, play_trials, rungs_of
+
+    names, sampler = parse_dataset(_required(_DATASET)), _required(_SAMPLER)
+    wanted = _SEARCH.value or ("sl" if _NULL.value else "all")
+    stage = _stage(names)
+    settings = stage.settings
+    dimensions = space.space_of(sampler, wanted, settings.chain_length, null=_NULL.value)
+    default = Candidate(method_fields(sampler), annealing_of(settings))
+    start = _start(sampler, default)
+    num_test = _TEST.value or settings.num_instances
+    split = split_instances(names, _DATA_ROOT.value, _TRAIN.value, num_test, _TRAIN_SEED.value)
+    search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
+    folder = check_writable(folder_of(_OUTPUT.value, split.train))
+
+    storage.quiet_optuna()
+    label = f"{sampler}_null" if _NULL.value else sampler
+    study = storage.open_study(
+        storage.open_storage(_STORAGE.value),
+        _STUDY.value or f"{split.train.name} {label} {wanted}",
+        _kind(search, split, settings, sampler, wanted),
+        [space.restricted(dimensions, point_of(start))],
+    )
+    sys.stdout.write(f"study {study.study_name!r} in {_STORAGE.value}: trained on graphs {split.train_words}\n")
+    steps = total_chain_steps(split.train, settings)
+    with progress_bar(steps * _TRIALS.value) as progress:
+
+        def tell(played: Played) -> None:
+            best = storage.best_of_curve(study)
+            so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
+            sys.stdout.write(
+                f"trial {played.number}: {played.value:.4f} on {played.instances} graphs"
+                f"{', pruned' if played.pruned else ''}; {so_far}; {played.seconds:.1f} s\n"
+            )
+            sys.stdout.flush()
+
+        play_trials(
+            study, search, stage, _TRIALS.value, _STALE.value, lambda done: progress("trials", done), tell
+        )  # fmt: skip
+    running = storage.unfinished(study, _STALE.value)
+    if running:
+        sys.stdout.write(
+            f"trials still running elsewhere: {running}. The worker that ends last reports; where theirs was killed, "
+            f"run this again once they have been silent for {_STALE.value:g} s (--stale_after)\n"
+        )
+        return 0
+    return _report(study, search, stage, split, default, folder / f"{label}.json")
+
+
+def _report(study, search, stage: Stage, split: Split, default: Candidate, path: Path) -> int:
+    from sl_discs.tuning import storage
+    from sl_discs.tuning.report import held_out, in_words
+    from sl_discs.tuning.search import FIRST_TRIAL_SEED
+
+    sampler = default.sampler["name"]
+    complete, counted = storage.complete_trials(study), storage.counted_trials(study, _STALE.value)
+    curve = storage.best_of_curve(study)
+    best = search.candidate(study.best_trial.params)
+    base = base_name(sampler)
+    usual = Candidate({"name": base} | sampler_fields(base), default.experiment)
+    beside = path.with_name(f"{base}.json")
+    tuned_base = read_tuned(beside) if is_localized(sampler) and beside.is_file() else None
+    settings = stage.settings
+    with progress_bar(total_chain_steps(split.test, settings) * _TEST_SEEDS.value) as progress:
+        found = held_out(stage, split.test, _TEST_SEEDS.value, best, usual, tuned_base, progress)
+    record = {
+        "trials": len(counted),
+        "complete": len(complete),
+        "chain_length": settings.chain_length,
+        "chains": settings.batch_size,
+        "train": f"graphs {split.train_words}; run seeds {FIRST_TRIAL_SEED} + trial",
+        "test": f"graphs {split.test_words}; run seeds 0 to {_TEST_SEEDS.value - 1}",
+        "best_of_curve": curve,
+        **found,
+        "command": _command(),
+        "version": __version__,
+    }
+    saved = write_tuned(path, best, record)
+    lines = [
+        f"best of {len(counted)} trials ({len(complete)} complete): trial {curve[-1][0]}, {curve[-1][1]:.4f} in "
+        "training",
+        f"tested on graphs {split.test_words}",
+        f"{sampler} as found: {found['test_mean']:.4f}; {base} with its defaults: {found['default_test_mean']:.4f}; "
+        f"difference {in_words(found['paired'])}",
+    ]
+    if tuned_base is not None:
+        other = found["tuned_base"]
+        lines.append(f"{base} as found ({beside}): {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
+    sys.stdout.write("\n".join([*lines, f"saved {saved}"]) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.run_app(lambda argv: (run, argv))

@@ -1,0 +1,97 @@
+"""From a point of the search space to settings of a run, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from sl_discs.experiment.settings import Settings
+from sl_discs.localization.method import Method, build_method
+from sl_discs.tuning.space import Point, n_min_name
+
+ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
+
+# The tilt is alpha(t) y / (sigma^2 t), formed in float32 from a scale alpha(t) / (sigma^2 t) that is computed in
+# float64. At this sigma the scale is below 1e-55 and rounds to 0, while y, at most some 1e31, stays finite: the tilt
+# is exactly 0 at every site and step, and each step is the base sampler's own, random numbers included.
+NULL_SIGMA = 1e30
+
+_DIGITS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """Settings to try.
+
+    Attributes:
+      sampler: config fields of the sampler, its name among them.
+      experiment: the annealing fields of `Settings`.
+    """
+
+    sampler: dict[str, Any]
+    experiment: dict[str, Any]
+
+    def method(self, num_chains: int) -> Method:
+        """What these fields name; InputError where they are impossible."""
+        return build_method(self.sampler, num_chains)
+
+    def settings(self, settings: Settings) -> Settings:
+        """Those settings with this annealing."""
+        return dataclasses.replace(settings, **self.experiment)
+
+
+def annealing_of(settings: Settings) -> dict[str, Any]:
+    """The annealing fields of settings."""
+    return {name: getattr(settings, name) for name in ANNEALING_FIELDS}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def candidate_of(point: Point, start: Candidate) -> Candidate:
+    """The settings that a point stands for.
+
+    Args:
+      point: of any space of the sampler.
+      start: settings of whatever the point leaves out.
+    """
+    sampler, experiment = dict(start.sampler), dict(start.experiment)
+    for name, value in point.items():
+        if name == "t_schedule":
+            experiment = _annealing(point)
+        elif name == "K":
+            sampler |= {"K": value, "n_min": point[n_min_name(value)]}
+        elif name in sampler:
+            sampler[name] = _rounded(value) if isinstance(value, float) else value
+    return Candidate(sampler, experiment)
+
+
+def _annealing(point: Point) -> dict[str, Any]:
+    initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
+    return {
+        "t_schedule": point["t_schedule"],
+        "init_temperature": initial,
+        "final_temperature": _rounded(initial * cooling),
+        "decay_rate": _rounded(cooling),
+    }
+
+
+def without_tilt(candidate: Candidate) -> Candidate:
+    """The same with the tilt switched off (see `NULL_SIGMA`)."""
+    return Candidate(candidate.sampler | {"sigma": NULL_SIGMA}, candidate.experiment)
+
+
+def point_of(candidate: Candidate) -> Point:
+    """The point that stands for settings, in a space without bounds."""
+    annealing: Mapping[str, Any] = candidate.experiment
+    initial, final = annealing["init_temperature"], annealing["final_temperature"]
+    if annealing["t_schedule"] == "exp_decay":
+        # What is reached: `final_temperature` is only a floor there.
+        final = max(initial * annealing["decay_rate"], final)
+    point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
+    point |= {name: value for name, value in candidate.sampler.items() if value is not None and name != "name"}
+    if "K" in point:
+        point[n_min_name(point["K"])] = point["n_min"]
+    return point

@@ -1,0 +1,152 @@
+"""What is searched, as data: annealing, the base sampler's own fields, and stochastic localization.
+
+A space is a tuple of dimensions. Impossible combinations are not in it: the final temperature is a part of the
+initial one, and each number of levels K has its own choices of n_min, those that fit into the chain.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sl_discs.errors import InputError
+from sl_discs.samplers.registry import base_name, is_localized
+
+SEARCHES = ("annealing", "sl", "all")
+
+Value = float | int | str
+Point = dict[str, Value]
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One number or name to choose.
+
+    Attributes:
+      name: in the storage; a field of the sampler, or what `points` makes fields from.
+      choices: what there is to choose from; empty for a number between low and high.
+      low: least value.
+      high: largest value.
+      log: whether values are even on a logarithmic scale.
+      step: distance of neighbouring values; None: any value.
+      only_if: (name, values) of an earlier dimension, without one of which there is no such choice.
+    """
+
+    name: str
+    choices: tuple[Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    step: float | None = None
+    only_if: tuple[str, tuple[Value, ...]] | None = None
+
+    def applies(self, point: Mapping[str, Value]) -> bool:
+        """Whether a point with these earlier choices has this dimension."""
+        return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
+
+    def contains(self, value: Value) -> bool:
+        """Whether this is one of its values."""
+        return value in self.choices if self.choices else self.low <= value <= self.high
+
+
+class Chooser(Protocol):
+    """The part of Optuna's Trial that choosing needs."""
+
+    def suggest_categorical(self, name: str, choices: Any) -> Any:
+        """One of the choices."""
+
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool, step: float | None) -> float:
+        """A number."""
+
+
+_ANNEALING = (
+    Dimension("t_schedule", ("exp_decay", "linear", "constant")),
+    Dimension("init_temperature", low=0.05, high=5.0, log=True),
+    # final temperature / initial temperature
+    Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
+)
+
+# Steps, so that samplers recur: a sampler's fields are compiled into its program.
+_OWN = {
+    "gwg": (Dimension("num_flips", (1, 2, 3, 4, 6, 8)),),
+    "path_auxiliary": (Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05),),
+    "dmala": (Dimension("expected_flips", low=1.0, high=12.0, step=0.5),),
+}
+
+_LEVELS = (256, 512, 1024)
+_N_MIN = (2, 4, 6, 8, 16, 32)
+_SIGMA = Dimension("sigma", (1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0))
+_SCHEDULES = (
+    Dimension("alpha", ("geom(2,1)", "geom(1,1)", "classic")),
+    Dimension("grid", ("uniform", "log_snr")),
+    Dimension("eps", low=1e-4, high=1e-1, log=True),
+    Dimension("eps_end", low=1e-4, high=1e-1, log=True),
+    Dimension("mc_ratio", low=0.1, high=1.0, step=0.1),
+    Dimension("budget", ("exp_decay", "identical")),
+    Dimension("r", low=1e-4, high=1e-1, log=True, only_if=("budget", ("exp_decay",))),
+)
+
+
+def n_min_name(levels: int) -> str:
+    """The dimension of n_min for so many levels."""
+    return f"n_min_{levels}"
+
+
+def _localization(chain_length: int) -> tuple[Dimension, ...]:
+    fitting = {levels: tuple(n for n in _N_MIN if levels * n <= chain_length) for levels in _LEVELS}
+    fitting = {levels: choices for levels, choices in fitting.items() if choices}
+    if not fitting:
+        raise InputError(
+            f"chain_length {chain_length} is too short for the search of localization, which takes at least "
+            f"{_LEVELS[0]} levels of {_N_MIN[0]} steps: {_LEVELS[0] * _N_MIN[0]}"
+        )
+    n_min = (Dimension(n_min_name(levels), choices, only_if=("K", (levels,))) for levels, choices in fitting.items())
+    return (Dimension("K", tuple(fitting)), _SIGMA, *_SCHEDULES, *n_min)
+
+
+def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False) -> tuple[Dimension, ...]:
+    """The dimensions of a search.
+
+    Args:
+      sampler: base sampler or `sl_` variant.
+      search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or `all`.
+      chain_length: steps, which limit levels and n_min.
+      null: the null control, which has no sigma to choose.
+
+    Raises:
+      InputError: an unknown sampler or search, one that does not go with the sampler, or too few steps.
+    """
+    base = base_name(sampler)
+    if search not in SEARCHES:
+        raise InputError(f"--search={search} is unknown; known: {', '.join(SEARCHES)}")
+    localized = is_localized(sampler)
+    if search == "sl" and not localized:
+        raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
+    if null and (search != "sl" or not localized):
+        raise InputError(f"--null goes with --search=sl and a localized sampler, not {search} and {sampler}")
+    annealed = (*_ANNEALING, *_OWN.get(base, ())) if search != "sl" else ()
+    schedules = _localization(chain_length) if localized and search != "annealing" else ()
+    return annealed + tuple(one for one in schedules if not (null and one == _SIGMA))
+
+
+def propose(space: tuple[Dimension, ...], chooser: Chooser) -> Point:
+    """A point of the space, each choice made by the chooser."""
+    point: Point = {}
+    for one in space:
+        if not one.applies(point):
+            continue
+        if one.choices:
+            point[one.name] = chooser.suggest_categorical(one.name, one.choices)
+        else:
+            point[one.name] = chooser.suggest_float(one.name, one.low, one.high, log=one.log, step=one.step)
+    return point
+
+
+def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Point:
+    """The part of a point that lies in the space; what is left out there is for the search to choose."""
+    kept: Point = {}
+    for one in space:
+        if one.applies(kept) and one.name in point and one.contains(point[one.name]):
+            kept[one.name] = point[one.name]
+    return kept

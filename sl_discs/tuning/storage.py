@@ -1,0 +1,181 @@
+"""One study in a storage that any number of workers share: made once, continued only by searches of its own kind.
+
+Which trials count towards the total: those that are complete or pruned, and those that run and whose worker gave a
+sign of life lately. A trial whose worker was killed thus no longer counts after a while, on any storage.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from sl_discs.errors import InputError
+from sl_discs.tuning.space import Point
+
+KIND, ALIVE = "kind", "alive"
+# A worker that finds a study just made waits so long for its maker to say what it is.
+_PATIENCE_S = 30.0
+# Seconds between signs of life of a running trial.
+_PULSE_S = 20.0
+
+
+def quiet_optuna() -> None:
+    """Errors alone: the command has its own report of each trial."""
+    optuna.logging.set_verbosity(logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+
+
+def _check_journal(path: Path) -> None:
+    """Raises ValueError where another file stands in a journal's place: Optuna would add to it."""
+    if path.exists() and path.stat().st_size:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(10_000)
+        if not line.startswith("{") or '"op_code"' not in line:
+            raise ValueError("this file is no journal of Optuna's")
+
+
+def open_storage(text: str) -> optuna.storages.BaseStorage:
+    """A storage: a URL of a database (`sqlite:///tuning.db`), or else the path of a journal file.
+
+    Raises:
+      InputError: it cannot be opened, or the file is something else.
+    """
+    try:
+        if "://" in text:
+            return optuna.storages.RDBStorage(text)
+        path = Path(text).absolute()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_journal(path)
+        journal = optuna.storages.journal
+        return journal.JournalStorage(
+            journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
+        )
+    except Exception as error:  # of whatever kind the driver of a database or the reader of a journal raises
+        raise InputError(f"--storage={text}: cannot open it ({' '.join(str(error).split())[:200]})") from None
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    """What differs between two kinds of study, in words; empty if nothing."""
+    words = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(name), theirs.get(name)
+        if mine != other:
+            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
+            words.append(f"{name} {other!r} there, {mine!r} here" if short else f"another {name}")
+    return "; ".join(words)
+
+
+def open_study(
+    storage: optuna.storages.BaseStorage, name: str, kind: dict[str, Any], first_points: list[Point]
+) -> optuna.Study:
+    """The study of this name, made if there is none.
+
+    Args:
+      storage: shared.
+      name: of the study.
+      kind: space, dataset, budget and version, plain data; recorded in its user attributes.
+      first_points: tried before any other; each may leave out dimensions.
+
+    Raises:
+      InputError: a study of this name is of another kind.
+    """
+    kind = json.loads(json.dumps(kind))
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=8)
+    try:
+        study = optuna.create_study(storage=storage, study_name=name, direction="maximize", pruner=pruner)
+    except optuna.exceptions.DuplicatedStudyError:
+        study = optuna.load_study(storage=storage, study_name=name, pruner=pruner)
+    else:
+        for point in first_points:
+            study.enqueue_trial(point)
+        study.set_user_attr(KIND, kind)
+        return study
+    found = _wait_for_kind(study)
+    differs = differences(kind, found)
+    if differs:
+        raise InputError(f"study {name!r} is of another kind: {differs}; give another --study, or another --storage")
+    return study
+
+
+def _wait_for_kind(study: optuna.Study) -> dict[str, Any]:
+    deadline = time.monotonic() + _PATIENCE_S
+    while KIND not in study.user_attrs:
+        if time.monotonic() > deadline:
+            raise InputError(f"study {study.study_name!r} does not say what it is; give another --study")
+        time.sleep(0.1)
+    return study.user_attrs[KIND]
+
+
+class Pulse:
+    """Signs of life of a running trial; `beat` is called often and writes rarely."""
+
+    def __init__(self, trial: Trial):
+        self._trial, self._last = trial, -float("inf")
+        self.beat()
+
+    def beat(self) -> None:
+        """Writes the time unless it did so just now."""
+        if time.monotonic() - self._last > _PULSE_S:
+            self._last = time.monotonic()
+            self._trial.set_user_attr(ALIVE, time.time())
+
+
+def _last_sign(trial: FrozenTrial) -> float:
+    return trial.user_attrs.get(ALIVE, trial.datetime_start.timestamp())
+
+
+def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]:
+    """Trials that count towards the total, by number.
+
+    Args:
+      study: of any worker.
+      stale_after: seconds without a sign of life after which a running trial no longer counts.
+    """
+    states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False, states=states)
+        if trial.state is not TrialState.RUNNING or time.time() - _last_sign(trial) < stale_after
+    ]
+
+
+def next_trial(study: optuna.Study, total: int, stale_after: float) -> Trial | None:
+    """A trial to play, or None if as many as there are to be have been taken.
+
+    Two workers may take the last one at once. Trials are numbered in the order in which they were taken, and the
+    later of the two gives its own up: together they play exactly `total`.
+    """
+    if len(counted_trials(study, stale_after)) >= total:
+        return None
+    trial = study.ask()
+    before = [other for other in counted_trials(study, stale_after) if other.number < trial.number]
+    if len(before) < total:
+        return trial
+    study.tell(trial, state=TrialState.FAIL)
+    return None
+
+
+def unfinished(study: optuna.Study, stale_after: float) -> int:
+    """How many trials run at this moment."""
+    return sum(trial.state is TrialState.RUNNING for trial in counted_trials(study, stale_after))
+
+
+def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that were played on all training instances, by number."""
+    return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+
+
+def best_of_curve(study: optuna.Study) -> list[list[float]]:
+    """[trial, value] of each trial that was better than those before it."""
+    curve: list[list[float]] = []
+    for trial in complete_trials(study):
+        if not curve or trial.value > curve[-1][1]:
+            curve.append([trial.number, trial.value])
+    return curve

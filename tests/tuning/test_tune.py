@@ -1,0 +1,130 @@
+"""The command as a whole, on small cuts."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("optuna", reason="optuna is not installed: pip install 'sl_discs[tune]'")
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.settings import settings_from
+from sl_discs.instances.archive import write_archive
+from sl_discs.localization.method import build_method
+from sl_discs.tuning.instances import experiment_settings, parse_dataset, split_instances
+from sl_discs.tuning.tuned import read_tuned
+
+DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
+# Batches of one instance: training and test then share one compiled program.
+CONFIG = """
+from sl_discs.experiment.settings import experiment_config
+
+
+def get_config():
+    return experiment_config(batch_size=4, chain_length=2_000, num_instances=3, instances_per_batch=1)
+"""
+SMALL = (
+    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=xla",
+    "--output=tuned",
+)  # fmt: skip
+
+
+def start(cwd, *arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "sl_discs.tune", *arguments],
+        cwd=cwd,
+        env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process):
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def test_the_command(tmp_path):
+    (tmp_path / "small.py").write_text(CONFIG)
+    code, out, err = finish(start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=2"))
+    assert code == 0, err
+    assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
+    file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
+    found = json.loads(file.read_text())
+    assert build_method(found["sampler"], 2).name == "metropolis" and settings_from(found["experiment"])
+    assert read_tuned(file).sampler == found["sampler"]
+    search = found["search"]
+    assert search["trials"] == 2 and search["chain_length"] == 600 and search["chains"] == 2
+    assert "data_seed 1" in search["train"] and "data_seed 0" in search["test"] and "maxcut/ba" in search["command"]
+    assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
+    assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
+
+    null = start(
+        tmp_path,
+        *SMALL,
+        "--sampler=sl_metropolis",
+        "--null",
+        "--trials=2",
+        "--storage=null.journal",
+        f"--start={file}",
+    )
+    refused = start(tmp_path, *SMALL, "--sampler=metropolis", "--chains=3")
+    code, out, err = finish(null)
+    assert code == 0 and "metropolis as found" in out, err
+    found = json.loads(file.with_name("sl_metropolis_null.json").read_text())
+    assert found["sampler"]["sigma"] == 1e30
+    assert found["experiment"] == json.loads(file.read_text())["experiment"]
+    assert found["search"]["tuned_base"]["paired"]["n"] == 3
+    code, out, err = finish(refused)
+    assert code == 2 and out == "" and "chains 2 there, 3 here" in err and len(err.strip().splitlines()) == 1
+
+
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
+    cases = {
+        (): "--dataset is missing",
+        (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
+        (DATASET, "--no_such_flag=1"): "no_such_flag",
+    }
+    processes = [start(tmp_path, *arguments) for arguments in cases]
+    for process, message in zip(processes, cases.values(), strict=True):
+        code, out, err = finish(process)
+        assert code == 2 and out == "", (message, err)
+        assert message in err and len(err.strip().splitlines()) == 1 and err.startswith("error: "), err
+
+
+def test_files_and_names_that_are_wrong(tmp_path):
+    odd = tmp_path / "odd.json"
+    odd.write_text("[]")
+    for call, message in (
+        (lambda: parse_dataset("mis"), "--dataset=mis is not understood"),
+        (lambda: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
+        (lambda: read_tuned(odd), "odd.json: these are no tuned settings"),
+        (lambda: read_tuned(tmp_path / "none.json"), "cannot read it"),
+        (
+            lambda: experiment_settings(parse_dataset("mis/satlib"), "none.py"),
+            "there is no experiment config none.py",
+        ),
+        (lambda: experiment_settings(parse_dataset("mis/satlib"), str(odd)), "no experiment config"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
+
+
+def test_training_and_test_instances_share_none(tmp_path):
+    names = parse_dataset("maxcut/ba/r-ba-4-n-16-20")
+    drawn = split_instances(names, None, 4, 4, 1)
+    assert not {tuple(graph.edges.ravel()) for graph in drawn.train.graphs} & {
+        tuple(graph.edges.ravel()) for graph in drawn.test.graphs
+    }
+    with pytest.raises(InputError, match="--train_seed is 0"):
+        split_instances(names, None, 4, 4, 0)
+
+    write_archive(tmp_path / "mis_satlib.npz", drawn.train.graphs)
+    given = split_instances(parse_dataset("mis/satlib"), tmp_path, 1, None, 1)
+    assert given.train.index == [3] and given.test.index == [0, 1, 2]
+    assert str(tmp_path) not in given.train_words
+    with pytest.raises(InputError, match="too few to train on 2 and to test on 3"):
+        split_instances(parse_dataset("mis/satlib"), tmp_path, 2, 3, 1)

@@ -1,0 +1,119 @@
+"""The space holds valid settings alone, and settings go to points and back."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.run import compile_program
+from sl_discs.experiment.settings import Settings
+from sl_discs.localization.method import method_fields
+from sl_discs.tuning import space
+from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, point_of
+
+SEARCHES = [
+    *((base, "all") for base in ("gwg", "path_auxiliary", "dmala", "gibbs")),
+    *((f"sl_{base}", search) for base in ("gwg", "path_auxiliary", "dmala") for search in space.SEARCHES),
+]
+
+
+class RandomChooser:
+    """Chooses as Optuna's trial does, at random."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+
+    def suggest_categorical(self, name, choices):
+        return choices[self.rng.integers(len(choices))]
+
+    def suggest_float(self, name, low, high, *, log, step):
+        if step is not None:
+            return low + step * self.rng.integers(round((high - low) / step) + 1)
+        return float(np.exp(self.rng.uniform(np.log(low), np.log(high))) if log else self.rng.uniform(low, high))
+
+
+def default(sampler, **annealing):
+    settings = Settings(**{"t_schedule": "exp_decay", "decay_rate": 0.05, "final_temperature": 1e-4} | annealing)
+    return Candidate(method_fields(sampler), annealing_of(settings))
+
+
+@pytest.mark.parametrize(("sampler", "search"), SEARCHES)
+@pytest.mark.parametrize("chain_length", [600, 10_000])
+def test_every_point_can_be_played(sampler, search, chain_length):
+    dimensions = space.space_of(sampler, search, chain_length)
+    start = default(sampler)
+    if "K" in start.sampler and chain_length < 1024:
+        start.sampler["n_min"] = 2
+    settings, chooser, seen = Settings(chain_length=chain_length), RandomChooser(0), []
+    for _ in range(200):
+        point = space.propose(dimensions, chooser)
+        candidate = candidate_of(point, start)
+        annealed = candidate.settings(settings)
+        program = compile_program(candidate.method(2), annealed)
+        assert np.isfinite(program.temperature).all() and (program.temperature > 0).all()
+        if "t_schedule" in point:
+            np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
+        if program.localization is not None:
+            assert program.localization.boundary.sum() == candidate.sampler["K"]
+            assert all(np.isfinite(leaf).all() for leaf in program.localization)
+        if chain_length == 600:
+            assert candidate.sampler.get("K", 256) == 256 and candidate.sampler.get("n_min", 2) == 2
+        seen.append(json.dumps(dataclasses.asdict(candidate)))
+    assert len(set(seen)) > 190
+
+
+@pytest.mark.parametrize(("sampler", "search"), SEARCHES)
+def test_defaults_are_a_point(sampler, search):
+    dimensions = space.space_of(sampler, search, 10_000)
+    start = default(sampler)
+    point = space.restricted(dimensions, point_of(start))
+    assert all(one.name in point for one in dimensions if one.applies(point))
+    again = candidate_of(point, start)
+    assert again.sampler == start.sampler
+    settings = Settings(chain_length=10_000)
+    np.testing.assert_allclose(
+        again.settings(settings).temperatures(), start.settings(settings).temperatures(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    "annealing",
+    [
+        {"t_schedule": "linear", "final_temperature": 0.5},
+        {"decay_rate": 0.005, "final_temperature": 1e-5},
+        {"t_schedule": "constant", "init_temperature": 0.3},
+    ],
+)
+def test_annealing_goes_to_a_point_and_back(annealing):
+    start = default("gwg", **annealing)
+    point = space.restricted(space.space_of("gwg", "all", 1_000), point_of(start))
+    settings = Settings(chain_length=1_000)
+    found = candidate_of(point, start).settings(settings)
+    np.testing.assert_allclose(found.temperatures(), start.settings(settings).temperatures(), rtol=1e-6)
+
+
+def test_levels_that_do_not_fit_are_not_proposed():
+    dimensions = {one.name: one for one in space.space_of("sl_gwg", "sl", 10_000)}
+    assert dimensions["K"].choices == (256, 512, 1024)
+    assert dimensions["n_min_256"].choices == (2, 4, 6, 8, 16, 32)
+    assert dimensions["n_min_512"].choices == (2, 4, 6, 8, 16)
+    assert dimensions["n_min_1024"].choices == (2, 4, 6, 8)
+    assert {one.name for one in space.space_of("sl_gwg", "sl", 10_000, null=True)} == dimensions.keys() - {"sigma"}
+
+
+@pytest.mark.parametrize(
+    ("sampler", "search", "steps", "null", "message"),
+    [
+        ("gwg", "sl", 10_000, False, "--sampler=sl_gwg"),
+        ("sl_gwg", "sl", 511, False, "too short for the search of localization"),
+        ("sl_gwg", "all", 10_000, True, "--null goes with --search=sl"),
+        ("gwg", "sl", 10_000, True, "--search=sl needs"),
+        ("nuts", "all", 10_000, False, "unknown sampler 'nuts'"),
+        ("gwg", "some", 10_000, False, "--search=some is unknown"),
+    ],
+)
+def test_impossible_searches_are_refused(sampler, search, steps, null, message):
+    with pytest.raises(InputError, match=message):
+        space.space_of(sampler, search, steps, null=null)
