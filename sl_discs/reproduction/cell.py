@@ -10,7 +10,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.reproduction.datasets import PENALTY, PublishedSet
-from sl_discs.reproduction.tuned import Tuned
+from sl_discs.tuning.points import Candidate
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
@@ -90,7 +90,7 @@ class Choice:
         *,
         changes: dict[str, Any] | None = None,
         setting: str = "",
-        tuned: Tuned | None = None,
+        tuned: Candidate | None = None,
     ) -> Cell:
         """The cell of a method on a dataset.
 

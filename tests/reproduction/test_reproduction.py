@@ -202,18 +202,19 @@ def write_tuned(folder, method, content):
 def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
     monkeypatch.setattr(tuned, "CONFIGS", tmp_path)
     assert tuned.load_tuned(MIS.name, "sl_gwg") is None
-    content = {"sampler": {"sigma": 4.0}, "experiment": {"init_temperature": 0.4}, "search": {"trials": 3}}
+    annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
+    content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
     write_tuned(tmp_path, "sl_gwg", content)
     cells = main_cells(CHOICE, MIS, ["gwg", "sl_gwg"], held_out=True)
     assert [cell.protocol for cell in cells] == [DEFAULTS, DEFAULTS, HELD_OUT]
     assert cells[2].sampler["sigma"] == 4.0 and cells[2].settings.init_temperature == 0.4
     assert "--config.experiment.init_temperature=0.4" in cells[2].command(None, 3)
     assert "--sampler_config.sigma=4.0" in cells[2].command(None, 3)
-    write_tuned(tmp_path, "sl_gwg", content | {"sampler": {"sigm": 4.0}})
+    write_tuned(tmp_path, "sl_gwg", content | {"sampler": {"name": "sl_gwg", "sigm": 4.0}})
     with pytest.raises(InputError, match="no field 'sigm'"):
         main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
     write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
-    with pytest.raises(InputError, match="expected an object of sampler, experiment, search"):
+    with pytest.raises(InputError, match=r"sl_discs\.tune writes them"):
         tuned.load_tuned(MIS.name, "sl_gwg")
 
 
