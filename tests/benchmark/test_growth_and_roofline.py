@@ -24,6 +24,7 @@ def test_random_graphs_have_the_degree_and_are_the_same_each_time():
     np.testing.assert_array_equal(graph.edges, again.edges)
 
 
+@pytest.mark.slow
 def test_the_growth_command(tmp_path):
     pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
     chosen = ("--samplers=metropolis", "--engines=cpu", "--largest=100", "--chains=2")
