@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
-from sl_discs.experiment.sampler_states import CALLS, SCALES
+from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.transition import Chain, ProgramStep
 from sl_discs.models.coupling import Dense, Sparse
@@ -33,7 +33,6 @@ from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path import PathSampler
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 
-# A subclass may do something else and is not known.
 _KNOWN = (GWG, PathAuxiliary, DMALA, Gibbs, Metropolis)
 
 # Steps a factor e of temperature during which the proposal's is kept.
@@ -52,15 +51,9 @@ def why_not(sampler: Sampler) -> str | None:
         return "numba is not installed: pip install 'sl_discs[cpu]'"
     if jax.default_backend() != "cpu":
         return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
-    if type(sampler) not in _KNOWN:
-        return f"it knows {', '.join(kind.__name__ for kind in _KNOWN)} alone"
-    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-        return "it knows balancing_fn_type SQRT alone"
-    if getattr(sampler, "shared_adaptation", False) or getattr(sampler, "shared_scale", False):
-        return "its chains do not know of each other: no shared_adaptation, no shared_scale"
     if getattr(sampler, "scaling", "normalized") != "normalized":
         return "it knows dmala with scaling normalized alone"
-    return None
+    return unknown_to(_KNOWN, sampler)
 
 
 def steps_per_call(sampler: Sampler) -> int:

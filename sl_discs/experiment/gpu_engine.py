@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import INSTANCE_AXIS
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
-from sl_discs.experiment.sampler_states import CALLS, SCALES
+from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.fused.play import STEPS, FusedChain, Instance
 from sl_discs.fused.steps import Adapting
 from sl_discs.fused.target import State
@@ -35,13 +35,7 @@ def why_not(sampler: Sampler) -> str | None:
 
 def unknown(sampler: Sampler) -> str | None:
     """Why this engine cannot play a sampler anywhere; None if it can."""
-    if type(sampler) not in STEPS:
-        return f"it knows {', '.join(kind.__name__ for kind in STEPS)} alone"
-    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-        return "it knows balancing_fn_type SQRT alone"
-    if getattr(sampler, "shared_adaptation", False) or getattr(sampler, "shared_scale", False):
-        return "its chains do not know of each other: no shared_adaptation, no shared_scale"
-    return None
+    return unknown_to(STEPS, sampler)
 
 
 def dense_rows(coupling: Dense | Sparse, size: int):
