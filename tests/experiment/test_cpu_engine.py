@@ -151,7 +151,8 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
         error = 5 * np.std(one - other) / np.sqrt(one.size) + 0.01 * one.mean()
         assert abs((one - other).mean()) < error
     best = [[instance.best for instance in found[engine].instances] for engine in ("xla", "cpu")]
-    assert np.abs(np.subtract(*best)).max() <= 0.08 * np.mean(best)
+    # Small cliques differ by whole nodes between seeds.
+    assert np.abs(np.subtract(*best)).max() <= max(2, 0.08 * np.mean(best))
     assert all(instance.feasible for instance in found["cpu"].instances)
 
 
