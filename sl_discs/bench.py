@@ -24,7 +24,7 @@ from sl_discs.benchmark.peers import available_peers, describe_machine
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.experiment.cpu_engine import num_cores
+from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers
@@ -99,6 +99,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
+    one_device_per_core()
     known = ["tuned", *known_samplers()]
     unknown = [name for name in _SAMPLERS.value if name not in known]
     if unknown:

@@ -19,6 +19,7 @@ from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
@@ -35,6 +36,7 @@ _OUTPUT = flags.DEFINE_string("output", "growth", "Where figures are saved: OUTP
 
 def run(_) -> int:
     """Measures all points, prints them and saves the figure."""
+    one_device_per_core()
     for flag, chosen, known in (
         ("samplers", _SAMPLERS.value, known_samplers()),
         ("engines", _CHOSEN.value, _ENGINES),

@@ -26,6 +26,7 @@ from ml_collections import config_flags
 
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.errors import InputError
+from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -215,6 +216,7 @@ def run() -> ExperimentRecord:
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, or 2 after one line about bad input."""
+    one_device_per_core()
     try:
         if len(argv) > 1:
             raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")

@@ -27,6 +27,7 @@ from absl import app, flags
 
 from sl_discs.atomic import check_writable
 from sl_discs.errors import InputError
+from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.reproduction.cell import Cell, Choice, check_methods
 from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
@@ -171,6 +172,7 @@ def _summary(what: str, sections: dict) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, 2 after one line about bad input, or 130 when stopped from the keyboard."""
+    one_device_per_core()
     try:
         run(argv)
     except InputError as error:

@@ -22,6 +22,7 @@ from absl import flags
 from sl_discs.atomic import check_writable
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
@@ -144,6 +145,7 @@ def _command() -> str:
 
 def run(arguments: list[str]) -> int:
     """Plays trials, and reports on the test instances when all are done."""
+    one_device_per_core()
     if len(arguments) > 1:
         raise InputError(f"unexpected argument {arguments[1]!r}; options are written as --name=value")
     if importlib.util.find_spec("optuna") is None:

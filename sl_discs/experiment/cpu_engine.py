@@ -12,13 +12,13 @@ its target invariant, whatever the proposal's temperature; and weights need not 
 from __future__ import annotations
 
 import importlib.util
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
 import numpy as np
 
+from sl_discs.experiment.devices import num_cores
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
 from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.localization.observation import Observation
@@ -59,11 +59,6 @@ def why_not(sampler: Sampler) -> str | None:
 def steps_per_call(sampler: Sampler) -> int:
     """About how many steps are worth a call: well below a second of them, well above the copies that a call makes."""
     return 500_000 if isinstance(sampler, Gibbs | Metropolis) else 10_000
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _padded(array, size: int, fill=0) -> np.ndarray:

@@ -213,8 +213,9 @@ def run_sampler(
       the record, with every solution verified on the host.
     """
     mesh = instance_mesh(settings.use_devices)
-    packs = plan(problem, dataset.graphs, penalty, settings.instances_per_batch, mesh.size)
     player = player or Player(method, settings, mesh)
+    num_devices = 1 if player.engine == "cpu" else mesh.size
+    packs = plan(problem, dataset.graphs, penalty, settings.instances_per_batch, num_devices)
     compiled_before, run_before = player.compile_s, player.run_s
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
