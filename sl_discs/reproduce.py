@@ -2,7 +2,8 @@ r"""Command: the paper's published numbers beside our own.
 
 python -m sl_discs.reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
-  main          every dataset and method beside the published table, SL minus its base in pairs, run times
+  main          every dataset and method beside the published table, SL minus its base in pairs, run times; with
+                settings chosen on training graphs (held out), on the test graphs (as published), and a null control
   runtime       the run-time table alone, from the same cells
   ablation      alpha, K and sigma of the sl_ methods, beside the published table
   allocation    budget by grid of the sl_ methods, as a bar figure
@@ -38,14 +39,16 @@ from sl_discs.reproduction.runner import Runner
 from sl_discs.reproduction.sections import ORDER, write_report
 from sl_discs.reproduction.store import commit
 from sl_discs.reproduction.tables import Composer
+from sl_discs.reproduction.trials import trial_cells
 from sl_discs.results.published import has_ablation
+from sl_discs.tuning.instances import part_of
 from sl_discs.version import __version__
 
 _PROFILE = flags.DEFINE_enum(
     "profile",
     "smoke",
     list(PROFILES),
-    "How much: smoke, two minutes on two cores; cpu, about two hours on two cores, 10,000 steps as published on part "
+    "How much: smoke, two minutes on two cores; cpu, an hour or so on two cores, 10,000 steps as published on part "
     "of the graphs; full, all graphs, for a GPU.",
 )
 _DATASETS = flags.DEFINE_list(
@@ -62,6 +65,13 @@ _OUTPUT = flags.DEFINE_string(
 )
 _HELD_OUT = flags.DEFINE_boolean(
     "held_out", True, "In main, also the settings that configs/sampler/tuned has of a dataset and method."
+)
+_TRIALS = flags.DEFINE_integer(
+    "trials",
+    None,
+    "In main, trials of each search on the test instances, as the paper searched, and of its null control with the "
+    "tilt off; 0: none. Default: the profile's.",
+    0,
 )
 _SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ...; means over them count.", 1)
 _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains; on a GPU, gpu is the fastest.")
@@ -125,17 +135,20 @@ def run(argv: Sequence[str]) -> None:
         tuple(range(_SEEDS.value)),
     )
     folder = check_writable(_OUTPUT.value or f"results/reproduce-{profile.name}")
+    trials = profile.trials if _TRIALS.value is None else _TRIALS.value
     left_out: list[str] = []
-    plan: list[tuple[PublishedSet, list[Cell]]] = []
+    plan: list[tuple[PublishedSet, list[Cell], list[Cell]]] = []
     for dataset in _sets(what, profile):
         reason = dataset.absent(_DATA_ROOT.value)
         if reason is None:
-            plan.append((dataset, _cells(what, choice, dataset, left_out)))
+            searched, reasons = trial_cells(choice, dataset, _METHODS.value, trials) if what == "main" else ([], [])
+            plan.append((dataset, _cells(what, choice, dataset, left_out), searched))
+            left_out += reasons
         else:
             left_out.append(f"{dataset.name}: left out: {reason}")
     for reason in left_out:
         _say(reason)
-    total = sum(len(cells) for _, cells in plan)
+    total = sum(len(cells) + len(searched) for _, cells, searched in plan)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
     made_by = {
@@ -149,10 +162,12 @@ def run(argv: Sequence[str]) -> None:
 
     begin = time.perf_counter()
     runner, composer, done = Runner(folder / "cells", _say, total), Composer(folder, _DATA_ROOT.value), []
-    for dataset, cells in plan:
+    for dataset, cells, searched in plan:
         count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
         graphs = dataset.load(_DATA_ROOT.value, count)
         done += [runner.run(cell, graphs) for cell in cells]
+        first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
+        done += [runner.run(cell, first) for cell in searched]
         write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
     sections = composer.compose(what, done, left_out, final=True)
     text, numbers = write_report(folder, sections, made_by)
@@ -160,7 +175,10 @@ def run(argv: Sequence[str]) -> None:
     _say(f"\n{_summary(what, sections)}\n")
     if not composer.draw:
         _say("no figures: matplotlib is not installed; pip install 'sl_discs[run]'")
-    _say(f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, the others were there already")
+    _say(
+        f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
+        "compiling; the others were there already"
+    )
     _say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
 
 

@@ -14,6 +14,8 @@ from sl_discs.tuning.points import Candidate
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
+AS_PUBLISHED = "as published"
+NULL = "null"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +25,8 @@ class Cell:
     Attributes:
       dataset: where.
       method: `gwg`, `sl_gwg` and so on.
-      protocol: `defaults` or `held out`.
-      setting: what a cell of a table of settings varies, such as `sigma=5`; empty elsewhere.
+      protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
+      setting: what a cell of a table of settings varies, such as `sigma=5`, or the trial; empty elsewhere.
       settings: chains, steps and annealing; the seed is that of the first run.
       sampler: all fields of the sampler config, `name` among them.
       seeds: of the chains, a run each.
@@ -44,7 +46,8 @@ class Cell:
 
     def label(self) -> str:
         """In a list of cells."""
-        return " ".join(filter(None, (self.dataset.name, self.method, self.setting, f"({self.protocol})")))
+        words = ", ".join(filter(None, (self.protocol, self.setting)))
+        return f"{self.dataset.name} {self.method} ({words})"
 
     def command(self, data_root: str | None, num_instances: int) -> str:
         """A line that runs this cell alone, with its first seed, in the folder that holds `configs`."""
@@ -83,6 +86,10 @@ class Choice:
     engine: str
     seeds: tuple[int, ...]
 
+    def steps(self, dataset: PublishedSet) -> int:
+        """Steps a chain on a dataset."""
+        return self.chain_length or dataset.experiment()["chain_length"]
+
     def cell(
         self,
         dataset: PublishedSet,
@@ -90,6 +97,7 @@ class Choice:
         *,
         changes: dict[str, Any] | None = None,
         setting: str = "",
+        protocol: str = DEFAULTS,
         tuned: Candidate | None = None,
     ) -> Cell:
         """The cell of a method on a dataset.
@@ -99,7 +107,8 @@ class Choice:
           method: its name.
           changes: sampler fields that differ from the defaults; they are taken as they are.
           setting: how a table calls them.
-          tuned: settings that a search found, for the protocol `held out`.
+          protocol: what they are reported as.
+          tuned: settings that a search found, annealing among them.
 
         Raises:
           InputError: a field is unknown or out of range, or the levels do not fit into the chain.
@@ -116,7 +125,7 @@ class Choice:
         if "K" in fields and "K" not in changes:
             # As many levels as a short chain has room for.
             fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))
-        cell = Cell(dataset, method, HELD_OUT if tuned else DEFAULTS, setting, settings, fields, self.seeds)
+        cell = Cell(dataset, method, protocol, setting, settings, fields, self.seeds)
         built = cell.build()
         if built.localization is not None:
             built.localization.levels(settings.chain_length)

@@ -14,6 +14,8 @@ from sl_discs.instances.families import find_family
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PENALTY = 1.0001
+# The last graphs of a set that is not random.
+LEFT_TO_TRAINING = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +59,27 @@ class PublishedSet:
         return f"{data_root} does not have it; put {family.where()} there"
 
     def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
-        """The first graphs; None: all that are given, or as many as DISCS has where they are drawn."""
+        """The first graphs; None: as many as DISCS has, or all that are given of a random family.
+
+        Of a set that is not random, `sl_discs.tune` trains on the last graphs, and these are not tested on.
+
+        Raises:
+          InputError: as `load_dataset`, or those left to training are asked for.
+        """
         load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
-        if num_instances is not None:
+        random = find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
+        if random and num_instances is not None:
             return load(num_instances=num_instances)
-        everything = load(num_instances=1)
-        return load(num_instances=self.published_n) if everything.source == "generated" else load()
+        one = load(num_instances=1)
+        if random:
+            return load(num_instances=self.published_n if one.source == "generated" else None)
+        most = one.total - (LEFT_TO_TRAINING if one.total > LEFT_TO_TRAINING else 0)
+        if num_instances is not None and num_instances > most:
+            raise InputError(
+                f"{self.name}: {num_instances} graphs were asked for, there are {most} of {one.total} to test on: "
+                "sl_discs.tune trains on the others"
+            )
+        return load(num_instances=num_instances or min(self.published_n, most))
 
 
 def _density(p: str) -> PublishedSet:

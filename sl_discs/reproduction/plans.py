@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sl_discs.errors import InputError
-from sl_discs.reproduction.cell import Cell, Choice
+from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice
 from sl_discs.reproduction.datasets import PublishedSet
 from sl_discs.reproduction.tuned import load_tuned
 
@@ -34,7 +34,7 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
     for method in methods if held_out else ():
         tuned = load_tuned(dataset.name, method)
         if tuned is not None:
-            cells.append(choice.cell(dataset, method, tuned=tuned))
+            cells.append(choice.cell(dataset, method, protocol=HELD_OUT, tuned=tuned))
     return cells
 
 

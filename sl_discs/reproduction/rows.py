@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval, percent, z_score
 from sl_discs.results.published import PublishedRow, published_row
@@ -61,35 +62,47 @@ def in_published_unit(done: Done) -> np.ndarray | None:
 
 
 def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
-    """SL minus its base on the same graphs and seeds, of each dataset and protocol.
+    """SL minus its base on the same graphs, of each dataset and protocol.
+
+    `against` says what is taken off: always the base at its defaults; of a protocol that chose settings, in a second
+    row, the base that was chosen likewise: tuned on training graphs, or the null control, which is the base in law.
 
     A difference on a graph is that of the means over seeds. MIS counts it in set size, the others in per cent: of the
     reference where every graph has one, else of the best value that any cell in `done` met on the graph.
+
+    Args:
+      done: at most one cell of each dataset, method and protocol. A cell with fewer graphs than the base at its
+        defaults has the first of them.
     """
     rows = []
     for name, group in by_dataset(done):
         found = {(one.cell.protocol, one.cell.method): one for one in group}
-        best = np.max([one.result.best.max(axis=0) for one in group], axis=0)
-        for (protocol, method), base in found.items():
-            localized = found.get((protocol, f"sl_{method}"))
-            if localized is None:
+        best = _best_met(group)
+        for (protocol, method), localized in found.items():
+            if not method.startswith("sl_"):
                 continue
-            values, unit = _differences(localized, base, best)
-            interval = Interval.of(values)
-            theirs = [published_row(name, key) for key in (f"sl_{method}", method)]
-            rows.append(
-                {
-                    "dataset": name,
-                    "base": method,
-                    "protocol": protocol,
-                    "mean": interval.mean,
-                    "ci95": None if interval.low is None else [interval.low, interval.high],
-                    "n": interval.n,
-                    "unit": unit,
-                    "published": None if None in theirs else theirs[0].mean - theirs[1].mean,
-                }
-            )
+            base = method.removeprefix("sl_")
+            likewise = {HELD_OUT: (HELD_OUT, base), AS_PUBLISHED: (NULL, method)}.get(protocol)
+            for key in filter(None, ((DEFAULTS, base), likewise)):
+                if key in found:
+                    values, unit = _differences(localized, found[key], best)
+                    rows.append(_pair_row(name, base, protocol, key[0], Interval.of(values), unit))
     return rows
+
+
+def _pair_row(name: str, base: str, protocol: str, against: str, interval: Interval, unit: str) -> dict[str, Any]:
+    theirs = [published_row(name, key) for key in (f"sl_{base}", base)]
+    return {
+        "dataset": name,
+        "base": base,
+        "protocol": protocol,
+        "against": against,
+        "mean": interval.mean,
+        "ci95": None if interval.low is None else [interval.low, interval.high],
+        "n": interval.n,
+        "unit": unit,
+        "published": None if None in theirs else theirs[0].mean - theirs[1].mean,
+    }
 
 
 def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
@@ -97,8 +110,20 @@ def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
     return [(name, list(group)) for name, group in itertools.groupby(done, lambda one: one.dataset.name)]
 
 
+def _best_met(group: list[Done]) -> np.ndarray:
+    """[G] the best value that any of these cells met, on each graph of the cell that has most."""
+    best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
+    for one in group:
+        part = best[: len(one.dataset.graphs)]
+        np.maximum(part, one.result.best.max(axis=0), out=part)
+    return best
+
+
 def _differences(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndarray, str]:
+    """On the graphs of the former, which are the first ones of the latter."""
+    n = len(localized.dataset.graphs)
     ours, theirs = (in_published_unit(one) for one in (localized, base))
-    if ours is not None:
-        return ours - theirs, "set size" if base.dataset.problem == "mis" else "% of reference"
-    return 100 * (localized.result.by_graph() - base.result.by_graph()) / best, "% of best in this report"
+    if ours is not None and theirs is not None:
+        return ours - theirs[:n], "set size" if base.dataset.problem == "mis" else "% of reference"
+    absolute = localized.result.by_graph() - base.result.by_graph()[:n]
+    return 100 * absolute / best[:n], "% of best in this report"

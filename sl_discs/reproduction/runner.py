@@ -1,4 +1,4 @@
-"""Runs the cells that are not there yet, and says which of all were."""
+"""Runs the cells that are not there yet, and says which of all were; one compilation serves all cells that it can."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class Runner:
       total: how many cells there will be.
       done: how many there have been.
       ran: how many of them were run, not found.
+      compile_s: seconds of compiling so far.
     """
 
     folder: Path
@@ -46,6 +47,9 @@ class Runner:
     total: int
     done: int = 0
     ran: int = 0
+    compile_s: float = 0.0
+    _players: dict[tuple, Player] = dataclasses.field(default_factory=dict)
+    _dataset: str = ""
 
     def run(self, cell: Cell, dataset: Dataset) -> Done:
         """The cell's result, from the folder or else from a run of it."""
@@ -57,7 +61,7 @@ class Runner:
             self.say(f"{label}: there already, mean {result.best.mean():.3f}")
             return Done(cell, dataset, result)
         begin = time.perf_counter()
-        result = _play(cell, dataset, content)
+        result = self._play(cell, dataset, content)
         save_result(self.folder, result)
         self.ran += 1
         self.say(
@@ -66,38 +70,52 @@ class Runner:
         )
         return Done(cell, dataset, result)
 
+    def _player(self, cell: Cell, dataset: Dataset) -> Player:
+        """A player for the cell; one serves all cells of a dataset that differ in schedules and annealing alone."""
+        if dataset.name != self._dataset:
+            self._players, self._dataset = {}, dataset.name
+        method, settings = cell.build(), cell.settings
+        fixed = (settings.batch_size, settings.chain_length, settings.log_every_steps, settings.engine)
+        key = method.sampler, method.localization is None, *fixed, settings.use_devices
+        if key in self._players:
+            self._players[key].load(method, settings)
+        else:
+            self._players[key] = Player(method, settings, instance_mesh(settings.use_devices))
+        return self._players[key]
 
-def _play(cell: Cell, dataset: Dataset, content: dict) -> Result:
-    """Plays a cell with all its seeds."""
-    method = cell.build()
-    player = Player(method, cell.settings, instance_mesh(cell.settings.use_devices))
-    records = []
-    with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
-        for seed in cell.seeds:
-            settings = dataclasses.replace(cell.settings, seed=seed)
+    def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
+        """Plays a cell with all its seeds."""
+        player = self._player(cell, dataset)
+        records = []
+        with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
+            for seed in cell.seeds:
+                settings = dataclasses.replace(cell.settings, seed=seed)
 
-            def report(steps):
-                progress(cell.method, steps)
+                def report(steps):
+                    progress(cell.method, steps)
 
-            records.append(run_sampler(dataset.problem, dataset, PENALTY, method, settings, report, player))
-    run_s = sum(record.run_s for record in records)
-    every = cell.settings.log_every_steps
-    references = [np.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
-    trajectory, count = records[0].trajectory, len(dataset.graphs)
-    return Result(
-        best=np.array([[instance.best for instance in record.instances] for record in records]),
-        references=np.array(references, dtype=np.float64),
-        run_s=run_s,
-        chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
-        logged_steps=np.arange(every, cell.settings.chain_length + 1, every),
-        trajectory=trajectory.mean(axis=1),
-        trajectory_se=trajectory.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count),
-        machine={
-            "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
-            "engine": records[0].engine,
-            "jax": jax.__version__,
-            "commit": commit(),
-            "source": f"{dataset.source} ({dataset.detail})",
-        },
-        identity=content,
-    )
+                records.append(
+                    run_sampler(dataset.problem, dataset, PENALTY, player.method, settings, report, player)
+                )
+        self.compile_s += sum(record.compile_s for record in records)
+        run_s = sum(record.run_s for record in records)
+        every = cell.settings.log_every_steps
+        references = [np.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
+        trajectory, count = records[0].trajectory, len(dataset.graphs)
+        return Result(
+            best=np.array([[instance.best for instance in record.instances] for record in records]),
+            references=np.array(references, dtype=np.float64),
+            run_s=run_s,
+            chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
+            logged_steps=np.arange(every, cell.settings.chain_length + 1, every),
+            trajectory=trajectory.mean(axis=1),
+            trajectory_se=trajectory.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count),
+            machine={
+                "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+                "engine": records[0].engine,
+                "jax": jax.__version__,
+                "commit": commit(),
+                "source": f"{dataset.source} ({dataset.detail})",
+            },
+            identity=content,
+        )

@@ -7,10 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sl_discs.reproduction import figures, markdown
+from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.rows import cell_row, pair_rows
 from sl_discs.reproduction.runner import Done
+from sl_discs.reproduction.searches import reported, search_rows
 from sl_discs.reproduction.sections import Section
+from sl_discs.reproduction.side_by_side import search_in_short, side_by_side_text
 from sl_discs.results.published import published_ablation, published_row
 
 _ABLATION_NOTE = """\
@@ -42,12 +45,25 @@ class Composer:
     def compose(self, what: str, done: list[Done], left_out: list[str], *, final: bool) -> dict[str, Section]:
         """Sections by name; figures are drawn only when it is the final time."""
         if what == "main":
-            cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in done]
+            standing, search = reported(done), search_rows(done)
+            cells = [
+                cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method))
+                for one in standing
+                if one.cell.protocol != NULL  # the paper has no row for it
+            ]
             drawn = self._figure(final, "main.png", lambda path: figures.draw_main(cells, path))
-            pairs = pair_rows(done)
-            text = markdown.main_text(cells, pairs, left_out)
-            text += "\n\n" + markdown.commands_text(cells)
-            section = Section(text, {"cells": cells, "pairs": pairs, "left_out": left_out}, drawn)
+            pairs = pair_rows(standing)
+            blocks = [
+                "## In short\n\n"
+                + "\n".join(filter(None, (markdown.in_short(cells, pairs), search_in_short(pairs)))),
+                side_by_side_text(pairs, search),
+                markdown.main_text(
+                    cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out
+                ),
+                markdown.commands_text(cells),
+            ]
+            data = {"cells": cells, "pairs": pairs, "search": search, "left_out": left_out}
+            section = Section("\n\n".join(filter(None, blocks)), data, drawn)
             return {"main": section, "runtime": self._runtime(done)}
         if what == "runtime":
             return {"runtime": self._runtime(done)}

@@ -1,0 +1,79 @@
+"""The protocols side by side: how much of the published gain choosing the best of many trials gives by itself."""
+
+from __future__ import annotations
+
+from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.markdown import bounded, listed, number, table
+
+_COLUMNS = {
+    "defaults": (DEFAULTS, DEFAULTS),
+    "as published": (AS_PUBLISHED, DEFAULTS),
+    "null": (NULL, DEFAULTS),
+    "as published - null": (AS_PUBLISHED, NULL),
+    "held out": (HELD_OUT, DEFAULTS),
+    "held out, both tuned": (HELD_OUT, HELD_OUT),
+}
+
+
+def side_by_side_text(pairs: list[dict], search: list[dict]) -> str:
+    """A row for each dataset and base: the published difference and ours under each protocol; empty without a search.
+
+    Args:
+      pairs: as `pair_rows` makes them.
+      search: as `search_rows` makes them.
+    """
+    if not search:
+        return ""
+    lines = []
+    graphs = {(row["dataset"], row["method"]): row["n"] for row in search}
+    for name, base in dict.fromkeys((row["dataset"], row["base"]) for row in pairs):
+        chosen = {
+            (row["protocol"], row["against"]): row for row in pairs if (row["dataset"], row["base"]) == (name, base)
+        }
+        first = next(iter(chosen.values()))
+        figures = [_figure(chosen.get(key)) for key in _COLUMNS.values()]
+        n = graphs.get((name, f"sl_{base}"))
+        lines.append([name, base, number(first["published"], 3, "+"), *figures, str(n or "-"), first["unit"]])
+    titles = ["dataset", "base", "published", *_COLUMNS, "searched graphs", "unit"]
+    trials = sorted({row["num_trials"] for row in search})
+    note = _NOTE.format(trials=" or ".join(map(str, trials)))
+    return "\n\n".join(["## Protocols side by side", note, table(titles, lines)])
+
+
+def search_in_short(pairs: list[dict]) -> str:
+    """How the search does beside its null control, and what that gives by itself; empty without a search."""
+    lines = []
+    for words, key in (
+        ("`as published` exceeds its null control", _COLUMNS["as published - null"]),
+        ("The null control, choosing among runs that differ in their seed alone, exceeds the base", _COLUMNS["null"]),
+    ):
+        chosen = [row for row in pairs if (row["protocol"], row["against"]) == key]
+        above = [row for row in chosen if row["mean"] > 0]
+        clear = [f"{row['dataset']} {row['base']}" for row in bounded(above) if row["ci95"][0] > 0]
+        if chosen:
+            lines.append(
+                f"- {words} in {len(above)} of {len(chosen)} pairs, with the whole 95% interval in {len(clear)}"
+                f"{listed(clear, ': ')}."
+            )
+    return "\n".join(lines)
+
+
+def _figure(row: dict | None) -> str:
+    if row is None:
+        return "-"
+    interval = row["ci95"]
+    return f"{row['mean']:+.3f}" + ("" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]")
+
+
+_NOTE = """\
+Localization minus its base, each with a 95% interval. Unless said otherwise the base is the one at its defaults, on
+the same graphs. `as published` does what the paper does: {trials} trials with settings from its search space, played
+and judged on the test graphs themselves, and the best trial counts. `null` is the same search with the tilt switched
+off, where trials differ in their seed alone: what it gains is what choosing the best gives by itself, and the column
+after it is what is left of the other. `held out` was chosen on training graphs; the annealing is tuned there too, so
+its second column takes off a base that was tuned likewise, where there is one.
+
+Trial 0 has the default settings, and trial k runs with seed k. Annealing in `as published` is DISCS's, as in the
+paper's base rows, so a base has nothing to search: it is the one at its defaults. Searches use the first graphs of
+the cells, as many as the table says. The intervals of the best trials do not know that these were chosen; that of the
+difference from the null control compares two that were chosen alike."""
