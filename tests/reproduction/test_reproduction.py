@@ -85,7 +85,7 @@ def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
 
 def test_profiles():
     assert set(PROFILES["cpu"].instances) == set(PROFILES["full"].instances) == set(PUBLISHED)
-    assert PROFILES["cpu"].count("mis/satlib", False) == 500 and PROFILES["cpu"].count("mis/satlib", True) == 16
+    assert PROFILES["cpu"].count("mis/satlib", False) == 64 and PROFILES["cpu"].count("mis/satlib", True) == 8
     assert PROFILES["full"].count("mis/satlib", False) is None
     assert PROFILES["smoke"].count("mis/satlib", False) == 2
 
