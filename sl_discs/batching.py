@@ -16,6 +16,9 @@ from jaxtyping import Array, Bool, Float, Int
 
 CHAIN_AXIS = "chain"
 INSTANCE_AXIS = "instance"
+# The same two axes cut into parts, one for each device.
+DEVICE_INSTANCES = "instances"
+DEVICE_CHAINS = "chains"
 
 
 def _is_mapped(axis: str) -> bool:
@@ -34,14 +37,20 @@ def batch_max(length: Int[Array, ""]) -> Int[Array, ""]:
     return length
 
 
+def _of_all_chains(value: Float[Array, ""]) -> Float[Array, "B"]:
+    """`value` of every chain of the instance, on whatever device it is, in the order of the chains."""
+    values = lax.all_gather(value, CHAIN_AXIS)
+    return lax.all_gather(values, DEVICE_CHAINS, tiled=True) if _is_mapped(DEVICE_CHAINS) else values
+
+
 def chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
     """Mean of `value` over the chains of one instance; `value` itself outside a map over chains."""
-    return lax.pmean(value, CHAIN_AXIS) if _is_mapped(CHAIN_AXIS) else value
+    return jnp.mean(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def chain_max(value: Float[Array, ""]) -> Float[Array, ""]:
     """Maximum of `value` over the chains of one instance; `value` itself outside a map over chains."""
-    return lax.pmax(value, CHAIN_AXIS) if _is_mapped(CHAIN_AXIS) else value
+    return jnp.max(_of_all_chains(value)) if _is_mapped(CHAIN_AXIS) else value
 
 
 def over_chains(function, in_axes=0, out_axes=0):

@@ -65,6 +65,12 @@ _SAMPLERS = flags.DEFINE_list(
     + "; with a checkout of DISCS on PYTHONPATH also its own, as discs:dlmc or sl:discs:dlmc.",
 )
 _ENGINE = flags.DEFINE_enum("engine", None, ENGINES, "What plays the chains; short for --config.experiment.engine.")
+_MESH = flags.DEFINE_string(
+    "mesh",
+    None,
+    "How instances and chains are cut into parts, a part a device: instances:4,chains:2, or auto; short for "
+    "--config.experiment.mesh.",
+)
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Fields of DISCS's model configs that are read off the instances here.
@@ -169,8 +175,8 @@ def run() -> ExperimentRecord:
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
     settings = settings_from(experiment.get("experiment", {}))
-    if _ENGINE.value is not None:
-        settings = dataclasses.replace(settings, engine=_ENGINE.value)
+    short = {"engine": _ENGINE.value, "mesh": _MESH.value}
+    settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)

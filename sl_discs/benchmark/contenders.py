@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.benchmark.cases import PENALTY
-from sl_discs.experiment.run import Player, instance_mesh, run_sampler
+from sl_discs.experiment.run import Player, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
@@ -71,7 +71,7 @@ class Own:
         self._method = build_method(fields, settings.batch_size)
         self._dataset = dataset
         self._settings = dataclasses.replace(settings, engine=engine)
-        self._player = Player(self._method, self._settings, instance_mesh(settings.use_devices))
+        self._player = Player(self._method, self._settings)
         if self._player.engine != engine:
             raise NotPlayed(self._player.engine_note)
 

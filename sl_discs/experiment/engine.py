@@ -1,7 +1,7 @@
 """The reference engine: plain JAX, any model, any sampler, any device.
 
-A run is a program, arrays with one entry a step, that an engine plays on a batch of instances x chains. Instances
-are spread over the devices of a mesh; the chains of an instance stay together. No device waits for another.
+A run is a program, arrays with one entry a step, that an engine plays on a batch of instances x chains, which are
+spread over the devices of a mesh. No device waits for another, unless the chains of an instance share adaptation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int8
 
-from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
+from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
 from sl_discs.localization.transition import (
     Chain,
     ProgramStep,
@@ -159,21 +159,21 @@ def advance(
     Args:
       model: the model of f (hashable, static).
       sampler: the base sampler (hashable, static); localization is in the program and the chains.
-      batch: G instances, a multiple of the mesh's size.
+      batch: G instances of B chains each, multiples of the mesh's parts.
       chains: the chains before the slice; the buffers are donated.
       program: leaves [L, E]: L intervals of E steps each, every interval ending in a logged step.
       first_step: number of the slice's first step, from 1; keys are folded from it.
-      mesh: devices with the one axis `instance`.
+      mesh: of `experiment.mesh`, whose parts divide instances and chains.
 
     Returns:
       the chains after the slice, and what was recorded at its L logged steps.
     """
-    split = PartitionSpec(INSTANCE_AXIS)
+    instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
     play = jax.shard_map(
         functools.partial(_play, model, sampler),
         mesh=mesh,
-        in_specs=(split, split, PartitionSpec(), PartitionSpec()),
-        out_specs=(split, PartitionSpec(None, INSTANCE_AXIS)),
+        in_specs=(Batch(instances, instances, both), both, PartitionSpec(), PartitionSpec()),
+        out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )
     return play(batch, chains, program, first_step)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from sl_discs.batching import INSTANCE_AXIS
+from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
 from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.fused.play import STEPS, FusedChain, Instance
@@ -143,22 +143,22 @@ def advance(
     Args:
       model: any quadratic model.
       sampler: with `unknown(sampler)` None.
-      batch: G instances, a multiple of the mesh's size.
+      batch: G instances of B chains each, multiples of the mesh's parts.
       chains: the chains before the slice.
       program: leaves [L, E]: L intervals of E steps each, every interval ending in a logged step.
       first_step: number of the slice's first step, from 1.
-      mesh: devices with the one axis `instance`; None: one device.
+      mesh: of `experiment.mesh`, whose parts divide instances and chains; None: one device.
       way: one of `sl_discs.fused.call.WAYS`; all but `triton` are for tests.
     """
     del model
     play = functools.partial(_play, sampler, way)
     if mesh is None:
         return play(batch, chains, program, first_step)
-    split = PartitionSpec(INSTANCE_AXIS)
+    instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
     return jax.shard_map(
         play,
         mesh=mesh,
-        in_specs=(split, split, PartitionSpec(), PartitionSpec()),
-        out_specs=(split, PartitionSpec(None, INSTANCE_AXIS)),
+        in_specs=(Batch(instances, instances, both), both, PartitionSpec(), PartitionSpec()),
+        out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )(batch, chains, program, first_step)

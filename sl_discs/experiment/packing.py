@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from sl_discs.experiment.engine import Batch
+from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.instances.graph import Graph
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.transition import StepKeys
@@ -33,11 +34,21 @@ def padded_size(num_nodes: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a batch's compiled program depends on."""
+    """What a batch's compiled program depends on.
+
+    Attributes:
+      num_sites: of each instance, padding included.
+      num_instances: a multiple of the layout's instance parts.
+      num_chains: of each instance, a multiple of the layout's chain parts; surplus chains are played and dropped.
+      degree: length of neighbour lists; None: rows.
+      layout: of the batch over devices.
+    """
 
     num_sites: int
     num_instances: int
+    num_chains: int
     degree: int | None
+    layout: Layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,15 +60,25 @@ class Pack:
     filled: list[int]
 
 
-def plan(problem: str, graphs: list[Graph], penalty: float, per_batch: int, num_devices: int) -> list[Pack]:
+def plan(
+    problem: str,
+    graphs: list[Graph],
+    penalty: float,
+    per_batch: int,
+    num_chains: int,
+    num_devices: int = 1,
+    layout: Layout | None = None,
+) -> list[Pack]:
     """Groups instances by padded size and cuts each group into batches of equal size.
 
     Args:
       problem: name of the problem.
       graphs: the instances.
       penalty: of the problem.
-      per_batch: most instances in a batch.
-      num_devices: batches are filled up to a multiple of it.
+      per_batch: most instances in a batch, unless there are more devices to fill.
+      num_chains: of each instance.
+      num_devices: to spread a batch over.
+      layout: how; None: as even as can be.
     """
     groups: dict[int, list[int]] = {}
     for position, graph in enumerate(graphs):
@@ -67,16 +88,19 @@ def plan(problem: str, graphs: list[Graph], penalty: float, per_batch: int, num_
         degree = max(coefficients(problem, graphs[k], penalty).max_degree() for k in members)
         lists = degree if sparse_is_cheaper(degree, num_sites) else None
         count = math.ceil(len(members) / max(per_batch, num_devices))
-        size = num_devices * math.ceil(len(members) / count / num_devices)
+        chosen_layout = layout or best_layout(num_devices, math.ceil(len(members) / count), num_chains)
+        size = chosen_layout.instances * math.ceil(len(members) / count / chosen_layout.instances)
+        chains = chosen_layout.chains * math.ceil(num_chains / chosen_layout.chains)
+        shape = Shape(num_sites, size, chains, lists, chosen_layout)
         for start in range(0, len(members), size):
             chosen = members[start : start + size]
             filled = chosen + [chosen[-1]] * (size - len(chosen))
-            packs.append(Pack(Shape(num_sites, size, lists), chosen, filled))
+            packs.append(Pack(shape, chosen, filled))
     return packs
 
 
 def build_batch(
-    problem: str, graphs: list[Graph], index: list[int], penalty: float, pack: Pack, seed: int, num_chains: int
+    problem: str, graphs: list[Graph], index: list[int], penalty: float, pack: Pack, seed: int
 ) -> tuple[QuadraticModel, Batch]:
     """The arrays of a batch; `index` gives each graph's position in the whole dataset, which names its keys."""
     shape = pack.shape
@@ -86,10 +110,10 @@ def build_batch(
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < graphs[k].num_nodes for k in pack.filled])
     names = np.array([index[k] for k in pack.filled])
-    keys = StepKeys(*(chain_keys(seed, s, names, num_chains) for s in (Stream.MCMC, Stream.OBSERVATION)))
+    keys = StepKeys(*(chain_keys(seed, s, names, shape.num_chains) for s in (Stream.MCMC, Stream.OBSERVATION)))
     return QuadraticModel(shape.num_sites), Batch(jax.device_put(stacked), jax.device_put(mask), keys)
 
 
-def initial_keys(index: list[int], pack: Pack, seed: int, num_chains: int):
+def initial_keys(index: list[int], pack: Pack, seed: int):
     """Keys [G, B, 2] of the chains' initial states."""
-    return chain_keys(seed, Stream.INITIAL_STATE, np.array([index[k] for k in pack.filled]), num_chains)
+    return chain_keys(seed, Stream.INITIAL_STATE, np.array([index[k] for k in pack.filled]), pack.shape.num_chains)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
-from sl_discs.batching import INSTANCE_AXIS, over_chains, over_instances
+from sl_discs.batching import over_chains, over_instances
 from sl_discs.errors import InputError
 from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
-from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
+from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
+from sl_discs.experiment.packing import Pack, Shape, build_batch, initial_keys, plan
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
@@ -61,14 +61,6 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
     return ("cpu", "") if obstacle is None else ("xla", f"not cpu: {obstacle}")
 
 
-def instance_mesh(use_devices: int) -> Mesh:
-    """A mesh of the first devices (0: all) with one axis, over instances."""
-    devices = jax.devices()
-    if use_devices > len(devices):
-        raise InputError(f"config.experiment.use_devices is {use_devices}, but there are {len(devices)} devices")
-    return Mesh(np.array(devices[: use_devices or None]), (INSTANCE_AXIS,))
-
-
 def compile_program(method: Method, settings: Settings) -> ProgramStep:
     """The whole program on the host, leaves [T]; InputError where a schedule is impossible."""
     localization = method.localization and method.localization.compile(settings.chain_length)
@@ -95,11 +87,24 @@ class Player:
       engine_note: why not what the settings ask for.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
+      num_devices: that a batch is spread over; native loops share the cores in their own way.
+      layout: how, None where the batch decides.
     """
 
-    def __init__(self, method: Method, settings: Settings, mesh: Mesh):
-        self.mesh = mesh
+    def __init__(self, method: Method, settings: Settings):
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
+        self.layout = parse_layout(settings.mesh)
+        self.num_devices = count_devices(settings.use_devices, self.layout)
+        if self.engine == "cpu":
+            self.layout, self.num_devices = Layout(1, 1), 1
+        elif method.sampler.couples_chains:
+            # Surplus chains would take part in what the chains share.
+            self.layout = self.layout or Layout(self.num_devices, 1)
+            if settings.batch_size % self.layout.chains:
+                raise InputError(
+                    f"config.experiment.mesh cuts {settings.batch_size} chains into {self.layout.chains} parts, "
+                    "uneven ones; chains that share their adaptation need even parts"
+                )
         self.compiled = {}
         self.compile_s = self.run_s = 0.0
         self.load(method, settings)
@@ -145,7 +150,7 @@ class Player:
             chains,
             rows,
             step,
-            mesh=self.mesh,
+            mesh=make_mesh(shape.layout),
         )
         jax.block_until_ready(chains)
         begin = time.perf_counter()
@@ -165,8 +170,8 @@ class Player:
         self.run_s += time.perf_counter() - begin
         return result
 
-    def play(self, model, batch, keys, shape, progress: Progress) -> Outcome:
-        """Plays the whole program on one batch."""
+    def play(self, model, batch, keys, shape: Shape, progress: Progress) -> Outcome:
+        """Plays the whole program on one batch, and keeps the chains that were asked for."""
         play = {
             "xla": functools.partial(self._advance_jax, advance),
             "cpu": self._advance_cpu,
@@ -186,7 +191,9 @@ class Player:
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
         trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
         best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))
-        return Outcome(best, best_logged, np.asarray(final), trace)
+        wanted = self.settings.batch_size
+        best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], (best, best_logged, final))
+        return Outcome(best, best_logged, final, jax.tree.map(lambda leaf: leaf[:, :, :wanted], trace))
 
 
 def run_sampler(
@@ -212,18 +219,22 @@ def run_sampler(
     Returns:
       the record, with every solution verified on the host.
     """
-    mesh = instance_mesh(settings.use_devices)
-    player = player or Player(method, settings, mesh)
-    num_devices = 1 if player.engine == "cpu" else mesh.size
-    packs = plan(problem, dataset.graphs, penalty, settings.instances_per_batch, num_devices)
+    player = player or Player(method, settings)
+    packs = plan(
+        problem,
+        dataset.graphs,
+        penalty,
+        settings.instances_per_batch,
+        settings.batch_size,
+        player.num_devices,
+        player.layout,
+    )
     compiled_before, run_before = player.compile_s, player.run_s
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
     for pack in packs:
-        model, batch = build_batch(
-            problem, dataset.graphs, dataset.index, penalty, pack, settings.seed, settings.batch_size
-        )
-        keys = initial_keys(dataset.index, pack, settings.seed, settings.batch_size)
+        model, batch = build_batch(problem, dataset.graphs, dataset.index, penalty, pack, settings.seed)
+        keys = initial_keys(dataset.index, pack, settings.seed)
 
         def report(steps, pack=pack):
             progress(steps * settings.batch_size * len(pack.members))
@@ -235,7 +246,7 @@ def run_sampler(
 
     order = range(len(dataset.graphs))
     value = np.stack([traces[k].value.max(axis=1) for k in order], axis=1).astype(np.float64)
-    steps = settings.chain_length * settings.batch_size * sum(len(pack.filled) for pack in packs)
+    steps = settings.chain_length * settings.batch_size * len(dataset.graphs)
     return SamplerRecord(
         instances=[records[k] for k in order],
         trajectory=np.maximum.accumulate(value, axis=0),

@@ -12,6 +12,7 @@ from ml_collections import config_dict
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.mesh import AUTO, parse_layout
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {
@@ -43,7 +44,9 @@ class Settings:
       num_instances: how many instances of the dataset to run; None: all of them.
       first_instance: position of the first of them in the dataset.
       instances_per_batch: most instances that run side by side; changes speed and memory, not results.
-      use_devices: how many devices to spread instances over; 0: all.
+      use_devices: how many devices to spread instances and chains over; 0: all.
+      mesh: into how many parts instances and chains are cut for them, as `instances:4,chains:2`; auto: as evenly as
+        each batch allows. Changes speed and memory alone.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
         kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
@@ -65,6 +68,7 @@ class Settings:
     first_instance: int = 0
     instances_per_batch: int = 8
     use_devices: int = 0
+    mesh: str = AUTO
     threads: int = 0
     engine: str = "auto"
 
@@ -84,6 +88,7 @@ class Settings:
             )
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
+        parse_layout(self.mesh)
         self.temperatures()
 
     def temperatures(self):

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.run import Player, instance_mesh, run_sampler, total_chain_steps
+from sl_discs.experiment.run import Player, run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY
@@ -76,11 +76,11 @@ class Runner:
             self._players, self._dataset = {}, dataset.name
         method, settings = cell.build(), cell.settings
         fixed = (settings.batch_size, settings.chain_length, settings.log_every_steps, settings.engine)
-        key = method.sampler, method.localization is None, *fixed, settings.use_devices
+        key = method.sampler, method.localization is None, *fixed, settings.use_devices, settings.mesh
         if key in self._players:
             self._players[key].load(method, settings)
         else:
-            self._players[key] = Player(method, settings, instance_mesh(settings.use_devices))
+            self._players[key] = Player(method, settings)
         return self._players[key]
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:

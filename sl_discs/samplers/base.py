@@ -34,6 +34,11 @@ class Sampler(abc.ABC):
 
     num_chains: int
 
+    @property
+    def couples_chains(self) -> bool:
+        """Whether a chain's step depends on the other chains of its instance."""
+        return False
+
     @abc.abstractmethod
     def init_state(self, num_sites: int) -> SamplerState:
         """The state of one chain before its first step, with the dtypes that it keeps."""

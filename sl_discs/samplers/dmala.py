@@ -132,6 +132,11 @@ class DMALA(Sampler):
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 
+    @property
+    def couples_chains(self):
+        """Where they share the step size."""
+        return self.shared_scale
+
     def init_state(self, num_sites):
         """n at `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))

@@ -53,6 +53,11 @@ class PathSampler(Sampler):
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 
+    @property
+    def couples_chains(self):
+        """Where they share the radius."""
+        return self.adaptive and self.shared_adaptation
+
     def init_state(self, num_sites):
         """Radius at `num_flips`."""
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))

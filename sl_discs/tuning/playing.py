@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.run import Player, instance_mesh, run_sampler
+from sl_discs.experiment.run import Player, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
@@ -34,7 +34,7 @@ class Stage:
         if key in self._players:
             self._players[key].load(method, settings)
         else:
-            self._players[key] = Player(method, settings, instance_mesh(settings.use_devices))
+            self._players[key] = Player(method, settings)
         return self._players[key]
 
     def play(

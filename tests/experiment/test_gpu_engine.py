@@ -13,8 +13,9 @@ import pytest
 
 from sl_discs.experiment import engine, gpu_engine
 from sl_discs.experiment.engine import init_chains
+from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, plan
-from sl_discs.experiment.run import choose_engine, instance_mesh, run_sampler
+from sl_discs.experiment.run import choose_engine, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
@@ -94,7 +95,7 @@ def test_a_wrong_temperature_is_found():
 def play_reference(sampler, case, x, program):
     batch = batch_of(case, len(x), seed=1)
     chains = chains_at(case, sampler, batch, x)
-    chains, trace = engine.advance(case.model, sampler, batch, chains, program, 1, mesh=instance_mesh(1))
+    chains, trace = engine.advance(case.model, sampler, batch, chains, program, 1, mesh=make_mesh(Layout(1, 1)))
     return np.asarray(chains.chain.x)[0], trace
 
 
@@ -179,7 +180,7 @@ def test_the_kernel_interpreted_gives_the_chains_of_its_body_mapped(name):
     batch = batch._replace(params=batch.params._replace(linear=batch.params.linear * jnp.array([[1.0], [0.5]])))
     results = [
         gpu_engine.advance(case.model, sampler, batch, start, program, 1, way=way, mesh=mesh)
-        for way, mesh in (("mapped", None), ("interpret", instance_mesh(1)))
+        for way, mesh in (("mapped", None), ("interpret", make_mesh(Layout(1, 1))))
     ]
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, atol=1e-5), *results)
     assert (results[0][1].value[:, 0] != results[0][1].value[:, 1]).any()
@@ -203,13 +204,13 @@ def test_it_agrees_with_the_reference_on_a_benchmark_graph(name):
     """Means over 48 chains of acceptance, hops and value while it anneals, localized: five standard errors."""
     sampler = IN_STEPS[name]
     dataset = load_dataset("maxcut", "ba", "r-ba-4-n-64-75", None, num_instances=2)
-    [pack] = plan("maxcut", dataset.graphs, 1.0, 2, 1)
-    model, batch = build_batch("maxcut", dataset.graphs, dataset.index, 1.0, pack, 0, 48)
+    [pack] = plan("maxcut", dataset.graphs, 1.0, 2, 48)
+    model, batch = build_batch("maxcut", dataset.graphs, dataset.index, 1.0, pack, 0)
     program, noise = annealed(80, 2)
     x = np.zeros((2, 48, model.num_sites))
     chains = start_at(x, model, sampler, batch, noise)
     _, trace = advance(model, sampler, batch, chains, program, 1)
-    _, reference = engine.advance(model, sampler, batch, chains, program, 1, mesh=instance_mesh(1))
+    _, reference = engine.advance(model, sampler, batch, chains, program, 1, mesh=make_mesh(Layout(1, 1)))
     for found, wanted in zip(trace, reference, strict=True):
         error = np.sqrt((np.var(found, axis=2) + np.var(wanted, axis=2)) / 48)
         assert (np.abs(np.mean(found, axis=2) - np.mean(wanted, axis=2)) <= 5 * error).all()

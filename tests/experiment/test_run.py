@@ -2,6 +2,8 @@
 
 import dataclasses
 import importlib.util
+import itertools
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.mesh import Layout, best_layout, parse_layout
 from sl_discs.experiment.packing import padded_size, plan
 from sl_discs.experiment.run import run_methods, run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
@@ -104,10 +107,10 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
         assert_equal(alone, picked)
 
 
-def test_one_or_four_devices(tmp_path):
-    """The same results with 1 and with 4 forced host devices, in processes of their own."""
+def test_one_or_eight_devices(tmp_path):
+    """The same results on 1 and on 8 forced host devices, however these share 5 instances x 8 chains."""
     results = []
-    for devices in (1, 4):
+    for devices in (1, 8):
         output = tmp_path / f"{devices}.npz"
         environment = dict(os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
@@ -116,21 +119,29 @@ def test_one_or_four_devices(tmp_path):
         with np.load(output) as saved:
             results.append(dict(saved))
     for key in results[0]:
-        np.testing.assert_array_equal(results[0][key], results[1][key])
+        np.testing.assert_array_equal(results[0][key], results[1][key], err_msg=key)
 
 
 def save_for_devices(devices, output):
-    """What the processes of `test_one_or_four_devices` do."""
+    """What the processes of `test_one_or_eight_devices` do; 3 parts of 8 chains leave one to be padded."""
     import jax
 
     assert jax.device_count() == devices
-    record = play(random_dataset(5), method("sl_path_auxiliary", K=20))
-    np.savez(
-        output,
-        trajectory=record.trajectory,
-        acceptance=record.acceptance,
-        solutions=np.concatenate([instance.solution for instance in record.instances]),
-    )
+    runs = {
+        "auto": ("auto", method("sl_path_auxiliary", K=20)),
+        "uneven": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
+        "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
+    }
+    arrays = {}
+    for name, (mesh, how) in runs.items():
+        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh)
+        record = run_sampler("mis", random_dataset(5), 1.0001, how, settings, lambda steps: None)
+        arrays |= {
+            f"{name} trajectory": record.trajectory,
+            f"{name} acceptance": record.acceptance,
+            f"{name} solutions": np.concatenate([instance.solution for instance in record.instances]),
+        }
+    np.savez(output, **arrays)
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
@@ -202,12 +213,30 @@ def test_padding_and_batches():
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
     graphs = random_dataset(10).graphs
-    packs = plan("mis", graphs, 1.0, per_batch=8, num_devices=1)
+    packs = plan("mis", graphs, 1.0, per_batch=8, num_chains=6)
     assert [len(pack.filled) for pack in packs] == [5, 5]
     assert sorted(k for pack in packs for k in pack.members) == list(range(10))
-    packs = plan("mis", graphs, 1.0, per_batch=8, num_devices=4)
+    packs = plan("mis", graphs, 1.0, 8, 6, num_devices=4, layout=Layout(4, 1))
     assert all(len(pack.filled) % 4 == 0 for pack in packs)
     assert sorted(k for pack in packs for k in pack.members) == list(range(10))
+
+
+def test_layouts_leave_no_device_idle():
+    """The busiest device of the best layout has no more chains than in any other."""
+    for devices, instances, chains in itertools.product((1, 2, 6, 16), (1, 3, 8, 50), (1, 5, 32)):
+        best = best_layout(devices, instances, chains)
+        assert best.instances * best.chains == devices
+        loads = [
+            math.ceil(instances / parts) * math.ceil(chains / (devices // parts))
+            for parts in range(1, devices + 1)
+            if devices % parts == 0
+        ]
+        assert math.ceil(instances / best.instances) * math.ceil(chains / best.chains) == min(loads)
+    assert best_layout(2, 1, 32) == (1, 2) and best_layout(4, 8, 32) == (4, 1)
+    assert parse_layout("chains:2, instances:4") == (4, 2) and parse_layout("auto") is None
+    for text in ("", "4x2", "instances:0", "instances:2,instances:3", "devices:2"):
+        with pytest.raises(InputError, match="instances:4,chains:2"):
+            parse_layout(text)
 
 
 def test_settings_name_what_is_wrong():

@@ -6,7 +6,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from sl_discs.experiment.run import Player, compile_program, instance_mesh, run_sampler
+from sl_discs.experiment.run import Player, compile_program, run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.tuning import space
@@ -44,7 +44,7 @@ def null_points(sampler):
 def run(candidates, dataset, settings):
     """The record of each; they share a player."""
     methods = [candidate.method(settings.batch_size) for candidate in candidates]
-    player = Player(methods[0], settings, instance_mesh(1))
+    player = Player(methods[0], settings)
     records = []
     for method in methods:
         player.load(method, settings)
