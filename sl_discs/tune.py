@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import math
 import shlex
 import sys
 from pathlib import Path
@@ -62,6 +63,11 @@ _START = flags.DEFINE_string(
     None,
     "File of tuned settings, such as of the base sampler, that take the place of the defaults: they are tried first, "
     "and stay where a search leaves them alone.",
+)
+_TRY_FIRST = flags.DEFINE_list(
+    "try_first",
+    [],
+    "Annealings to try before the search makes choices of its own, as SHAPE:INITIAL:FINAL, such as linear:0.4:0.15.",
 )
 _TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1)
 _TRAIN_SEED = flags.DEFINE_integer(
@@ -115,6 +121,23 @@ def _start(sampler: str, default: Candidate) -> Candidate:
     return Candidate(default.sampler | shared, found.experiment)
 
 
+def _annealings() -> list[space.Point]:
+    """The annealings of --try_first as points."""
+    points = []
+    for text in _TRY_FIRST.value:
+        shape, _, numbers = text.partition(":")
+        try:
+            initial, final = (float(number) for number in numbers.split(":"))
+        except ValueError:
+            raise InputError(f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL, such as linear:0.4:0.15") from None
+        if shape not in ("exp_decay", "linear") or not 0 < final <= initial < math.inf:
+            raise InputError(
+                f"--try_first: {text!r}: expected exp_decay or linear, and temperatures above 0 that do not rise"
+            )
+        points.append({"t_schedule": shape, "init_temperature": initial, "cooling": final / initial})
+    return points
+
+
 def _stage(names) -> Stage:
     given = experiment_settings(names, _CONFIG.value)
     changed = {"batch_size": _CHAINS.value, "chain_length": _STEPS.value, "engine": _ENGINE.value}
@@ -160,6 +183,7 @@ def run(arguments: list[str]) -> int:
     dimensions = space.space_of(sampler, wanted, settings.chain_length, null=_NULL.value)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default)
+    firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
     num_test = _TEST.value or settings.num_instances
     split = split_instances(names, _DATA_ROOT.value, _TRAIN.value, num_test, _TRAIN_SEED.value)
     search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
@@ -171,7 +195,7 @@ def run(arguments: list[str]) -> int:
         storage.open_storage(_STORAGE.value),
         _STUDY.value or f"{split.train.name} {label} {wanted}",
         _kind(search, split, settings, sampler, wanted),
-        [space.restricted(dimensions, point_of(start))],
+        [space.restricted(dimensions, point) for point in firsts],
     )
     sys.stdout.write(f"study {study.study_name!r} in {_STORAGE.value}: trained on graphs {split.train_words}\n")
     steps = total_chain_steps(split.train, settings)

@@ -65,7 +65,7 @@ PROFILES = {
             trials=2,
         ),
         # Nine trials: the defaults, and each value of sigma once.
-        Profile("cpu", _CPU, table_instances=8, trials=9, search_instances=12),
+        Profile("cpu", _CPU, table_instances=8, trials=9, search_instances=8),
         Profile("full", dict.fromkeys(PUBLISHED), trials=30),
     )
 }

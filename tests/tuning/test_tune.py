@@ -9,11 +9,14 @@ import pytest
 
 pytest.importorskip("optuna", reason="optuna is not installed: pip install 'sl_discs[tune]'")
 
+import optuna
+
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
 from sl_discs.tuning.instances import experiment_settings, parse_dataset, split_instances
+from sl_discs.tuning.storage import open_storage
 from sl_discs.tuning.tuned import read_tuned
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
@@ -49,7 +52,9 @@ def finish(process):
 
 def test_the_command(tmp_path):
     (tmp_path / "small.py").write_text(CONFIG)
-    code, out, err = finish(start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=2"))
+    code, out, err = finish(
+        start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=2", "--try_first=linear:0.4:0.1")
+    )
     assert code == 0, err
     assert "trial 1: " in out and "saved tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json" in out
     file = tmp_path / "tuned/maxcut/ba/r-ba-4-n-16-20/metropolis.json"
@@ -61,6 +66,11 @@ def test_the_command(tmp_path):
     assert "data_seed 1" in search["train"] and "data_seed 0" in search["test"] and "maxcut/ba" in search["command"]
     assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
+
+    study = optuna.load_study(
+        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
+    )
+    assert study.trials[1].params == {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25}
 
     null = start(
         tmp_path,
@@ -86,6 +96,8 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
     cases = {
         (): "--dataset is missing",
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
+        (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
+        (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
     }
     processes = [start(tmp_path, *arguments) for arguments in cases]
