@@ -22,7 +22,7 @@ from sl_discs.instances.generate_rb import draw_rb
 from sl_discs.instances.generate_torus import draw_torus
 from sl_discs.instances.graph import Graph
 
-GENERATOR_VERSION = 1
+GENERATOR_VERSION = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +105,10 @@ def maxcut_torus() -> Generator:
 
 
 def maxclique_rb() -> Generator:
-    """MaxClique on Model RB graphs with a planted clique."""
-    return Generator("maxclique/rb", 500, "Model RB, n in 10..25, k in 5..20, p in (0.3, 1), planted", draw_rb)
+    """MaxClique on Model RB graphs; the reference is an upper bound, as in DISCS's set."""
+    return Generator(
+        "maxclique/rb", 500, "Model RB, n in 10..25, k in 5..20, p in (0.3, 1), unplanted; reference n", draw_rb
+    )
 
 
 def parse_probability(text: str) -> float:

@@ -11,7 +11,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances import generators
 from sl_discs.instances.generate_ba import barabasi_albert_edges
 from sl_discs.instances.generate_er import draw_maxcut_er, erdos_renyi_edges
-from sl_discs.instances.generate_rb import MAX_EDGES, MAX_NODES, planted_clique
+from sl_discs.instances.generate_rb import MAX_EDGES, MAX_NODES, clique_problem
 
 FAMILIES = {
     "er_density": lambda: generators.mis_er_density("0.10"),
@@ -28,7 +28,7 @@ GOLDEN = {
     "maxcut_er": ["d099616ef99414a0", "3fc02539bae9be46"],
     "maxcut_ba": ["fc4366328d09c62a", "42950651eb8f427f"],
     "optsicom": ["00705cdcec19d017", "d90c9f6824d1db90"],
-    "rb": ["fbe346c873caeae0", "ff9fcefe911a933f"],
+    "rb": ["6068be6c8a56112d", "b547f04f8bec8e0c"],
 }
 
 
@@ -102,21 +102,43 @@ def test_barabasi_albert_grows_as_stated():
     assert degrees[:10].mean() > 20
 
 
-def test_rb_planted_set_is_a_largest_clique():
-    for k, (groups, size, p) in enumerate([(10, 5, 0.3), (6, 4, 0.999), (25, 19, 0.5), (12, 8, 0.9)]):
-        graph, planted = planted_clique(np.random.Generator(np.random.PCG64(k)), "g", groups, size, p)
-        edges = {tuple(e) for e in graph.edges.tolist()}
-        assert len(planted) == groups == graph.reference
-        assert all((u, v) in edges for i, u in enumerate(planted) for v in planted[i + 1 :])
-        assert (graph.edges[:, 0] // size != graph.edges[:, 1] // size).all()  # so no clique has two of a group
-    assert graph.num_nodes == groups * size
+def test_rb_has_the_exclusions_that_it_states():
+    """Two groups lack the pairs of whole constraints; how many groups have none is a matter of chance alone."""
+    for k, (groups, size, p) in enumerate([(10, 5, 0.3), (6, 4, 0.9), (25, 19, 0.5), (12, 8, 0.9)]):
+        graph = clique_problem(np.random.Generator(np.random.PCG64(k)), "g", groups, size, p)
+        assert (graph.num_nodes, graph.reference) == (groups * size, groups)
+        left, right = (graph.edges // size).T
+        assert (left != right).all()  # so no clique has two of a group
+        edges = np.zeros((groups, groups), dtype=int)
+        np.add.at(edges, (np.minimum(left, right), np.maximum(left, right)), 1)
+        excluded = size**2 - edges[np.triu_indices(groups, 1)]
+        one = int(p * size**2)
+        constraints = int(-math.log(size) / math.log1p(-p) * groups - 1)
+        # No constraint excludes more than `one`, and a pair of groups that has any lacks at least as many edges.
+        assert ((excluded == 0) | (excluded >= one)).all()
+        assert one <= excluded.sum() <= constraints * one
+        # C constraints on P pairs of groups, at random, leave each pair without one with probability (1 - 1/P)^C.
+        pairs = len(excluded)
+        free = (1 - 1 / pairs) ** constraints
+        # False alarm below 1e-6 each: their variance is below that of independent pairs.
+        assert abs((excluded == 0).sum() - pairs * free) <= 5 * math.sqrt(pairs * free * (1 - free))
+
+
+def test_rb_exclusions_overlap_between_orders_alone():
+    """Two groups of 8, two constraints on 44 of 64 pairs each: in one order they exclude all, in both orders not."""
+    draws = [clique_problem(np.random.Generator(np.random.PCG64(k)), "g", 2, 8, 0.7).num_edges for k in range(400)]
+    left = [edges for edges in draws if edges]
+    # One order or both, half and half: 400 draws within five standard errors, false alarm 6e-7.
+    assert abs(len(left) - 200) < 5 * math.sqrt(100)
+    # What is left is hypergeometric, of mean 20 * 20 / 64 and variance 20 (20/64) (44/64) (44/63).
+    assert abs(np.mean(left) - 6.25) < 5 * math.sqrt(3.0 / len(left))
 
 
 def test_rb_sizes_and_density():
     # Graphs differ in density by about .07, so .04 is four standard errors of a mean of 50; the seed pins the draws.
     graphs = [generators.maxclique_rb().draw(0, k) for k in range(50)]
     density = [2 * g.num_edges / (g.num_nodes * (g.num_nodes - 1)) for g in graphs]
-    assert abs(np.mean(density) - 0.78) < 0.04
+    assert abs(np.mean(density) - 0.786) < 0.04
     assert all(50 <= g.num_nodes <= MAX_NODES and g.num_edges <= MAX_EDGES for g in graphs)
     assert all(10 <= g.reference <= 25 for g in graphs)
 
