@@ -26,7 +26,11 @@ from ml_collections import config_flags
 
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.experiment.folder_lock import only_run_in
+from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
+from sl_discs.experiment.kind import kind_of_run
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -190,21 +194,38 @@ def run() -> ExperimentRecord:
         data_seed=settings.data_seed,
     )
     folder = check_writable(_save_folder(settings, model, dataset, methods))
-    with progress_bar(total_chain_steps(dataset, settings)) as progress:
-        samplers = run_methods(dataset.problem, dataset, float(model["penalty"]), methods, settings, progress)
+    config = {
+        "experiment": vars(settings),
+        "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
+        "samplers": sampler_configs,
+    }
+    with only_run_in(folder), notice_of_end() as notice:
+        kind = kind_of_run(config, methods, settings, dataset, versions())
+        checkpoints = Checkpoints(folder / "checkpoint", kind, settings.checkpoint_every_s, notice)
+        with progress_bar(total_chain_steps(dataset, settings)) as progress:
+            samplers = run_methods(
+                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints
+            )
+        record = _record(dataset, config, settings, samplers)
+        paths = write_results(record, folder)
+        paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+        checkpoints.remove()
+    sys.stdout.write(format_summary(record, paths) + "\n")
+    return record
 
+
+def _record(
+    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord]
+) -> ExperimentRecord:
+    """All that was found, with the settings that led to it."""
     every = settings.log_every_steps
     logged = np.arange(every, settings.chain_length + 1, every)
-    record = ExperimentRecord(
+    return ExperimentRecord(
         dataset=dataset.name,
         problem=dataset.problem,
         source=dataset.source,
         source_detail=dataset.detail,
-        config={
-            "experiment": vars(settings),
-            "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
-            "samplers": sampler_configs,
-        },
+        config=config,
         seed=settings.seed,
         num_chains=settings.batch_size,
         logged_steps=logged,
@@ -214,14 +235,10 @@ def run() -> ExperimentRecord:
         engine=_engines(samplers),
         samplers=samplers,
     )
-    paths = write_results(record, folder)
-    paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
-    sys.stdout.write(format_summary(record, paths) + "\n")
-    return record
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
     one_device_per_core()
     try:
         if len(argv) > 1:
@@ -230,6 +247,9 @@ def main(argv: Sequence[str]) -> int:
     except InputError as error:
         sys.stderr.write(f"error: {error}\n")
         return 2
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
     return 0
 
 

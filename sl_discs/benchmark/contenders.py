@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.benchmark.cases import PENALTY
-from sl_discs.experiment.run import Player, run_sampler
+from sl_discs.experiment.player import Player
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset

@@ -47,6 +47,7 @@ class Settings:
       use_devices: how many devices to spread instances and chains over; 0: all.
       mesh: into how many parts instances and chains are cut for them, as `instances:4,chains:2`; auto: as evenly as
         each batch allows. Changes speed and memory alone.
+      checkpoint_every_s: seconds between checkpoints of a command, from which it goes on when it was interrupted.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
         kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
@@ -70,6 +71,7 @@ class Settings:
     use_devices: int = 0
     mesh: str = AUTO
     threads: int = 0
+    checkpoint_every_s: float = 300.0
     engine: str = "auto"
 
     def __post_init__(self):
@@ -79,6 +81,10 @@ class Settings:
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
+        if not self.checkpoint_every_s >= 0:
+            raise InputError(
+                f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
+            )
         if self.num_instances is not None and self.num_instances < 1:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:

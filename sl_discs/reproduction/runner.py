@@ -11,8 +11,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from sl_discs.experiment.player import Player
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.run import Player, run_sampler, total_chain_steps
+from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from sl_discs.atomic import write_atomically
-from sl_discs.experiment.run import choose_engine
+from sl_discs.experiment.player import choose_engine
 from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.digest import dataset_digest
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY
 from sl_discs.version import __version__
@@ -27,6 +28,7 @@ from sl_discs.version import __version__
 # Fields of `Settings` that change speed and memory, or where results go, and no number.
 _WITHOUT_EFFECT = {
     "save_root", "seed", "num_instances", "first_instance", "instances_per_batch", "use_devices", "mesh", "threads",
+    "checkpoint_every_s",
 }  # fmt: skip
 
 
@@ -71,7 +73,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],
         "index": list(dataset.index),
-        "graphs_sha256": _digest(dataset),
+        "graphs_sha256": dataset_digest(dataset),
         "penalty": PENALTY,
         "settings": settings,
         "sampler": dict(cell.sampler),
@@ -127,12 +129,3 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return "unknown"
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
-
-
-def _digest(dataset: Dataset) -> str:
-    digest = hashlib.sha256()
-    for graph in dataset.graphs:
-        digest.update(np.int64([graph.num_nodes, len(graph.edges)]).tobytes())
-        digest.update(np.ascontiguousarray(graph.edges).tobytes())
-        digest.update(b"" if graph.weights is None else np.ascontiguousarray(graph.weights).tobytes())
-    return digest.hexdigest()

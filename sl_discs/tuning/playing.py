@@ -8,7 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.run import Player, run_sampler
+from sl_discs.experiment.player import Player
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method

@@ -14,7 +14,8 @@ pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl
 
 from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.engine import init_chains
-from sl_discs.experiment.run import choose_engine, run_sampler
+from sl_discs.experiment.player import choose_engine
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method

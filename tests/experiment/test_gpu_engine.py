@@ -15,7 +15,8 @@ from sl_discs.experiment import engine, gpu_engine
 from sl_discs.experiment.engine import init_chains
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, plan
-from sl_discs.experiment.run import choose_engine, run_sampler
+from sl_discs.experiment.player import choose_engine
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.run import compile_program
+from sl_discs.experiment.player import compile_program
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph

@@ -6,7 +6,8 @@ import importlib.util
 import numpy as np
 import pytest
 
-from sl_discs.experiment.run import Player, compile_program, run_sampler
+from sl_discs.experiment.player import Player, compile_program
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.tuning import space

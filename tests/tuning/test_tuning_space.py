@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.run import compile_program
+from sl_discs.experiment.player import compile_program
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.tuning import space

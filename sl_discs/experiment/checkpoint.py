@@ -1,0 +1,194 @@
+"""Checkpoints of a run, so that an interrupted command goes on where it was and ends with the same results.
+
+A run is a list of parts: a method on a batch of instances. The folder holds `kind.json`, everything that the results
+depend on; `part-<name>.npz`, what a finished part left; and the last two `state-<n>.npz`, chains in the middle of a
+part. Each is written whole or not at all. A file that cannot be read is passed over: the state before it, or the
+part's beginning, takes its place, at the price of the steps since then.
+
+Keys are those of (seed, instance, chain, step) and calls are cut at the same steps, so what follows a checkpoint is
+bit for bit what would have followed without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.experiment.interruption import Interrupted, Notice
+
+_KEPT_STATES = 2
+
+
+class Middle(NamedTuple):
+    """A part that was interrupted.
+
+    Attributes:
+      step: steps that are done.
+      chains: leaves of the chains after them.
+      traces: leaves of what was recorded, a list of arrays for each call.
+      run_s: seconds that the steps took.
+    """
+
+    step: int
+    chains: list[np.ndarray]
+    traces: list[list[np.ndarray]]
+    run_s: float
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
+    """What differs between two nested dicts of plain values, in words."""
+    words = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(name), theirs.get(name)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            words += differences(mine, other, f"{prefix}{name}.")
+        elif mine != other:
+            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
+            words.append(f"{prefix}{name} {other!r} there, {mine!r} here" if short else f"another {prefix}{name}")
+    return words
+
+
+class Checkpoints:
+    """The checkpoints of one run.
+
+    Attributes:
+      folder: where they are.
+      every_s: seconds between two of them.
+      notice: of an interruption.
+    """
+
+    def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
+        """Takes up what an interrupted run has left.
+
+        Raises:
+          InputError: it was another run's, or nothing can be written there.
+        """
+        self.folder, self.every_s, self.notice = Path(folder), every_s, notice
+        self._kind = json.loads(json.dumps(kind))
+        self._last = time.monotonic()
+        self._number = 0
+        self._failed = False
+        self._check_kind()
+
+    def _check_kind(self) -> None:
+        try:
+            found = json.loads((self.folder / "kind.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict):
+            raise InputError(f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew")
+        differs = differences(self._kind, found)
+        if differs:
+            raise InputError(
+                f"{self.folder}: an interrupted run of another kind: {'; '.join(differs)}; run that one again to "
+                "resume it, give another save_root, or remove the folder to begin anew"
+            )
+        self._number = max((_number_of(path) for path in self._states()), default=0)
+
+    def _states(self) -> list[Path]:
+        return sorted(self.folder.glob("state-*.npz"), key=_number_of)
+
+    def finished(self, part: str) -> dict[str, np.ndarray] | None:
+        """What a finished part left, None if it has to be played."""
+        return _read(self.folder / _file_of(part))
+
+    def middle(self, part: str) -> Middle | None:
+        """Where a part was interrupted, None if it has to be played from its beginning."""
+        for path in reversed(self._states()):
+            arrays = _read(path)
+            if arrays is not None and str(arrays["part"]) == part:
+                return _as_middle(arrays)
+        return None
+
+    def finish(self, part: str, arrays: dict[str, np.ndarray]) -> None:
+        """Keeps what a part left."""
+        self._save(_file_of(part), arrays)
+
+    def offer(self, part: str, step: int, chains: Any, traces: list[Any], run_s: float) -> None:
+        """Saves the middle of a part if it is time to, or if the run is to stop.
+
+        Raises:
+          Interrupted: the run was told to stop.
+        """
+        stop = self.notice.given
+        if not stop and time.monotonic() - self._last < self.every_s:
+            return
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(chains)]
+        recorded = [[np.asarray(leaf) for leaf in jax.tree.leaves(trace)] for trace in traces]
+        self._number += 1
+        self._save(f"state-{self._number}.npz", _as_arrays(part, Middle(step, leaves, recorded, run_s)))
+        for path in self._states()[:-_KEPT_STATES]:
+            path.unlink(missing_ok=True)
+        self._last = time.monotonic()
+        if stop:
+            raise Interrupted(self.folder)
+
+    def _save(self, name: str, arrays: dict[str, np.ndarray]) -> None:
+        """A checkpoint that cannot be written must not end the run that it is to protect."""
+        try:
+            if not (self.folder / "kind.json").exists():
+                text = json.dumps(self._kind, indent=1).encode()
+                write_atomically(self.folder / "kind.json", lambda file: file.write(text))
+            write_atomically(self.folder / name, lambda file: np.savez(file, **arrays))
+        except InputError as error:
+            if self.notice.given:
+                raise
+            if not self._failed:
+                sys.stderr.write(f"warning: no checkpoint: {error}; the run goes on without\n")
+            self._failed = True
+
+    def remove(self) -> None:
+        """After the results are written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _file_of(part: str) -> str:
+    return f"part-{re.sub(r'[^A-Za-z0-9._+-]+', '-', part)}.npz"
+
+
+def _number_of(path: Path) -> int:
+    number = path.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def _read(path: Path) -> dict[str, np.ndarray] | None:
+    """All arrays of a file; None where it is not there, torn or corrupt (each array has a checksum)."""
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            return dict(saved)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        sys.stderr.write(f"warning: {path}: cannot be read ({error}); the checkpoint before it is used\n")
+        return None
+
+
+def _as_arrays(part: str, middle: Middle) -> dict[str, np.ndarray]:
+    arrays = {"part": np.array(part), "step": np.int64(middle.step), "run_s": np.float64(middle.run_s)}
+    arrays |= {"calls": np.int64(len(middle.traces))}
+    arrays |= {f"chain-{k}": leaf for k, leaf in enumerate(middle.chains)}
+    for call, leaves in enumerate(middle.traces):
+        arrays |= {f"trace-{call}-{k}": leaf for k, leaf in enumerate(leaves)}
+    return arrays
+
+
+def _as_middle(arrays: dict[str, np.ndarray]) -> Middle:
+    def leaves(prefix: str) -> list[np.ndarray]:
+        names = (f"{prefix}-{k}" for k in range(len(arrays)))
+        return [arrays[name] for name in names if name in arrays]
+
+    traces = [leaves(f"trace-{call}") for call in range(int(arrays["calls"]))]
+    return Middle(int(arrays["step"]), leaves("chain"), traces, float(arrays["run_s"]))

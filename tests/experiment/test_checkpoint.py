@@ -1,0 +1,204 @@
+"""Interrupted runs end with the results of uninterrupted ones, and checkpoints of other runs are refused."""
+
+import dataclasses
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_run import SETTINGS, assert_equal, method, needs_numba, random_dataset
+
+from sl_discs.errors import InputError
+from sl_discs.experiment import checkpoint, player
+from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.folder_lock import only_run_in
+from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
+from sl_discs.experiment.run import run_methods
+
+ROOT = Path(__file__).parents[2]
+SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
+KIND = {"seed": 0}
+
+
+def play(settings=SHORT_CALLS, checkpoints=None, tell=lambda name, steps: None):
+    """Two methods on three graphs: four parts."""
+    methods = [method("gwg"), method("sl_path_auxiliary", K=20)]
+    return run_methods("mis", random_dataset(3), 1.0001, methods, settings, tell, checkpoints)
+
+
+def play_with_interruptions(folder, settings, meddle=lambda number: None):
+    """Told to stop after a few reports, begun anew with a few more; how often, and the records."""
+    for number in range(30):
+        notice = Notice()
+        left = iter(range(2 + number, -1, -1))
+
+        def tell(name, steps, notice=notice, left=left):
+            notice.given = next(left, 0) == 0
+
+        try:
+            return number, play(settings, Checkpoints(folder, KIND, settings.checkpoint_every_s, notice), tell)
+        except Interrupted:
+            meddle(number)
+    raise AssertionError("it never ends")
+
+
+@pytest.fixture
+def short_calls(monkeypatch):
+    """Calls of 50 steps, so that a chain has five of them."""
+    monkeypatch.setattr(player, "_STEPS_PER_CALL", 50)
+    monkeypatch.setattr(player.cpu_engine, "steps_per_call", lambda sampler: 50)
+
+
+@pytest.mark.parametrize("engine", ["xla", pytest.param("cpu", marks=needs_numba)])
+def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine):
+    settings = dataclasses.replace(SHORT_CALLS, engine=engine)
+    whole = play(settings)
+    times, resumed = play_with_interruptions(tmp_path, settings)
+    assert times >= 3
+    for name, record in whole.items():
+        assert_equal(record, resumed[name])
+
+
+def test_torn_and_corrupt_checkpoints_are_passed_over(tmp_path, short_calls, capsys):
+    whole = play()
+
+    def meddle(number):
+        newest = max(tmp_path.glob("state-*.npz"), key=lambda path: int(path.stem.split("-")[1]))
+        content = bytearray(newest.read_bytes())
+        if number % 2:
+            content = content[: len(content) // 2]
+        else:
+            content[len(content) // 2] ^= 0xFF
+        newest.write_bytes(content)
+
+    times, resumed = play_with_interruptions(tmp_path, SHORT_CALLS, meddle=meddle)
+    assert times >= 3 and "the checkpoint before it is used" in capsys.readouterr().err
+    for name, record in whole.items():
+        assert_equal(record, resumed[name])
+
+
+def test_checkpoints_of_another_run_are_refused(tmp_path):
+    notice = Notice()
+    notice.given = True
+    with pytest.raises(Interrupted):
+        play(checkpoints=Checkpoints(tmp_path, {"seed": 0, "experiment": {"sigma": 2}}, 0.0, notice))
+    with pytest.raises(InputError, match=r"experiment\.sigma 2 there, 3 here; seed 0 there, 1 here"):
+        Checkpoints(tmp_path, {"seed": 1, "experiment": {"sigma": 3}}, 0.0, Notice())
+    (tmp_path / "kind.json").write_text("{")
+    with pytest.raises(InputError, match="remove the folder"):
+        Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
+
+
+def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+    def refuse(path, write):
+        raise InputError(f"{path}: cannot write (No space left on device)")
+
+    monkeypatch.setattr(checkpoint, "write_atomically", refuse)
+    whole, other = play(), play(checkpoints=Checkpoints(tmp_path, KIND, 0.0, Notice()))
+    assert capsys.readouterr().err.count("the run goes on without") == 1
+    for name, record in whole.items():
+        assert_equal(record, other[name])
+
+
+def test_one_run_a_folder(tmp_path):
+    with only_run_in(tmp_path):
+        code = f"from sl_discs.experiment.folder_lock import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
+        other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
+    with only_run_in(tmp_path):
+        pass
+
+
+def test_a_second_signal_acts_as_before():
+    caught = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: caught.append(number))
+    try:
+        with notice_of_end() as notice:
+            assert not notice.given
+            signal.raise_signal(signal.SIGUSR1)
+            assert notice.given and not caught
+            signal.raise_signal(signal.SIGUSR1)
+            assert caught == [signal.SIGUSR1]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def command(folder):
+    return [
+        sys.executable, "-m", "sl_discs.main_sampling",
+        "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
+        "--samplers=gwg,sl_gwg", "--engine=xla", f"--config.experiment.save_root={folder}",
+        "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
+        "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
+        "--config.experiment.instances_per_batch=2",
+    ]  # fmt: skip
+
+
+def digests(folder):
+    return {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in ("trajectory.npz", "solutions.npz")
+    }
+
+
+def end_in_spite_of(folder, environment, after, signals):
+    """Runs the command again and again, each time but the last ended by a signal; how often that met it running."""
+    met = 0
+    for number in signals:
+        process = subprocess.Popen(
+            command(folder), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        try:
+            process.wait(after())
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+        _, error = process.communicate(timeout=300)
+        if process.returncode == 0:
+            return met
+        # Before its handler is there, SIGTERM ends Python as SIGKILL does.
+        assert process.returncode in (-number, RESUME_ME), error
+        met += 1
+    done = subprocess.run(command(folder), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return met
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_killed_commands_resume(tmp_path, number):
+    """Twenty random moments each: the files of arrays are those of an uninterrupted run, bit for bit."""
+    environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(tmp_path / "cache"))
+    begin = time.monotonic()
+    assert end_in_spite_of(tmp_path / "whole", environment, lambda: 0.0, []) == 0
+    whole_s = time.monotonic() - begin
+    rng, met, folder = random.Random(0), 0, 0
+    while met < 20:
+        folder += 1
+        part = tmp_path / str(folder)
+        met += end_in_spite_of(part, environment, lambda: rng.uniform(0.3, 1.0) * whole_s, [number] * 4)
+        assert digests(part) == digests(tmp_path / "whole")
+        assert not (part / "checkpoint").exists()
+
+
+def test_states_survive_the_file(tmp_path):
+    """Every dtype and shape of the chains comes back."""
+    leaves = [
+        np.arange(6, dtype=np.int8).reshape(2, 3),
+        np.float32(3.5) * np.ones(4),
+        np.array([2**32 - 1], np.uint32),
+    ]
+    notice = Notice()
+    notice.given = True
+    kept = Checkpoints(tmp_path, KIND, 0.0, notice)
+    with pytest.raises(Interrupted):
+        kept.offer("gwg-0", 30, leaves, [leaves[:1], leaves[:1]], 1.5)
+    found = Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("gwg-0")
+    assert (found.step, found.run_s, len(found.traces)) == (30, 1.5, 2)
+    for one, other in zip(found.chains, leaves, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+    assert Checkpoints(tmp_path, KIND, 0.0, Notice()).middle("gwg-1") is None
