@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Float64, Int32
 
 from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.coupling import dense_coupling, sparse_coupling
 from sl_discs.models.quadratic import QuadraticParams
@@ -70,6 +71,36 @@ def coefficients(problem: str, graph: Graph, penalty: float) -> Coefficients:
         raise InputError(f"model.penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
     edges = graph.edges if problem == "mis" else complement_edges(graph)
     return Coefficients(np.ones(graph.num_nodes), edges, np.ones(len(edges)), -float(penalty))
+
+
+def form_coefficients(form: QuadraticForm) -> tuple[Coefficients, float]:
+    """The terms of a form as a function of x in {0,1}^N to be maximised, and the constant that they leave out.
+
+    For a form that is to be minimised both are those of its negative. Spins are 2x - 1; pairs that repeat are added
+    up, and those of a variable with itself are linear.
+    """
+    sign = 1.0 if form.maximise else -1.0
+    first, second = form.pairs[:, 0].astype(np.int64), form.pairs[:, 1].astype(np.int64)
+    own = first == second
+    linear, constant = form.linear.copy(), form.offset
+    couplings = form.couplings
+    if form.spins:
+        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
+        constant += couplings.sum() - linear.sum()
+        linear *= 2
+        for ends in (first, second):
+            np.add.at(linear, ends[~own], -2 * couplings[~own])
+        couplings = 4 * couplings
+    else:
+        np.add.at(linear, first[own], couplings[own])
+    size = form.num_variables
+    codes = np.minimum(first, second)[~own] * size + np.maximum(first, second)[~own]
+    kept, place = np.unique(codes, return_inverse=True)
+    weights = np.zeros(len(kept))
+    np.add.at(weights, place, couplings[~own])
+    kept, weights = kept[weights != 0], weights[weights != 0]
+    edges = np.stack([kept // size, kept % size], axis=1).astype(np.int32)
+    return Coefficients(sign * linear, edges, weights, sign), sign * constant
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:

@@ -1,0 +1,91 @@
+"""Quadratic forms as people give them: a QUBO or an Ising model with terms in any order, sense and offset."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from jaxtyping import Float64, Int, Int32
+
+from sl_discs.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class QuadraticForm:
+    """offset + sum linear_i v_i + sum couplings_k v_a v_b over the pairs (a, b), exactly as it was given.
+
+    Nothing is merged: a pair may stand in several rows and in both directions, and with a = b, which is v_a in {0, 1}
+    and 1 for spins. So `value` is what the source says, whatever a model makes of it.
+
+    Attributes:
+      name: what results call this instance.
+      linear: [N].
+      pairs: [M, 2], 0 .. N - 1.
+      couplings: [M].
+      offset: a constant.
+      spins: variables are -1 and 1 instead of 0 and 1.
+      maximise: the largest value is the best; otherwise the smallest.
+      reference: best known value, or None.
+    """
+
+    name: str
+    linear: Float64[np.ndarray, "N"]
+    pairs: Int32[np.ndarray, "M 2"]
+    couplings: Float64[np.ndarray, "M"]
+    offset: float = 0.0
+    spins: bool = False
+    maximise: bool = False
+    reference: float | None = None
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables N."""
+        return len(self.linear)
+
+    @classmethod
+    def from_arrays(
+        cls, name, linear, pairs, couplings, offset=0.0, *, spins=False, maximise=False, reference=None
+    ) -> QuadraticForm:
+        """Checks arrays of any integer or float dtype.
+
+        Raises:
+          InputError: no variables, an index out of range, a number that is not finite, or arrays of unequal length.
+        """
+        linear, couplings = np.asarray(linear, np.float64), np.asarray(couplings, np.float64)
+        pairs = np.asarray(pairs)
+        pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
+        if linear.ndim != 1 or not len(linear):
+            raise InputError(f"{name}: linear coefficients of shape {linear.shape}; expected [N], one a variable")
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise InputError(f"{name}: pairs have shape {pairs.shape}; expected [M, 2]")
+        if pairs.size and pairs.dtype.kind not in "iu":
+            raise InputError(f"{name}: pairs have dtype {pairs.dtype}; expected integers")
+        if couplings.shape != (len(pairs),):
+            raise InputError(f"{name}: {couplings.shape} couplings for {len(pairs)} pairs")
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(linear)):
+            row = int(np.argmax(((pairs < 0) | (pairs >= len(linear))).any(axis=1)))
+            pair = tuple(int(v) for v in pairs[row])
+            raise InputError(f"{name}: pair {row} is {pair}, but variables are 0..{len(linear) - 1}")
+        for what, numbers in ("linear coefficient", linear), ("coupling", couplings), ("offset", np.array([offset])):
+            if not np.isfinite(numbers).all():
+                row = int(np.argmax(~np.isfinite(numbers)))
+                raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
+        if reference is not None and not np.isfinite(reference):
+            reference = None
+        pairs, offset = pairs.astype(np.int32), float(offset)
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), bool(maximise), reference)
+
+    def value(self, x: Int[np.ndarray, "N"]) -> float:
+        """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
+
+        Raises:
+          InputError: x is not [N] zeros and ones.
+        """
+        x = np.asarray(x)
+        if x.shape != self.linear.shape or not np.isin(x, (0, 1)).all():
+            raise InputError(f"{self.name}: expected {self.num_variables} zeros and ones, got shape {x.shape}")
+        v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
+        # Products with -1, 0 and 1 are exact, and so is fsum but for its one rounding.
+        products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
+        return math.fsum([self.offset, *(self.linear * v), *products])

@@ -1,0 +1,71 @@
+"""What a model makes of a quadratic form is worth what the form says, on every state."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.models.problems import form_coefficients
+
+
+@st.composite
+def forms(draw):
+    """Terms that repeat, stand in both directions and on the diagonal; quarters, so that sums are exact."""
+    size = draw(st.integers(1, 5))
+    number = st.integers(-40, 40).map(lambda quarters: quarters / 4)
+    pairs = draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=12))
+    couplings = draw(st.lists(number, min_size=len(pairs), max_size=len(pairs)))
+    linear = draw(st.lists(number, min_size=size, max_size=size))
+    spins, maximise = draw(st.booleans()), draw(st.booleans())
+    pairs = np.array(pairs, np.int64).reshape(-1, 2)
+    return QuadraticForm.from_arrays("form", linear, pairs, couplings, draw(number), spins=spins, maximise=maximise)
+
+
+@settings(deadline=None)
+@given(forms())
+def test_value_and_model_agree_with_the_definition(form):
+    terms, constant = form_coefficients(form)
+    assert (terms.edges[:, 0] < terms.edges[:, 1]).all() and (terms.weights != 0).all()
+    sign = 1 if form.maximise else -1
+    for x in itertools.product((0, 1), repeat=form.num_variables):
+        v = [2 * bit - 1 if form.spins else bit for bit in x]
+        value = form.offset + sum(c * one for c, one in zip(form.linear, v, strict=True))
+        for (a, b), coupling in zip(form.pairs, form.couplings, strict=True):
+            value += coupling * v[a] * v[b]
+        assert form.value(np.array(x)) == value
+        model = sum(c * one for c, one in zip(terms.linear, x, strict=True))
+        for (a, b), weight in zip(terms.edges, terms.weights, strict=True):
+            model += terms.scale * weight * x[a] * x[b]
+        assert model + constant == sign * value
+
+
+def test_value_is_rounded_once():
+    form = QuadraticForm.from_arrays("form", [1e16, 1.0, -1e16], [], [])
+    assert form.value(np.ones(3)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([], [], []), "expected \\[N\\]"),
+        (([0.0], [[0, 1]], [1.0]), r"pair 0 is \(0, 1\), but variables are 0..0"),
+        (([0.0], [[0, 0]], [np.nan]), "coupling 0 is nan"),
+        (([np.inf], [], []), "linear coefficient 0 is inf"),
+        (([0.0], [[0, 0]], [1.0, 2.0]), "couplings for 1 pairs"),
+        (([0.0], [[0.0, 0.0]], [1.0]), "expected integers"),
+    ],
+)
+def test_bad_arrays(arguments, message):
+    with pytest.raises(InputError, match=message):
+        QuadraticForm.from_arrays("form", *arguments)
+
+
+def test_bad_states():
+    form = QuadraticForm.from_arrays("form", [0.0, 0.0], [], [])
+    for state in ([0], [0, 2]):
+        with pytest.raises(InputError, match="zeros and ones"):
+            form.value(np.array(state))
