@@ -35,6 +35,7 @@ from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
 from sl_discs.reproduction.profiles import DENSITIES, PROFILES, Profile
+from sl_discs.reproduction.references.use import describe, with_references
 from sl_discs.reproduction.runner import Runner
 from sl_discs.reproduction.sections import ORDER, write_report
 from sl_discs.reproduction.store import commit
@@ -164,7 +165,9 @@ def run(argv: Sequence[str]) -> None:
     runner, composer, done = Runner(folder / "cells", _say, total), Composer(folder, _DATA_ROOT.value), []
     for dataset, cells, searched in plan:
         count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
-        graphs = dataset.load(_DATA_ROOT.value, count)
+        graphs = with_references(dataset.load(_DATA_ROOT.value, count))
+        if (said := describe(graphs)) is not None:
+            _say(said)
         done += [runner.run(cell, graphs) for cell in cells]
         first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
         done += [runner.run(cell, first) for cell in searched]

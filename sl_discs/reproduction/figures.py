@@ -44,7 +44,9 @@ def draw_main(cells: list[dict], path: Path) -> Path:
             comparable = rows[0]["ours"]["mean"] is not None
             for row_number, row in enumerate(rows):
                 ours = row["ours"] if comparable else row["ours_absolute"]
-                published = row["published"] if comparable else {"mean": None}
+                # Of other references than the paper's (then there is no z), percentages stand alone.
+                alike = comparable and not row["reference_is_ours"]
+                published = row["published"] if alike else {"mean": None}
                 _point(axes, published, row_number - 0.15, "0.6", "s")
                 _point(axes, ours, row_number + 0.15, "black", "o")
             axes.set_yticks(range(len(rows)), [row["method"] for row in rows] if place % shape[1] == 0 else [])

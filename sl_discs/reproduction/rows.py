@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.references.use import takes_references
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval, percent, z_score
 from sl_discs.results.published import PublishedRow, published_row
@@ -31,6 +32,8 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
     values = in_published_unit(done)
     ours = None if values is None else Spread.of(values)
     n = len(dataset.graphs)
+    # Percentages of other references than the paper's cannot be set against its own.
+    comparable = not takes_references(dataset)
     return {
         "dataset": dataset.name,
         "method": cell.method,
@@ -42,9 +45,10 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
             "n": cell.dataset.published_n if published else None,
         },
         "unit": "set size" if dataset.problem == "mis" else "% of reference",
+        "reference_is_ours": not comparable,
         "ours": _UNKNOWN | {"n": n} if ours is None else dataclasses.asdict(ours),
         "ours_absolute": dataclasses.asdict(absolute) | {"unit": OBJECTIVE_UNITS[dataset.problem]},
-        "z": z_score(ours, published, cell.dataset.published_n),
+        "z": z_score(ours, published, cell.dataset.published_n) if comparable else None,
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
         "seeds": list(cell.seeds),

@@ -17,7 +17,7 @@ from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY
-from sl_discs.reproduction.store import Result, commit, identity, load_result, save_result
+from sl_discs.reproduction.store import Result, commit, identity, load_result, references_of, save_result
 
 Say = Callable[[str], None]
 
@@ -60,7 +60,8 @@ class Runner:
         label = f"[{self.done}/{self.total}] {cell.label()}"
         if result is not None:
             self.say(f"{label}: there already, mean {result.best.mean():.3f}")
-            return Done(cell, dataset, result)
+            # References may have been improved, or found, since the cell was run.
+            return Done(cell, dataset, result.with_references(dataset))
         begin = time.perf_counter()
         result = self._play(cell, dataset, content)
         save_result(self.folder, result)
@@ -101,11 +102,10 @@ class Runner:
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
         every = cell.settings.log_every_steps
-        references = [np.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
         trajectory, count = records[0].trajectory, len(dataset.graphs)
         return Result(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
-            references=np.array(references, dtype=np.float64),
+            references=references_of(dataset),
             run_s=run_s,
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
             logged_steps=np.arange(every, cell.settings.chain_length + 1, every),

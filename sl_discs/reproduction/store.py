@@ -62,6 +62,16 @@ class Result:
         """[G] mean over seeds."""
         return self.best.mean(axis=0)
 
+    def with_references(self, dataset: Dataset) -> Result:
+        """The result with the references that the graphs have now; no other number depends on them."""
+        return dataclasses.replace(self, references=references_of(dataset))
+
+
+def references_of(dataset: Dataset) -> np.ndarray:
+    """[G] float64, NaN where a graph has none."""
+    values = [math.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
+    return np.array(values, dtype=np.float64)
+
 
 def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     """Everything that a cell's numbers depend on, as plain values."""

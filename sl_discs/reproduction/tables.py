@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.differences import difference_rows, differences_text
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.rows import cell_row, pair_rows
 from sl_discs.reproduction.runner import Done
@@ -53,6 +54,7 @@ class Composer:
             ]
             drawn = self._figure(final, "main.png", lambda path: figures.draw_main(cells, path))
             pairs = pair_rows(standing)
+            differences = difference_rows([one for one in standing if one.cell.protocol != NULL])
             blocks = [
                 "## In short\n\n"
                 + "\n".join(filter(None, (markdown.in_short(cells, pairs), search_in_short(pairs)))),
@@ -60,9 +62,12 @@ class Composer:
                 markdown.main_text(
                     cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out
                 ),
+                differences_text(differences, done),
                 markdown.commands_text(cells),
             ]
-            data = {"cells": cells, "pairs": pairs, "search": search, "left_out": left_out}
+            data = {
+                "cells": cells, "pairs": pairs, "differences": differences, "search": search, "left_out": left_out,
+            }  # fmt: skip
             section = Section("\n\n".join(filter(None, blocks)), data, drawn)
             return {"main": section, "runtime": self._runtime(done)}
         if what == "runtime":

@@ -1,0 +1,100 @@
+r"""Command: strong cuts of the generated MaxCut sets, which the percentages of a reproduction are of.
+
+python -m sl_discs.reference --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+
+Each graph is annealed from several starts with seeds of their own. Cuts and partitions go into the package's files,
+one a set, after each graph: a command that was stopped goes on where it was; one with other steps, chains or seeds,
+such as --first_seed=100, adds its starts, and the larger cut stays. Exit code 2 and one line on bad input.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+
+from absl import flags
+
+from sl_discs.atomic import check_writable
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.settings import ENGINES
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.reproduction.datasets import chosen_sets
+from sl_discs.reproduction.references.plans import PLANS
+from sl_discs.reproduction.references.search import Search, Tally, search_set
+from sl_discs.reproduction.references.store import FOLDER, path_of
+from sl_discs.reproduction.references.use import DATA_SEED
+
+_DATASETS = flags.DEFINE_list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
+_INSTANCES = flags.DEFINE_integer("instances", 128, "Graphs of each set, from the first on.", 1)
+_DATA_SEED = flags.DEFINE_integer("data_seed", DATA_SEED, "What the graphs are drawn from.", 0)
+_STEPS = flags.DEFINE_integer("steps", None, "Steps a chain, each a proposal of one node; default: the set's.", 10)
+_CHAINS = flags.DEFINE_integer("chains", None, "Chains a start; default: the set's.", 1)
+_STARTS = flags.DEFINE_integer("starts", None, "Starts a graph; default: the set's.", 1)
+_FIRST_SEED = flags.DEFINE_integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
+_THREADS = flags.DEFINE_integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
+_FOLDER = flags.DEFINE_string("folder", str(FOLDER), "Where the files are; default: the package's own.")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _search(name: str) -> Search:
+    """The set's plan with what the command line says otherwise."""
+    given = {"steps": _STEPS.value, "chains": _CHAINS.value, "starts": _STARTS.value, "first_seed": _FIRST_SEED.value}
+    return dataclasses.replace(PLANS[name], **{key: value for key, value in given.items() if value is not None})
+
+
+def summary(name: str, indices: Sequence[int], tally: Tally) -> str:
+    """What is known of these graphs of a set, in a line."""
+    known = [tally.references.graphs[index] for index in indices]
+    agreed = sum(one.agrees() for one in known)
+    return (
+        f"{name}: {len(known)} graphs, {tally.played} of them played now, {tally.improved} improved; mean cut "
+        f"{sum(one.cut for one in known) / len(known):.3f}; at least two starts at the best known on {agreed} "
+        f"({100 * agreed / len(known):.0f}%)"
+    )
+
+
+def run(argv: Sequence[str]) -> int:
+    """Searches what the flags say and prints a line a set."""
+    if len(argv) > 1:
+        raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
+    if not _DATASETS.value:
+        raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
+    sets = chosen_sets(_DATASETS.value)
+    for one in sets:
+        if one.name not in PLANS:
+            raise InputError(f"--datasets: {one.name} is not searched for references; known: {', '.join(PLANS)}")
+    folder = check_writable(_FOLDER.value)
+    command = shlex.join(["python", "-m", "sl_discs.reference", *sys.argv[1:]])
+    for one in sets:
+        begin = time.perf_counter()
+        search = _search(one.name)
+        dataset = load_dataset(
+            one.problem, one.graph_type, one.cfg_str, num_instances=_INSTANCES.value, data_seed=_DATA_SEED.value
+        )
+        total = search.steps * search.chains * search.starts * len(dataset.graphs)
+        with progress_bar(total) as progress:
+            tally = search_set(
+                dataset,
+                _DATA_SEED.value,
+                search.settings(_ENGINE.value, _THREADS.value),
+                command,
+                folder,
+                lambda steps, name=one.name, progress=progress: progress(name, steps),
+            )
+        _say(f"{summary(one.name, dataset.index, tally)}; {time.perf_counter() - begin:.0f} s")
+        _say(f"  {path_of(one.name, _DATA_SEED.value, folder)}")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.run_app(lambda argv: (run, argv))

@@ -1,0 +1,140 @@
+"""MaxCut methods against one of them, beside the published differences, which no reference's level moves.
+
+A percentage of a reference is as high as the reference is weak. Where ours are not the paper's, levels cannot be
+compared, while a difference of two methods on the same graphs hardly changes: by as many per cent of itself as the
+references differ, 2 at most.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sl_discs.reproduction.cell import DEFAULTS
+from sl_discs.reproduction.markdown import number, table
+from sl_discs.reproduction.references.use import describe
+from sl_discs.reproduction.rows import by_dataset, in_published_unit
+from sl_discs.reproduction.runner import Done
+from sl_discs.reproduction.statistics import Interval
+from sl_discs.results.published import PublishedRow, published_row
+
+MINUS = "path_auxiliary"
+# Of a difference of two means that are published to three digits.
+_ROUNDING_SE = 1e-3 * math.sqrt(2 / 12)
+
+_NOTE = f"""\
+A method minus {MINUS} on the same graphs, in per cent of each graph's reference; the interval is Student's over
+graphs. Of generated graphs the reference is this project's: the best cut of a long annealing from several starts
+(docs/references.md). The paper's is that of a solver with a time limit, so its percentages exceed 100 where a sampler
+beats the solver; ours can do so only where the reference can be improved. Levels cannot be compared, and there is no
+z of them. Differences of methods can: they depend on the references by the 2 % at most that these differ.
+The paper gives no error of a difference. `z` takes it that its differences scatter over graphs as ours do, divided by
+the root of the number of its graphs; `z, apart` takes the published deviations of both methods as if these had been
+run on different graphs; they were not, and most of a deviation is of the references, so its error is far too large.
+Both add the error of rounding. There is no `z` where our difference is the same on every graph."""
+
+
+def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]]:
+    """Each MaxCut method minus one of them, where every graph has a reference.
+
+    The method that is taken off is that of the same protocol, or with default settings where that protocol has none.
+
+    Args:
+      done: at most one cell of each dataset, method and protocol.
+      minus: the method that is taken off.
+    """
+    rows = []
+    for name, group in by_dataset(one for one in done if one.dataset.problem == "maxcut"):
+        found = {(one.cell.protocol, one.cell.method): one for one in group}
+        for (protocol, method), one in found.items():
+            against = protocol if (protocol, minus) in found else DEFAULTS
+            base = found.get((against, minus))
+            values = None if base is None or base is one else _differences(one, base)
+            if values is not None:
+                rows.append(_row(name, method, minus, protocol, against, values, one.cell.dataset.published_n))
+    return rows
+
+
+def _row(name, method, minus, protocol, against, values: np.ndarray, published_n: int) -> dict[str, Any]:
+    interval = Interval.of(values)
+    theirs = [published_row(name, key) for key in (method, minus)]
+    known = None not in theirs
+    return {
+        "dataset": name,
+        "method": method,
+        "minus": minus,
+        "protocol": protocol,
+        "against": against,
+        "mean": interval.mean,
+        "ci95": None if interval.low is None else [interval.low, interval.high],
+        "n": interval.n,
+        "published": theirs[0].mean - theirs[1].mean if known else None,
+        "z": _z(values, theirs, published_n) if known else None,
+        "z_apart": _z_apart(values, theirs, published_n) if known else None,
+    }
+
+
+def _differences(one: Done, base: Done) -> np.ndarray | None:
+    """[G] on the graphs that both have, in per cent of the reference; None where a graph has none."""
+    ours, theirs = in_published_unit(one), in_published_unit(base)
+    if ours is None or theirs is None:
+        return None
+    places = dict(zip(one.dataset.index, ours, strict=True))
+    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
+    return np.subtract(*np.array(shared).T) if shared else None
+
+
+def _z(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
+    """With an error of the published difference as if it scattered over graphs as ours does."""
+    if len(values) < 2:
+        return None
+    scatter = float(np.std(values, ddof=1))
+    if scatter == 0:
+        return None
+    return _over(values, theirs, scatter / math.sqrt(published_n))
+
+
+def _z_apart(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
+    """With the error of the difference of two independent means."""
+    if len(values) < 2:
+        return None
+    return _over(values, theirs, math.hypot(*(row.std for row in theirs)) / math.sqrt(published_n))
+
+
+def _over(values: np.ndarray, theirs: list[PublishedRow], published_se: float) -> float:
+    ours_se = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    difference = float(values.mean()) - (theirs[0].mean - theirs[1].mean)
+    return difference / math.hypot(ours_se, published_se, _ROUNDING_SE)
+
+
+def differences_text(rows: list[dict], done: list[Done]) -> str:
+    """The section: a table a dataset, and what its references are or why there is none; empty without MaxCut."""
+    sets = {one.dataset.name: one.dataset for one in done if one.dataset.problem == "maxcut"}
+    if not sets:
+        return ""
+    blocks = [f"## MaxCut methods minus {MINUS}", _NOTE]
+    titles = ["method", "protocol", "against", "ours", "95% interval", "n", "published", "z", "z, apart"]
+    for name, dataset in sets.items():
+        said = describe(dataset)
+        blocks.append(f"### {name}" + (f"\n\n{said}." if said else ""))
+        chosen = [row for row in rows if row["dataset"] == name]
+        if chosen:
+            blocks.append(table(titles, map(_line, chosen)))
+    return "\n\n".join(blocks)
+
+
+def _line(row: dict) -> list[str]:
+    interval = row["ci95"]
+    return [
+        row["method"],
+        row["protocol"],
+        row["against"],
+        number(row["mean"], 4, "+"),
+        "-" if interval is None else f"[{interval[0]:+.4f}, {interval[1]:+.4f}]",
+        str(row["n"]),
+        number(row["published"], 3, "+"),
+        number(row["z"], 2, "+"),
+        number(row["z_apart"], 2, "+"),
+    ]

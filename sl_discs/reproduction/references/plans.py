@@ -1,0 +1,14 @@
+"""How long each published MaxCut set is searched; all by measurement, see docs/references.md."""
+
+from __future__ import annotations
+
+from sl_discs.reproduction.references.search import Search
+
+PLANS = {
+    "maxcut/er/r-er-0.15-n-256-300": Search(1_000_000, 4, 2, initial=2.0, final=0.5),
+    "maxcut/er/r-er-0.15-n-512-600": Search(8_000_000, 4, 2, initial=3.0, final=0.8),
+    "maxcut/er/r-er-0.15-n-1024-1100": Search(32_000_000, 4, 2, initial=4.0, final=1.0),
+    "maxcut/ba/r-ba-4-n-256-300": Search(2_000_000, 4, 2, initial=1.5, final=0.25),
+    "maxcut/ba/r-ba-4-n-512-600": Search(8_000_000, 4, 2, initial=1.5, final=0.25),
+    "maxcut/ba/r-ba-4-n-1024-1100": Search(32_000_000, 4, 2, initial=1.5, final=0.25),
+}

@@ -1,0 +1,68 @@
+"""References where they belong: onto the graphs of a generated MaxCut set, and in words what they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from sl_discs.instances.dataset import Dataset
+from sl_discs.reproduction.references.store import FOLDER, ReferenceSet, load_references
+
+# The seed that the reproduction draws its graphs from.
+DATA_SEED = 0
+
+
+def takes_references(dataset: Dataset) -> bool:
+    """Whether the references of a dataset are this project's: MaxCut graphs that were drawn come with none."""
+    return dataset.problem == "maxcut" and dataset.source == "generated"
+
+
+def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
+    """The dataset whose graphs have the references that are kept for them; another kind of dataset as it is.
+
+    A graph that is not the one that a reference was found on goes without, and `describe` tells of it.
+
+    Raises:
+      InputError: the file cannot be read, or claims a cut that its partition does not have.
+    """
+    if not takes_references(dataset):
+        return dataset
+    kept = load_references(dataset.name, DATA_SEED, folder)
+    graphs = []
+    for index, graph in zip(dataset.index, dataset.graphs, strict=True):
+        known = kept.find(index, graph)
+        graphs.append(graph if known is None else dataclasses.replace(graph, reference=known.cut))
+    return dataclasses.replace(dataset, graphs=graphs)
+
+
+def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
+    """How strong the references of a set are, or why it has no percentages; None for another kind of dataset.
+
+    Args:
+      dataset: as `with_references` returns it.
+      folder: of the files.
+    """
+    if not takes_references(dataset):
+        return None
+    kept = load_references(dataset.name, DATA_SEED, folder)
+    places = [index for index, graph in zip(dataset.index, dataset.graphs, strict=True) if graph.reference is None]
+    if not places:
+        agreed = sum(kept.graphs[index].agrees() for index in dataset.index)
+        return (
+            f"{dataset.name}: references of this project; at least two independent starts ended at the best known "
+            f"cut on {agreed} of {len(dataset.index)} graphs"
+        )
+    stale = [index for index in places if index in kept.graphs]
+    reason = (
+        f"{len(stale)} of them of other graphs than these, such as graph {stale[0]}, so these are not used"
+        if stale
+        else f"kept are those of {_kept(kept)}"
+    )
+    return (
+        f"{dataset.name}: no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
+        f"python -m sl_discs.reference --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
+    )
+
+
+def _kept(references: ReferenceSet) -> str:
+    return f"{len(references.graphs)} graphs" if references.graphs else "no graphs"
