@@ -1,0 +1,238 @@
+"""References of generated MaxCut sets: never stale, never smaller than before, never believed without a partition."""
+
+import dataclasses
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.reproduction.datasets import PUBLISHED
+from sl_discs.reproduction.references.plans import PLANS
+from sl_discs.reproduction.references.search import Search, search_set
+from sl_discs.reproduction.references.store import (
+    ReferenceSet,
+    cut_of,
+    digest,
+    load_references,
+    path_of,
+    save_references,
+)
+from sl_discs.reproduction.references.use import describe, takes_references, with_references
+
+ROOT = Path(__file__).parents[2]
+NAME = "maxcut/er/r-er-0.15-n-256-300"
+RUN = {"sampler": {"name": "metropolis"}, "annealing": {}, "chain_length": 1, "batch_size": 1, "seeds": [0]}
+RUN |= {"engine": "xla", "command": "c"}
+
+
+def small_graph(seed, num_nodes=9, weights=None):
+    edges = np.array(nx.gnp_random_graph(num_nodes, 0.5, seed=seed).edges)
+    return Graph.from_arrays(f"g{seed}", num_nodes, edges, weights and np.array(weights[: len(edges)]))
+
+
+def small_dataset(graphs):
+    return Dataset(NAME, "maxcut", "generated", "small", graphs, list(range(len(graphs))), len(graphs))
+
+
+def all_cuts(graph):
+    """Every partition with its cut, without the project's own counting."""
+    for sides in itertools.product((0, 1), repeat=graph.num_nodes):
+        yield sum(sides[u] != sides[v] for u, v in graph.edges.tolist()), np.array(sides, dtype=np.int8)
+
+
+def partition_with(graph, cut):
+    return next(sides for value, sides in all_cuts(graph) if value == cut)
+
+
+def with_cut(references, index, graph, run, cut):
+    return references.with_starts(index, graph, run, [cut], partition_with(graph, cut))
+
+
+@pytest.fixture
+def graph():
+    return small_graph(0)
+
+
+@pytest.fixture
+def empty():
+    return ReferenceSet(NAME, 0).with_run(RUN)[0]
+
+
+def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
+    graphs = [small_graph(seed) for seed in range(6)]
+    settings = Search(400, 4, 2, initial=2.0, final=0.3).settings("xla", 1)
+    tally = search_set(small_dataset(graphs), 0, settings, "c", tmp_path, lambda steps: None)
+    optima = [max(value for value, _ in all_cuts(graph)) for graph in graphs]
+    assert [tally.references.graphs[k].cut for k in range(6)] == optima
+    assert [graph.reference for graph in with_references(small_dataset(graphs), tmp_path).graphs] == optima
+    assert all(len(one.starts[0]) == 2 for one in tally.references.graphs.values()) and tally.played == 6
+    assert "on 6 of 6 graphs" in describe(with_references(small_dataset(graphs), tmp_path), tmp_path)
+
+
+def test_a_reference_only_improves(graph, empty):
+    references = with_cut(empty, 0, graph, 0, 9)
+    references, second = references.with_run(RUN | {"seeds": [1]})
+    lower = with_cut(references, 0, graph, second, 7)
+    higher = with_cut(references, 0, graph, second, 10)
+    assert (lower.graphs[0].cut, higher.graphs[0].cut) == (9, 10)
+    for one in (lower.graphs[0], higher.graphs[0]):
+        assert set(one.starts) == {0, 1} and cut_of(graph, one.solution) == one.cut
+    assert not lower.graphs[0].agrees() and with_cut(references, 0, graph, second, 9).graphs[0].agrees()
+
+
+def test_a_cut_without_its_partition_is_refused(graph, empty):
+    with pytest.raises(InputError, match=r"the cut 7, not 9 as claimed"):
+        empty.with_starts(0, graph, 0, [9.0], partition_with(graph, 7))
+
+
+def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
+    references = with_cut(empty, 3, graph, 0, 9)
+    path = save_references(references, tmp_path)
+    kept = load_references(NAME, 0, tmp_path)
+    found = kept.find(3, graph)
+    np.testing.assert_array_equal(found.solution, references.graphs[3].solution)
+    assert dataclasses.replace(found, solution=None) == dataclasses.replace(references.graphs[3], solution=None)
+    assert kept.runs == references.runs and kept.find(0, graph) is None
+    assert load_references(NAME, 1, tmp_path).graphs == {}
+    content = json.loads(path.read_text())
+    content["graphs"]["3"]["cut"] = 11.0
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="graph 3: the partition does not have the cut 11 that is claimed"):
+        load_references(NAME, 0, tmp_path).find(3, graph)
+    for damaged in ("{", "[]", json.dumps(content | {"data_seed": 5}), json.dumps(content | {"runs": []})):
+        path.write_text(damaged)
+        with pytest.raises(InputError, match=r"no references of .* sl_discs\.reference writes them"):
+            load_references(NAME, 0, tmp_path)
+
+
+def test_a_digest_is_of_the_graph_and_of_nothing_else(graph):
+    def changed(edges=graph.edges, num_nodes=graph.num_nodes, weights=None, name="g"):
+        return digest(Graph.from_arrays(name, num_nodes, edges, weights))
+
+    ones, other = np.ones(graph.num_edges), np.ones(graph.num_edges)
+    other[3] = 2
+    same = [digest(graph), changed(name="h"), changed(graph.edges[::-1, ::-1]), changed(weights=ones)]
+    assert len(set(same)) == 1
+    others = [changed(graph.edges[1:]), changed(num_nodes=10), changed(weights=other)]
+    assert len({same[0], *others}) == 4
+
+
+def test_a_stale_reference_is_not_used_and_this_is_said(tmp_path, empty):
+    drawn, other = [small_graph(0), small_graph(1)], [small_graph(0), small_graph(2)]
+    references = empty
+    for index, one in enumerate(drawn):
+        references = with_cut(references, index, one, 0, 9)
+    save_references(references, tmp_path)
+    fresh, stale = (with_references(small_dataset(graphs), tmp_path) for graphs in (drawn, other))
+    assert [graph.reference for graph in fresh.graphs] == [9, 9]
+    assert [graph.reference for graph in stale.graphs] == [9, None]
+    said = describe(stale, tmp_path)
+    assert "1 of 2 graphs have no reference" in said and "of other graphs than these, such as graph 1" in said
+    assert f"--datasets={NAME} --instances=2" in said
+    more = with_references(small_dataset([*drawn, small_graph(3)]), tmp_path)
+    assert "1 of 3 graphs have no reference (kept are those of 2 graphs)" in describe(more, tmp_path)
+    # A new search on the other graph drops what was known, even where that was larger.
+    again = with_cut(references, 1, other[1], 0, 6)
+    assert again.graphs[1].cut == 6 and again.find(1, drawn[1]) is None
+
+
+def test_only_generated_cuts_take_references(tmp_path, graph, empty):
+    save_references(with_cut(empty, 0, graph, 0, 9), tmp_path)
+    dataset = small_dataset([dataclasses.replace(graph, reference=4.0)])
+    for changes in ({"source": "discs files"}, {"problem": "mis"}):
+        given = dataclasses.replace(dataset, **changes)
+        assert not takes_references(given) and with_references(given, tmp_path) is given
+        assert describe(given, tmp_path) is None
+
+
+def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path):
+    graphs = [small_graph(seed) for seed in range(3)]
+    search = Search(40, 2, 2, initial=2.0, final=0.3)
+
+    def play(graphs, search):
+        steps = []
+        tally = search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, steps.append)
+        assert sum(steps) == len(graphs) * search.starts * search.chains * search.steps
+        return tally
+
+    def stop_at_the_third(steps):
+        if steps and path_of(NAME, 0, tmp_path).exists() and len(load_references(NAME, 0, tmp_path).graphs) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, stop_at_the_third)
+    assert play(graphs, search).played == 1
+    assert play(graphs, search).played == 0
+    before = load_references(NAME, 0, tmp_path)
+    tally = play(graphs, dataclasses.replace(search, first_seed=7, steps=400))
+    assert tally.played == 3 and [run["seeds"] for run in tally.references.runs] == [[0, 1], [7, 8]]
+    assert tally.improved == sum(tally.references.graphs[k].cut > before.graphs[k].cut for k in range(3))
+    assert all(tally.references.graphs[k].cut >= before.graphs[k].cut for k in range(3))
+
+
+@pytest.mark.parametrize("name", list(PLANS))
+def test_the_package_has_references_of_the_graphs_that_are_drawn(name):
+    published = PUBLISHED[name]
+    kept = load_references(name, 0)
+    assert sorted(kept.graphs) == list(range(128)) and kept.runs
+    dataset = load_dataset("maxcut", published.graph_type, published.cfg_str, num_instances=2)
+    for graph, found in zip(dataset.graphs, with_references(dataset).graphs, strict=True):
+        assert found.reference == kept.graphs[dataset.graphs.index(graph)].cut > graph.num_edges / 2
+    text = path_of(name, 0).read_text()
+    assert not re.search(r"/(home|tmp|root|work)/", text)  # of no one's machine
+
+
+def test_the_files_are_in_an_installed_package():
+    """The patterns of pyproject.toml take them in; setuptools matches these as a glob from the package's folder."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["sl_discs"]
+    taken = {file.resolve() for pattern in patterns for file in (ROOT / "sl_discs").glob(pattern)}
+    assert {path_of(name, 0).resolve() for name in PLANS} <= taken
+
+
+def reference(cwd, *arguments):
+    command = [sys.executable, "-m", "sl_discs.reference", *arguments]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_the_command(tmp_path):
+    size = (
+        f"--datasets={NAME}",
+        "--instances=2",
+        "--steps=200",
+        "--chains=2",
+        f"--folder={tmp_path}",
+        "--engine=xla",
+    )
+    done = reference(tmp_path, *size)
+    assert done.returncode == 0, done.stderr
+    assert f"{NAME}: 2 graphs, 2 of them played now, 0 improved" in done.stdout
+    kept = load_references(NAME, 0, tmp_path)
+    assert kept.runs[0]["chain_length"] == 200 and kept.runs[0]["seeds"] == [0, 1]
+    assert kept.runs[0]["command"].startswith("python -m sl_discs.reference --datasets=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--datasets=mis/satlib"], "mis/satlib is not searched for references; known: maxcut/er"),
+        (["--datasets="], "--datasets names no dataset"),
+        (["--starts=0"], "starts"),
+        (["more"], "unexpected argument 'more'"),
+    ],
+)
+def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, arguments, message):
+    refused = reference(tmp_path, f"--folder={tmp_path}", *arguments)
+    assert refused.returncode == 2 and message in refused.stderr, refused.stderr
+    assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1 and refused.stdout == ""
