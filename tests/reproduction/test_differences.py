@@ -14,7 +14,7 @@ from sl_discs.reproduction.datasets import PUBLISHED
 from sl_discs.reproduction.differences import difference_rows, differences_text
 from sl_discs.reproduction.rows import cell_row
 from sl_discs.reproduction.runner import Done, Runner
-from sl_discs.reproduction.store import Result
+from sl_discs.reproduction.store import Result, identity, save_result
 from sl_discs.results.published import published_row
 
 CUT = PUBLISHED["maxcut/ba/r-ba-4-n-512-600"]
@@ -98,9 +98,10 @@ def test_levels_have_a_z_only_beside_the_papers_own_references():
 
 def test_a_finished_cell_takes_the_references_of_today(tmp_path):
     done = made_up("gwg", [2, 2], [3.0, None])
-    runner = Runner(tmp_path, lambda line: None, total=2)
-    first = runner.run(done.cell, done.dataset)
+    save_result(tmp_path, dataclasses.replace(done.result, identity=identity(done.cell, done.dataset)))
     improved = [dataclasses.replace(graph, reference=4.0) for graph in done.dataset.graphs]
+    runner = Runner(tmp_path, lambda line: None, total=1)
     again = runner.run(done.cell, dataclasses.replace(done.dataset, graphs=improved))
-    assert runner.ran == 1 and first.result.references[0] == 3 and np.isnan(first.result.references[1])
+    assert runner.ran == 0 and again.result.best.tolist() == [[2, 2]]
+    assert done.result.references[0] == 3 and np.isnan(done.result.references[1])
     assert again.result.references.tolist() == [4, 4]

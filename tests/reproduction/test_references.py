@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
@@ -29,6 +30,7 @@ from sl_discs.reproduction.references.store import (
     save_references,
 )
 from sl_discs.reproduction.references.use import describe, takes_references, with_references
+from sl_discs.results.record import InstanceRecord
 
 ROOT = Path(__file__).parents[2]
 NAME = "maxcut/er/r-er-0.15-n-256-300"
@@ -156,8 +158,18 @@ def test_only_generated_cuts_take_references(tmp_path, graph, empty):
         assert describe(given, tmp_path) is None
 
 
-def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path):
-    graphs = [small_graph(seed) for seed in range(3)]
+def play_at_random(problem, dataset, penalty, method, settings, progress, player):
+    """In the place of `run_sampler`: a partition that depends on the seed and the graph."""
+    (graph,), (index,) = dataset.graphs, dataset.index
+    solution = np.random.default_rng([settings.seed, index]).integers(2, size=graph.num_nodes, dtype=np.int8)
+    cut = cut_of(graph, solution)
+    progress(settings.chain_length * settings.batch_size)
+    return SimpleNamespace(instances=[InstanceRecord(graph.name, cut, cut, cut, True, None, solution)])
+
+
+def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("sl_discs.reproduction.references.search.run_sampler", play_at_random)
+    graphs = [small_graph(seed) for seed in range(5)]
     search = Search(40, 2, 2, initial=2.0, final=0.3)
 
     def play(graphs, search):
@@ -166,19 +178,20 @@ def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path):
         assert sum(steps) == len(graphs) * search.starts * search.chains * search.steps
         return tally
 
-    def stop_at_the_third(steps):
-        if steps and path_of(NAME, 0, tmp_path).exists() and len(load_references(NAME, 0, tmp_path).graphs) == 2:
+    def stop_at_the_fifth(steps):
+        if steps and path_of(NAME, 0, tmp_path).exists() and len(load_references(NAME, 0, tmp_path).graphs) == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, stop_at_the_third)
+        search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, stop_at_the_fifth)
     assert play(graphs, search).played == 1
     assert play(graphs, search).played == 0
     before = load_references(NAME, 0, tmp_path)
-    tally = play(graphs, dataclasses.replace(search, first_seed=7, steps=400))
-    assert tally.played == 3 and [run["seeds"] for run in tally.references.runs] == [[0, 1], [7, 8]]
-    assert tally.improved == sum(tally.references.graphs[k].cut > before.graphs[k].cut for k in range(3))
-    assert all(tally.references.graphs[k].cut >= before.graphs[k].cut for k in range(3))
+    tally = play(graphs, dataclasses.replace(search, first_seed=7))
+    assert tally.played == 5 and [run["seeds"] for run in tally.references.runs] == [[0, 1], [7, 8]]
+    assert 0 < tally.improved < 5
+    assert tally.improved == sum(tally.references.graphs[k].cut > before.graphs[k].cut for k in range(5))
+    assert all(tally.references.graphs[k].cut >= before.graphs[k].cut for k in range(5))
 
 
 @pytest.mark.parametrize("name", list(PLANS))
