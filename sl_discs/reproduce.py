@@ -167,7 +167,7 @@ def run(argv: Sequence[str]) -> None:
         count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
         graphs = with_references(dataset.load(_DATA_ROOT.value, count))
         if (said := describe(graphs)) is not None:
-            _say(said)
+            _say(f"{graphs.name}: {said}")
         done += [runner.run(cell, graphs) for cell in cells]
         first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
         done += [runner.run(cell, first) for cell in searched]

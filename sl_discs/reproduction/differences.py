@@ -30,10 +30,11 @@ graphs. Of generated graphs the reference is this project's: the best cut of a l
 (docs/references.md). The paper's is that of a solver with a time limit, so its percentages exceed 100 where a sampler
 beats the solver; ours can do so only where the reference can be improved. Levels cannot be compared, and there is no
 z of them. Differences of methods can: they depend on the references by the 2 % at most that these differ.
-The paper gives no error of a difference. `z` takes it that its differences scatter over graphs as ours do, divided by
-the root of the number of its graphs; `z, apart` takes the published deviations of both methods as if these had been
-run on different graphs; they were not, and most of a deviation is of the references, so its error is far too large.
-Both add the error of rounding. There is no `z` where our difference is the same on every graph."""
+The paper gives no error of a difference. `z` takes the standard deviation of our differences over graphs for that of
+the paper's, over the root of the number of its graphs. `z, apart` takes the published deviations of the two methods
+instead, as if they had been run on different graphs; they were not, and much of these deviations is that of the
+references, so this error is too large. Both add the error of rounding; chains that are not as long as the paper's are
+other methods. There is no `z` where our difference is the same on every graph."""
 
 
 def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from sl_discs.instances.dataset import Dataset
-from sl_discs.reproduction.references.store import FOLDER, ReferenceSet, load_references
+from sl_discs.reproduction.references.store import FOLDER, load_references
 
 # The seed that the reproduction draws its graphs from.
 DATA_SEED = 0
@@ -49,20 +49,16 @@ def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
     if not places:
         agreed = sum(kept.graphs[index].agrees() for index in dataset.index)
         return (
-            f"{dataset.name}: references of this project; at least two independent starts ended at the best known "
-            f"cut on {agreed} of {len(dataset.index)} graphs"
+            "references of this project; at least two independent starts ended at the best known cut on "
+            f"{agreed} of {len(dataset.index)} graphs"
         )
     stale = [index for index in places if index in kept.graphs]
     reason = (
-        f"{len(stale)} of them of other graphs than these, such as graph {stale[0]}, so these are not used"
+        f"those kept for {len(stale)} of them are of other graphs, as that of graph {stale[0]}, and so not used"
         if stale
-        else f"kept are those of {_kept(kept)}"
+        else f"{len(kept.graphs)} are kept"
     )
     return (
-        f"{dataset.name}: no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
+        f"no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
         f"python -m sl_discs.reference --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
     )
-
-
-def _kept(references: ReferenceSet) -> str:
-    return f"{len(references.graphs)} graphs" if references.graphs else "no graphs"
