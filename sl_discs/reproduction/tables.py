@@ -9,6 +9,7 @@ from pathlib import Path
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.differences import difference_rows, differences_text
+from sl_discs.reproduction.marks import marks_rows, marks_text
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.rows import cell_row, pair_rows
 from sl_discs.reproduction.runner import Done
@@ -54,6 +55,7 @@ class Composer:
             ]
             drawn = self._figure(final, "main.png", lambda path: figures.draw_main(cells, path))
             pairs = pair_rows(standing)
+            marks = marks_rows(cells)
             differences = difference_rows([one for one in standing if one.cell.protocol != NULL])
             blocks = [
                 "## In short\n\n"
@@ -63,10 +65,12 @@ class Composer:
                     cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out
                 ),
                 differences_text(differences, done),
+                marks_text(marks),
                 markdown.commands_text(cells),
             ]
             data = {
-                "cells": cells, "pairs": pairs, "differences": differences, "search": search, "left_out": left_out,
+                "cells": cells, "pairs": pairs, "differences": differences, "marks": marks, "search": search,
+                "left_out": left_out,
             }  # fmt: skip
             section = Section("\n\n".join(filter(None, blocks)), data, drawn)
             return {"main": section, "runtime": self._runtime(done)}

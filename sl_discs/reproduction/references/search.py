@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sl_discs.experiment.run import Player, instance_mesh, run_sampler
+from sl_discs.experiment.player import Player
+from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method, method_fields
@@ -96,7 +97,7 @@ def search_set(
       InputError: the earlier file cannot be read, or the folder cannot be written.
     """
     method = build_method(method_fields("metropolis"), settings[0].batch_size)
-    player = Player(method, settings[0], instance_mesh(1))
+    player = Player(method, settings[0])
     record = _record(settings, player.engine, command)
     references, run = load_references(dataset.name, data_seed, folder).with_run(record)
     played = improved = 0
