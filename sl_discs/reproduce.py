@@ -30,7 +30,7 @@ from sl_discs.atomic import check_writable
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.reproduction.cell import Cell, Choice, check_methods
+from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
 from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
@@ -168,7 +168,8 @@ def run(argv: Sequence[str]) -> None:
         graphs = with_references(dataset.load(_DATA_ROOT.value, count))
         if (said := describe(graphs)) is not None:
             _say(f"{graphs.name}: {said}")
-        done += [runner.run(cell, graphs) for cell in cells]
+        unseen = dataset.held_out(graphs)
+        done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
         first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
         done += [runner.run(cell, first) for cell in searched]
         write_report(folder, composer.compose(what, done, left_out, final=False), made_by)

@@ -11,6 +11,7 @@ from typing import Any
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.families import find_family
+from sl_discs.tuning.instances import part_of
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PENALTY = 1.0001
@@ -48,9 +49,9 @@ class PublishedSet:
 
     def absent(self, data_root: str | None) -> str | None:
         """Why there are no instances: the set is not random, and nobody gave it. None if there are."""
-        family = find_family(self.problem, self.graph_type, self.cfg_str)
-        if family.generator is not None:
+        if self.is_random():
             return None
+        family = find_family(self.problem, self.graph_type, self.cfg_str)
         if data_root is None:
             return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
         root = Path(data_root)
@@ -61,25 +62,30 @@ class PublishedSet:
     def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
         """The first graphs; None: as many as DISCS has, or all that are given of a random family.
 
-        Of a set that is not random, `sl_discs.tune` trains on the last graphs, and these are not tested on.
-
         Raises:
-          InputError: as `load_dataset`, or those left to training are asked for.
+          InputError: as `load_dataset`.
         """
         load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
-        random = find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
-        if random and num_instances is not None:
+        if num_instances is not None:
             return load(num_instances=num_instances)
         one = load(num_instances=1)
-        if random:
+        if self.is_random():
             return load(num_instances=self.published_n if one.source == "generated" else None)
-        most = one.total - (LEFT_TO_TRAINING if one.total > LEFT_TO_TRAINING else 0)
-        if num_instances is not None and num_instances > most:
-            raise InputError(
-                f"{self.name}: {num_instances} graphs were asked for, there are {most} of {one.total} to test on: "
-                "sl_discs.tune trains on the others"
-            )
-        return load(num_instances=num_instances or min(self.published_n, most))
+        return load(num_instances=min(self.published_n, one.total))
+
+    def is_random(self) -> bool:
+        """Whether the set is drawn from a distribution, so that training graphs need not be taken from it."""
+        return find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
+
+    def held_out(self, dataset: Dataset) -> Dataset:
+        """The graphs that `sl_discs.tune` does not train on: of a given set all but its last ones.
+
+        Args:
+          dataset: of `load`.
+        """
+        if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
+            return dataset
+        return part_of(dataset, 0, dataset.total - LEFT_TO_TRAINING)
 
 
 def _density(p: str) -> PublishedSet:

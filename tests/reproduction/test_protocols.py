@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sl_discs.errors import InputError
 from sl_discs.experiment.player import compile_program
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
@@ -24,7 +23,6 @@ from sl_discs.reproduction.side_by_side import search_in_short, side_by_side_tex
 from sl_discs.reproduction.store import Result
 from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import point_of_trial, trial_cells
-from sl_discs.tuning.instances import part_of
 
 MIS = PUBLISHED["mis/er_density/r-0.10"]
 CHOICE = Choice(chain_length=600, batch_size=4, engine="xla", seeds=(0,))
@@ -210,9 +208,8 @@ def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
     twenty = graphs(20)
     write_archive(tmp_path / "mis_satlib.npz", twenty.graphs)
     satlib = PUBLISHED["mis/satlib"]
-    assert satlib.load(str(tmp_path), None).index == list(range(20 - LEFT_TO_TRAINING))
-    assert satlib.load(str(tmp_path), 2).index == [0, 1]
-    with pytest.raises(InputError, match="5 graphs were asked for, there are 4 of 20 to test on"):
-        satlib.load(str(tmp_path), 5)
-    write_archive(tmp_path / "mis_satlib.npz", part_of(twenty, 0, 3).graphs)
-    assert len(satlib.load(str(tmp_path), None).graphs) == 3
+    whole = satlib.load(str(tmp_path), None)
+    assert whole.index == list(range(20))
+    assert satlib.held_out(whole).index == list(range(20 - LEFT_TO_TRAINING))
+    assert satlib.held_out(satlib.load(str(tmp_path), 2)).index == [0, 1]
+    assert MIS.held_out(twenty) is twenty  # trained on draws of another seed
