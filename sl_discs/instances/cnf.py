@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -26,16 +27,26 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
         one.
     """
     try:
-        lines = Path(path).read_text(encoding="ascii").splitlines()
+        lines = Path(path).read_bytes().splitlines()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a .cnf file") from error
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file; give a DIMACS .cnf file") from None
+    return parse_cnf(path, lines)
+
+
+def parse_cnf(path: str | os.PathLike, lines: Iterable[bytes]) -> list[Clause]:
+    """The clauses of the lines of a DIMACS file, `path` being its name in messages.
+
+    Raises:
+      InputError: as `read_cnf`, but for reading.
+    """
     header: tuple[int, int] | None = None
     clauses: list[Clause] = []
     clause: list[int] = []
+    number = 0
     for number, line in enumerate(lines, start=1):
-        words = line.split()
+        if not line.isascii():
+            raise InputError(f"{path}:{number}: not a text file; give a DIMACS .cnf file")
+        words = line.decode("ascii").split()
         if not words or words[0].startswith("c"):
             continue
         if words[0].startswith("%"):
@@ -56,7 +67,7 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
     if header is None:
         raise InputError(f"{path}: no header; a DIMACS file starts with 'p cnf VARIABLES CLAUSES'")
     if clause:
-        raise InputError(f"{path}:{len(lines)}: the last clause does not end with 0; is the file cut short?")
+        raise InputError(f"{path}:{number}: the last clause does not end with 0; is the file cut short?")
     if len(clauses) != header[1]:
         raise InputError(
             f"{path}:{header_line}: the header promises {header[1]} clauses, but there are {len(clauses)}"
@@ -99,16 +110,20 @@ def _parse_header(where: str, words: list[str], earlier: tuple[int, int] | None)
     """Numbers of variables and clauses of a `p cnf` line."""
     if earlier is not None:
         raise InputError(f"{where}: a second header; a file holds one formula")
-    if len(words) != 4 or words[1] != "cnf" or not (words[2].isdecimal() and words[3].isdecimal()):
+    if len(words) != 4 or words[1] != "cnf" or not all(map(_is_number, words[2:])):
         raise InputError(f"{where}: {' '.join(words)!r} is not a header; write 'p cnf VARIABLES CLAUSES'")
     return int(words[2]), int(words[3])
 
 
 def _parse_literal(where: str, word: str, num_variables: int) -> int:
     """A literal, or 0 for the end of a clause."""
-    if not word.removeprefix("-").isdecimal():
+    if not _is_number(word.removeprefix("-")):
         raise InputError(f"{where}: {word!r} is not a literal; write whole numbers, and 0 at the end of a clause")
     literal = int(word)
     if abs(literal) > num_variables:
         raise InputError(f"{where}: literal {literal}, but the header promises {num_variables} variables")
     return literal
+
+
+def _is_number(word: str) -> bool:
+    return word.isdecimal() and len(word) < 19

@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         )
         write_archive(FLAGS.output, dataset.graphs)
     except (InputError, flags.Error) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         return 2
     finally:
         FLAGS.unparse_flags()

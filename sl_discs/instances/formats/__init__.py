@@ -1,0 +1,6 @@
+"""Files in which people keep graphs and quadratic models: one format a file, recognised by content."""
+
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.read import READERS, read_instances
+
+__all__ = ["READERS", "Instance", "read_instances"]

@@ -1,0 +1,66 @@
+"""OR-Library's `bqp` files: several problems "maximise x'Qx", x of zeros and ones, Q symmetric.
+
+First the number of problems; then for each `n k` and k lines `i j q`, variables from 1 to n. A line gives q(i,j) and
+q(j,i) at once, so a line with i and j different stands for 2 q x_i x_j and one with i = j for q x_i.
+
+Source: J.E. Beasley, OR-Library, page "Unconstrained binary quadratic programming": the sum over all i and all j is
+to be maximised, and q(i,j) = q(j,i) as the matrix is symmetric.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.number_rows import (
+    Columns,
+    LineReader,
+    check_count,
+    check_supported,
+    header_counts,
+    show,
+)
+from sl_discs.instances.formats.quadratic_form import quadratic_form
+from sl_discs.instances.formats.source import Source
+
+_HEADER = "the numbers of variables and coefficients, 'n k'"
+
+
+def read(source: Source, problem: str | None = None) -> list[Instance]:
+    """The models of a file, to be maximised, named by the file and, if there are several, their number from 1 on.
+
+    Raises:
+      InputError: a malformed header or line, a variable out of range, a coefficient that is given twice (or in both
+        directions), or another number of problems or coefficients than a header has.
+    """
+    reader = LineReader(source, b"")
+    number, words = reader.one("the number of problems")
+    if len(words) != 1 or not words[0].isdigit() or len(words[0]) > 9 or not int(words[0]):
+        raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a number of problems; write one")
+    count = int(words[0])
+    found: list[Instance] = []
+    for k in range(1, count + 1):
+        name = source.name if count == 1 else f"{source.name}-{k}"
+        form = _read_problem(reader, name)
+        found.append(Instance(form, range(1, form.num_variables + 1), "bqp", source.path))
+    numbers, rows = reader.take(1)
+    if rows:
+        raise InputError(
+            f"{source.path}:{numbers[0]}: {show(b' '.join(rows[0]))} after the last of {count} problems; remove it "
+            "or correct the header"
+        )
+    return found
+
+
+def _read_problem(reader: LineReader, name: str) -> QuadraticForm:
+    source = reader.source
+    number, words = reader.one(_HEADER)
+    num_variables, promised = header_counts(source, number, words, (2,), _HEADER)
+    rows = Columns(source, ("iif",), "a coefficient, 'i j q'").extend(reader.groups(promised))
+    check_count(source, number, promised, len(rows), "coefficients")
+    check_supported(source, number, num_variables)
+    i, j = rows.check_indices(1, num_variables)
+    values = rows.arrays()[2]
+    return quadratic_form(name, num_variables, i, j, np.where(i == j, values, 2 * values), rows, maximise=True)

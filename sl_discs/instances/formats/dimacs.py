@@ -1,0 +1,79 @@
+"""DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
+
+An edge may stand there again in either direction, as in many colouring files, and is one edge. m may be the number of
+distinct edges, twice that, or the number of `e` lines: files differ. Lines `n`, `d`, `v` and `x` (weights of nodes,
+geometry) say nothing about the problems solved here and are passed over.
+
+Source: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sl_discs.errors import InputError
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.number_rows import (
+    Columns,
+    LineReader,
+    check_supported,
+    header_counts,
+    show,
+)
+from sl_discs.instances.formats.simple_graph import simple_graph
+from sl_discs.instances.formats.source import Source
+from sl_discs.instances.formats.write_lines import edge_words, write_lines
+from sl_discs.instances.graph import Graph
+
+_HEADER = "'p edge NODES EDGES'"
+
+
+def read(source: Source, problem: str | None = None) -> list[Instance]:
+    """The graph of a file, its labels 1 to n.
+
+    Raises:
+      InputError: a malformed header or line, a node out of range, a self-loop, or a number of edges that fits the
+        header in none of the three ways.
+    """
+    reader = LineReader(source, b"c")
+    number, words = reader.one(f"the header {_HEADER}")
+    if words[0] != b"p" or len(words) != 4:
+        raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_HEADER}")
+    num_nodes, promised = header_counts(source, number, words[2:], (2,), _HEADER)
+    rows = Columns(source, ("-ii",), "an edge, 'e i j'")
+    for numbers, group in reader.groups():
+        if any(words[0] != b"e" for words in group):
+            edges = [k for k, words in enumerate(group) if _is_edge(source, numbers[k], words)]
+            numbers, group = [numbers[k] for k in edges], [group[k] for k in edges]
+        rows.add(numbers, group)
+    check_supported(source, number, num_nodes)
+    ends = rows.check_indices(1, num_nodes)
+    graph = simple_graph(source.name, num_nodes, ends, None, rows, merge=True)
+    if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):
+        raise InputError(
+            f"{source.path}:{number}: the header promises {promised} edges, but there are {graph.num_edges} "
+            f"on {len(rows)} lines; is the file cut short?"
+        )
+    return [Instance(graph, range(1, num_nodes + 1), "dimacs", source.path)]
+
+
+def write(path: str | os.PathLike, graph: Graph) -> None:
+    """Writes an unweighted graph atomically.
+
+    Raises:
+      InputError: the graph has weights, or the file cannot be written.
+    """
+    if graph.weights is not None:
+        raise InputError(f"{path}: DIMACS graphs have no weights, but {graph.name} has; write rudy or npz")
+    write_lines(Path(path), f"p edge {graph.num_nodes} {graph.num_edges}\n", edge_words(graph, "e {} {}\n"))
+
+
+def _is_edge(source: Source, number: int, words: list[bytes]) -> bool:
+    if words[0] == b"p":
+        raise InputError(f"{source.path}:{number}: a second header; a file holds one graph")
+    if words[0] not in (b"e", b"n", b"d", b"v", b"x"):
+        raise InputError(
+            f"{source.path}:{number}: {show(b' '.join(words))} is not a line of the format; write 'e i j'"
+        )
+    return words[0] == b"e"

@@ -1,0 +1,143 @@
+"""MatrixMarket (.mtx): a square matrix, `coordinate` or `array`, as a graph or, for qubo and ising, as it is.
+
+As a graph, a value that is not zero off the diagonal is an edge with that weight (a `pattern` has no weights). An
+entry and its mirror image are one edge and must agree where both are given; one of them is enough. The diagonal
+must be zero.
+
+As a matrix M, the value is v'Mv over all entries, to be minimised: v of zeros and ones for qubo, of -1 and 1 for
+ising, where the diagonal is thus a constant. A `symmetric` file gives one of each two mirrored entries, which
+counts for both.
+
+Source: R.F. Boisvert, R. Pozo, K.A. Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935,
+1996. Rows and columns count from 1; an `array` lists columns one after the other, a value a line, and if it is
+symmetric from the diagonal down. `complex`, `hermitian` and `skew-symmetric` matrices are refused: neither problem
+has them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.number_rows import (
+    Columns,
+    LineReader,
+    check_count,
+    check_supported,
+    header_counts,
+    show,
+)
+from sl_discs.instances.formats.simple_graph import simple_graph
+from sl_discs.instances.formats.source import Source
+from sl_discs.instances.graph import Graph
+
+_BANNER = "'%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric'"
+
+
+def read(source: Source, problem: str | None = None) -> list[Instance]:
+    """The graph of a file, or its model if the problem is qubo or ising; labels 1 to n.
+
+    Raises:
+      InputError: a malformed banner, header or line, a matrix that is not square or not of a supported kind, an entry
+        out of range or given twice, another number of entries than the header has, or, as a graph, an entry on the
+        diagonal or two mirrored ones that differ.
+    """
+    banner = source.head.split(b"\n", 1)[0].lower().split()
+    kind = [word.decode("ascii", "replace") for word in banner[2:]]
+    if (
+        banner[:2] != [b"%%matrixmarket", b"matrix"]
+        or len(kind) != 3
+        or kind[0] not in ("coordinate", "array")
+        or kind[1] not in ("real", "integer", "pattern")
+        or kind[2] not in ("general", "symmetric")
+        or kind[:2] == ["array", "pattern"]
+    ):
+        raise InputError(f"{source.path}:1: {show(b' '.join(banner))} is not a supported matrix; write {_BANNER}")
+    layout, field, symmetry = kind
+    reader = LineReader(source, b"%")
+    usage = "'ROWS COLUMNS ENTRIES'" if layout == "coordinate" else "'ROWS COLUMNS'"
+    number, words = reader.one(f"the size, {usage}")
+    sizes = header_counts(source, number, words, (3 if layout == "coordinate" else 2,), usage)
+    n = sizes[0]
+    if sizes[1] != n:
+        raise InputError(
+            f"{source.path}:{number}: a matrix of {n} by {sizes[1]}; a graph or model needs a square one"
+        )
+    if layout == "coordinate":
+        usage = "an entry, 'i j'" if field == "pattern" else "an entry, 'i j value'"
+        rows = Columns(source, ("ii" if field == "pattern" else "iif",), usage).extend(reader.groups())
+        check_count(source, number, sizes[2], len(rows), "entries")
+        check_supported(source, number, n)
+        i, j = rows.check_indices(1, n)
+        values = np.ones(len(rows)) if field == "pattern" else rows.arrays()[2]
+    else:
+        rows = Columns(source, ("f",), "one value").extend(reader.groups())
+        check_count(source, number, n * n if symmetry == "general" else n * (n + 1) // 2, len(rows), "values")
+        (values,) = rows.arrays()
+        i, j = _places(n, len(rows), symmetry)
+    _refuse_repeats(rows, i, j, n, symmetry)
+    if problem in ("qubo", "ising"):
+        content = _form(source.name, n, i, j, values, rows, symmetry, problem == "ising")
+    else:
+        content = _graph(source.name, n, i, j, values, rows, weighted=field != "pattern")
+    return [Instance(content, range(1, n + 1), "matrix_market", source.path)]
+
+
+def _places(n: int, count: int, symmetry: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the values of an array, from 0 on."""
+    if symmetry == "general":
+        j, i = np.divmod(np.arange(count), n)
+        return i, j
+    lengths = np.arange(n, 0, -1)
+    j = np.repeat(np.arange(n), lengths)
+    return np.arange(count) - np.repeat(np.cumsum(lengths) - lengths, lengths) + j, j
+
+
+def _refuse_repeats(rows: Columns, i, j, n: int, symmetry: str) -> None:
+    """An entry must not stand there twice, nor, in a symmetric file, its mirror image."""
+    codes = i * np.int64(n) + j if symmetry == "general" else np.minimum(i, j) * np.int64(n) + np.maximum(i, j)
+    order = np.argsort(codes, kind="stable")
+    again = np.zeros(len(codes), bool)
+    again[order[1:]] = np.diff(codes[order]) == 0
+    rows.refuse(again, "entry {0} {1} was given before; give it once")
+
+
+def _graph(name: str, n: int, i, j, values, rows: Columns, weighted: bool) -> Graph:
+    """Edges from the entries that are not zero; a mirrored pair must agree, zero included."""
+    rows.refuse((i == j) & (values != 0), "an entry on the diagonal, an edge from a node to itself; remove it")
+    off = np.flatnonzero(i != j)
+    entries = _Entries(rows, off, i, j, values)
+    graph = simple_graph(name, n, (i[off], j[off]), values[off], entries, merge=True)
+    kept = graph.weights != 0
+    return dataclasses.replace(graph, edges=graph.edges[kept], weights=graph.weights[kept] if weighted else None)
+
+
+class _Entries:
+    """Rows and columns of the entries off the diagonal, for messages; an `array` does not spell them out."""
+
+    def __init__(self, rows: Columns, off: np.ndarray, i, j, values):
+        self._rows, self._off, self._entries = rows, off, (i, j, values)
+
+    def refuse(self, bad: np.ndarray, message: str) -> None:
+        if bad.any():
+            row = int(self._off[np.argmax(bad)])
+            i, j, value = (column[row].item() for column in self._entries)
+            self._rows.refuse_row(row, message.format(i + 1, j + 1, value))
+
+
+def _form(name: str, n: int, i, j, values, rows: Columns, symmetry: str, spins: bool) -> QuadraticForm:
+    if symmetry == "symmetric":
+        values = np.where(i == j, values, 2 * values)
+        rows.refuse(~np.isfinite(values), "an entry is too large; scale the matrix")
+    own = i == j
+    linear = np.zeros(n)
+    offset = math.fsum(values[own]) if spins else 0.0
+    if not spins:
+        linear[i[own]] = values[own]
+    pairs = np.stack([i[~own], j[~own]], axis=1)
+    return QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, spins=spins)

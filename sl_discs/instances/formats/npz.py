@@ -1,0 +1,31 @@
+"""Portable `.npz` archives of graphs, as `sl_discs.instances.archive` lays them out; nodes are named from 0 on."""
+
+from __future__ import annotations
+
+import zipfile
+
+from sl_discs.errors import InputError
+from sl_discs.instances.archive import read_archive
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.source import Source
+
+# As for other compressed files, but equal weights alone shrink a thousand times.
+_UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
+
+
+def read(source: Source, problem: str | None = None) -> list[Instance]:
+    """All graphs of an archive, in its order.
+
+    Raises:
+      InputError: not an archive, a damaged one, one that is not as the layout says, or one that unpacks to more than
+        256 MiB and a hundred times its size.
+    """
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise InputError(f"{source.path}: not an .npz archive, or cut short ({error}); copy it again") from error
+    limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * source.path.stat().st_size)
+    if unpacked > limit:
+        raise InputError(f"{source.path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
+    return [Instance(graph, range(graph.num_nodes), "npz", source.path) for graph in read_archive(source.path)]

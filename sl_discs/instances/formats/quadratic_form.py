@@ -1,0 +1,37 @@
+"""Coefficients of a file as a quadratic form."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.formats.number_rows import Columns
+
+
+def quadratic_form(
+    name: str, num_variables: int, i, j, values, rows: Columns, *, spins=False, maximise=False, add=False
+) -> QuadraticForm:
+    """The sum of values [E] times v_i v_j for i and j different, and v_i for i = j, from 0 on, that came from rows.
+
+    Args:
+      name: name of the form.
+      num_variables: number of variables N.
+      i, j, values: [E], as above.
+      rows: where the coefficients came from, for messages.
+      spins, maximise: as in `QuadraticForm`.
+      add: coefficients that stand there again, in either direction, add up; otherwise that is an error.
+
+    Raises:
+      InputError: a coefficient that repeats and should not, or a number beyond the range of a float.
+    """
+    rows.refuse(~np.isfinite(values), "coefficient {2} is too large; scale the model")
+    if not add:
+        codes = np.minimum(i, j) * np.int64(num_variables) + np.maximum(i, j)
+        order = np.argsort(codes, kind="stable")
+        again = np.zeros(len(codes), bool)
+        again[order[1:]] = np.diff(codes[order]) == 0
+        rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once, in one direction")
+    linear, own = np.zeros(num_variables), i == j
+    np.add.at(linear, i[own], values[own])
+    pairs = np.stack([i[~own], j[~own]], axis=1)
+    return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins, maximise=maximise)

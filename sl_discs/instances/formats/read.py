@@ -1,0 +1,98 @@
+"""Files of graphs and quadratic models, whatever their format."""
+
+from __future__ import annotations
+
+import os
+
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.formats import (
+    bqp,
+    cnf,
+    coo,
+    dimacs,
+    edge_list,
+    matrix_market,
+    metis,
+    npz,
+    qbsolv,
+    rudy,
+)
+from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.recognise import candidates
+from sl_discs.instances.formats.source import Progress, Source
+
+READERS = {
+    "rudy": rudy.read,
+    "dimacs": dimacs.read,
+    "metis": metis.read,
+    "edge_list": edge_list.read,
+    "matrix_market": matrix_market.read,
+    "cnf": cnf.read,
+    "bqp": bqp.read,
+    "qbsolv": qbsolv.read,
+    "coo": coo.read,
+    "npz": npz.read,
+}
+_GRAPH_PROBLEMS, _FORM_PROBLEMS = ("mis", "maxcut", "maxclique"), ("qubo", "ising")
+
+
+def read_instances(
+    path: str | os.PathLike,
+    *,
+    problem: str | None = None,
+    format: str | None = None,
+    progress: Progress | None = None,
+) -> list[Instance]:
+    """The graphs or models of a file: one, but for OR-Library's files and archives.
+
+    The format is recognised by the content (the rules stand in `formats.recognise`), and so is compression by gzip,
+    bzip2 or xz.
+
+    Args:
+      path: the file.
+      problem: mis, maxcut, maxclique (a graph is wanted), qubo or ising (a model is wanted, of zeros and ones or of
+        spins), or None for whatever is there. It decides what a MatrixMarket file and a bare list `i j v` stand for.
+      format: one of `READERS`, to take the file as that.
+      progress: is called with the number of bytes on the disk that each block took, about a MiB at a time.
+
+    Raises:
+      InputError: the file cannot be read, is malformed, or holds something else than the problem needs; one line
+        with the file, the line in it where there is one, and what to do.
+    """
+    if problem not in (None, *_GRAPH_PROBLEMS, *_FORM_PROBLEMS):
+        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(_GRAPH_PROBLEMS + _FORM_PROBLEMS)}")
+    if format not in (None, *READERS):
+        raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
+    source = Source(path, progress)
+    if format is not None and source.is_zip != (format == "npz"):
+        kind = "a zip archive" if source.is_zip else "not a zip archive"
+        raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
+    found = _read(source, problem, (format,) if format else candidates(source, problem))
+    for instance in found:
+        _check_problem(instance, problem)
+    return found
+
+
+def _read(source: Source, problem: str | None, names: tuple[str, ...]) -> list[Instance]:
+    """Reads as the first format that fits; if none does, the last says what is wrong."""
+    for name in names[:-1]:
+        try:
+            return READERS[name](source, problem)
+        except InputError:
+            continue
+    return READERS[names[-1]](source, problem)
+
+
+def _check_problem(instance: Instance, problem: str | None) -> None:
+    content, where = instance.content, f"{instance.path}: {instance.format}"
+    if isinstance(content, QuadraticForm):
+        if problem in _GRAPH_PROBLEMS:
+            raise InputError(f"{where} holds a quadratic model, but {problem} needs a graph; use qubo or ising")
+        if problem is not None and content.spins != (problem == "ising"):
+            kind = "spins" if content.spins else "zeros and ones"
+            raise InputError(f"{where} holds a model of {kind}; use problem={'ising' if content.spins else 'qubo'}")
+    elif problem in _FORM_PROBLEMS:
+        raise InputError(
+            f"{where} holds a graph, but {problem} needs a quadratic model; use mis, maxcut or maxclique"
+        )

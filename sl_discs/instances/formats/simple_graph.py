@@ -1,0 +1,43 @@
+"""Edges of a file as a simple graph, with the line at fault in every message."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl_discs.instances.formats.number_rows import Columns
+from sl_discs.instances.graph import Graph
+
+
+def simple_graph(name: str, num_nodes: int, ends, weights, rows: Columns, merge: bool) -> Graph:
+    """The graph of edges [E] that came from rows; their order is that of the rows.
+
+    Args:
+      name: name of the graph.
+      num_nodes: number of nodes.
+      ends: two arrays [E] of nodes from 0 on.
+      weights: [E] or None.
+      rows: where the edges came from, for messages.
+      merge: an edge that stands there again, in either direction and with the same weight, is the same edge;
+        otherwise that is an error.
+
+    Raises:
+      InputError: a self-loop, or an edge that repeats and should not, or whose weights disagree.
+    """
+    u, v = ends
+    rows.refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
+    codes = np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
+    if not (np.diff(codes) > 0).all():
+        order = np.argsort(codes, kind="stable")
+        new = np.ones(len(codes), bool)
+        new[1:] = np.diff(codes[order]) > 0
+        first = order[new][np.cumsum(new) - 1]  # for each sorted row, the row in which its edge stood first
+        again = np.zeros(len(codes), bool)
+        again[order] = ~new
+        if not merge:
+            rows.refuse(again, "edge {0} {1} stands there a second time; give each edge once, in one direction")
+        elif weights is not None:
+            differs = np.zeros(len(codes), bool)
+            differs[order] = weights[order] != weights[first]
+            rows.refuse(differs, "edge {0} {1} stood there before with another weight than {2}; keep one of them")
+        u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
+    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)

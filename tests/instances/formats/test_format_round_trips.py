@@ -1,0 +1,311 @@
+"""What a file means is what is read: recognised without a suffix, every edge, value and label, in every format."""
+
+import bz2
+import gzip
+import itertools
+import lzma
+
+import format_writers as write
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.instances.archive import write_archive
+from sl_discs.instances.cnf import conflict_graph
+from sl_discs.instances.formats import dimacs, read_instances, rudy
+from sl_discs.instances.graph import Graph
+
+RANDOM = st.randoms(use_true_random=False)
+POSITIVE = st.integers(0, 9).map(float)
+EXAMPLES = settings(max_examples=40, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("formats")
+
+
+def read(folder, content, **options):
+    path = folder / "instance"
+    path.write_bytes(content)
+    (instance,) = read_instances(path, **options)
+    assert instance.path == path and instance.content.name == "instance"
+    return instance
+
+
+def assert_graph(instance, name, edges, labels, weighted, rng):
+    """The very edges, by label; and so the cut of random sides."""
+    graph = instance.content
+    assert instance.format == name and list(instance.labels) == labels and graph.num_nodes == len(labels)
+    assert (graph.weights is None) == (not weighted)
+    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    ends = [frozenset(instance.labels[k] for k in pair) for pair in graph.edges.tolist()]
+    assert len(ends) == len(edges)
+    assert dict(zip(ends, weights.tolist(), strict=True)) == {frozenset(pair): w for pair, w in edges.items()}
+    side = {label: rng.randrange(2) for label in labels}
+    x = np.array([side[label] for label in instance.labels])
+    cut = weights @ (x[graph.edges[:, 0]] != x[graph.edges[:, 1]])
+    assert cut == sum(w for (u, v), w in edges.items() if side[u] != side[v])
+
+
+def named(edges, names, weighted=True):
+    return {(names[u], names[v]): w if weighted else 1.0 for (u, v), w in edges.items()}
+
+
+@EXAMPLES
+@given(graph=write.graphs(), rng=RANDOM)
+def test_rudy(folder, graph, rng):
+    labels = list(range(1, graph[0] + 1))
+    instance = read(folder, write.rudy(graph, rng))
+    assert_graph(instance, "rudy", named(graph[1], labels), labels, bool(graph[1]), rng)
+
+
+@EXAMPLES
+@given(graph=write.graphs(), rng=RANDOM)
+def test_rudy_without_weights(folder, graph, rng):
+    n, edges = graph
+    labels = list(range(1, n + 1))
+    instance = read(folder, write.rudy(graph, rng, weighted=False), format="rudy")
+    assert_graph(instance, "rudy", named(edges, labels, False), labels, False, rng)
+    if len(edges) != n:  # with as many lines as nodes it may be a METIS file of a cycle
+        assert_graph(
+            read(folder, write.rudy(graph, rng, False)), "rudy", named(edges, labels, False), labels, False, rng
+        )
+
+
+@EXAMPLES
+@given(graph=write.graphs(), rng=RANDOM)
+def test_dimacs(folder, graph, rng):
+    labels = list(range(1, graph[0] + 1))
+    instance = read(folder, write.dimacs(graph, rng))
+    assert_graph(instance, "dimacs", named(graph[1], labels, False), labels, False, rng)
+
+
+@settings(EXAMPLES, max_examples=80)
+@given(graph=write.graphs(POSITIVE), rng=RANDOM, weighted=st.booleans(), sizes=st.booleans(), ncon=st.integers(0, 2))
+def test_metis(folder, graph, rng, weighted, sizes, ncon):
+    labels = list(range(1, graph[0] + 1))
+    content = write.metis(graph, rng, weighted, sizes, ncon)
+    instance = read(folder, content, format="metis")
+    assert_graph(instance, "metis", named(graph[1], labels, weighted), labels, weighted and bool(graph[1]), rng)
+    assert read(folder, content).format == "metis"
+
+
+@settings(EXAMPLES, max_examples=80)
+@given(graph=write.graphs(min_edges=1), rng=RANDOM, weighted=st.booleans(), text=st.booleans(), data=st.data())
+def test_edge_list(folder, graph, rng, weighted, text, data):
+    n, edges = graph
+    some = st.from_regex(r"[a-zäß_][a-z0-9,;:é]{0,4}", fullmatch=True) if text else st.integers(0, 10**18)
+    names = data.draw(st.lists(some, min_size=n, max_size=n, unique=True))
+    # Recognition alone is another test's; a list of numbers may happen to look like a file with a header.
+    instance = read(folder, write.edge_list(graph, rng, names, weighted), format="edge_list")
+    used = {names[k] for pair in edges for k in pair}
+    labels = list(instance.labels) if text else sorted(used)
+    assert set(labels) == used
+    assert_graph(instance, "edge_list", named(edges, names, weighted), labels, weighted, rng)
+
+
+@settings(EXAMPLES, max_examples=80)
+@given(graph=write.graphs(), rng=RANDOM, field=st.sampled_from(["pattern", "real"]), symmetric=st.booleans())
+def test_matrix_market_graph(folder, graph, rng, field, symmetric):
+    n, edges = graph
+    edges = {pair: w for pair, w in edges.items() if w or field == "pattern"}
+    entries = {(max(pair), min(pair)): w for pair, w in edges.items()}
+    if not symmetric:
+        entries |= {(j, i): w for (i, j), w in entries.items() if rng.random() < 0.7}
+    entries |= {(i, i): 0.0 for i in range(n) if field == "real" and rng.random() < 0.2}
+    symmetry = "symmetric" if symmetric else "general"
+    labels = list(range(1, n + 1))
+    instance = read(folder, write.coordinate(n, entries, rng, field, symmetry))
+    meant = named(edges, labels, field == "real")
+    assert_graph(instance, "matrix_market", meant, labels, field == "real", rng)
+    matrix = np.zeros((n, n))
+    for (u, v), w in edges.items():
+        matrix[u, v] = matrix[v, u] = w if field == "real" else 1.0
+    assert_graph(read(folder, write.array(matrix, symmetry)), "matrix_market", meant, labels, True, rng)
+
+
+@EXAMPLES
+@given(drawn=st.lists(write.graphs(), min_size=1, max_size=3), rng=RANDOM)
+def test_archive(folder, drawn, rng):
+    graphs = []
+    for k, (n, edges) in enumerate(drawn):
+        ends = np.array(list(edges), int).reshape(-1, 2)
+        graphs.append(Graph.from_arrays(f"g{k}", n, ends, list(edges.values())))
+    write_archive(folder / "graphs", graphs)
+    found = read_instances(folder / "graphs")
+    assert [instance.content.name for instance in found] == [graph.name for graph in graphs]
+    for instance, (n, edges) in zip(found, drawn, strict=True):
+        assert_graph(instance, "npz", edges, list(range(n)), True, rng)
+
+
+def test_formula_is_its_conflict_graph(tmp_path):
+    (tmp_path / "f").write_text("c a\np cnf 3 2\n1 -2\n3 0\n2 0\n%\n0\n")
+    (instance,) = read_instances(tmp_path / "f", problem="mis")
+    graph = conflict_graph("f", [(1, -2, 3), (2,)])
+    assert instance.format == "cnf" and list(instance.labels) == ["1:1", "1:-2", "1:3", "2:2"]
+    assert np.array_equal(instance.content.edges, graph.edges) and instance.content.reference == 2
+
+
+def matrices(symmetric):
+    def build(n):
+        cells = st.lists(write.WEIGHT, min_size=n * n, max_size=n * n)
+        full = cells.map(lambda values: np.array(values).reshape(n, n))
+        return full.map(lambda m: np.triu(m) + np.triu(m, 1).T) if symmetric else full
+
+    return st.integers(1, 5).flatmap(build)
+
+
+def assert_values(form, spins, value):
+    """The form is `value` of every state, exactly: all numbers are multiples of 1/4."""
+    assert form.spins == spins
+    for x in itertools.product([0, 1], repeat=form.num_variables):
+        v = 2 * np.array(x) - 1 if spins else np.array(x)
+        assert form.value(np.array(x)) == value(v)
+
+
+@EXAMPLES
+@given(problems=st.lists(matrices(symmetric=True), min_size=1, max_size=3), rng=RANDOM)
+def test_bqp(folder, problems, rng):
+    path = folder / "bqp5.txt"
+    path.write_bytes(write.bqp(problems, rng))
+    found = read_instances(path, problem="qubo")
+    names = ["bqp5"] if len(problems) == 1 else [f"bqp5-{k}" for k in range(1, len(problems) + 1)]
+    assert [instance.content.name for instance in found] == names
+    for instance, matrix in zip(found, problems, strict=True):
+        assert instance.format == "bqp" and list(instance.labels) == list(range(1, len(matrix) + 1))
+        assert instance.content.maximise
+        assert_values(instance.content, False, lambda v, matrix=matrix: v @ matrix @ v)
+
+
+@EXAMPLES
+@given(matrix=matrices(symmetric=False), rng=RANDOM)
+def test_qbsolv(folder, matrix, rng):
+    n = len(matrix)
+    instance = read(folder, write.qbsolv(n, matrix, rng), problem="qubo")
+    assert instance.format == "qbsolv" and instance.labels == range(n) and not instance.content.maximise
+    assert_values(instance.content, False, lambda v: v @ np.triu(matrix) @ v)
+
+
+@EXAMPLES
+@given(matrix=matrices(symmetric=False), rng=RANDOM, spins=st.booleans(), header=st.booleans(), data=st.data())
+def test_coo(folder, matrix, rng, spins, header, data):
+    n = len(matrix)
+    names = data.draw(st.lists(st.integers(0, 10**18), min_size=n, max_size=n, unique=True).map(sorted))
+    rows = [(names[i], names[j], matrix[i, j]) for i in range(n) for j in range(n)]
+    rows += [(names[0], names[0], 0.5)]  # adds up
+    rng.shuffle(rows)
+    content = f"# vartype={'SPIN' if spins else 'BINARY'}\n".encode() if header else b""
+    problem = "ising" if spins else "qubo"
+    instance = read(folder, content + write.lines(rows, rng, "#"), problem=None if header else problem)
+    assert instance.format == "coo" and list(instance.labels) == names and not instance.content.maximise
+    linear, pairs = np.diag(matrix).copy(), matrix - np.diag(np.diag(matrix))
+    linear[0] += 0.5
+    assert_values(instance.content, spins, lambda v: linear @ v + v @ pairs @ v)
+
+
+@EXAMPLES
+@given(
+    matrix=matrices(symmetric=False), rng=RANDOM, symmetric=st.booleans(), spins=st.booleans(), dense=st.booleans()
+)
+def test_matrix_market_model(folder, matrix, rng, symmetric, spins, dense):
+    n = len(matrix)
+    matrix = np.tril(matrix) + np.tril(matrix, -1).T if symmetric else matrix
+    symmetry = "symmetric" if symmetric else "general"
+    stored = {(i, j): matrix[i, j] for i in range(n) for j in range(n) if matrix[i, j] and (j <= i or not symmetric)}
+    content = write.array(matrix, symmetry) if dense else write.coordinate(n, stored, rng, "real", symmetry)
+    instance = read(folder, content, problem="ising" if spins else "qubo")
+    assert list(instance.labels) == list(range(1, n + 1)) and not instance.content.maximise
+    assert_values(instance.content, spins, lambda v: v @ matrix @ v)
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@EXAMPLES
+@given(graph=write.graphs(FINITE, min_edges=1))
+def test_written_weights_come_back_bit_by_bit(folder, graph):
+    n, edges = graph
+    original = Graph.from_arrays("g", n, np.array(list(edges)), list(edges.values()))
+    rudy.write(folder / "g", original)
+    again = read_instances(folder / "g")[0].content
+    assert np.array_equal(again.edges, original.edges)
+    assert again.weights.tobytes() == original.weights.tobytes()
+    with pytest.raises(InputError, match="no weights"):
+        dimacs.write(folder / "g", original)
+    plain = Graph.from_arrays("g", n, original.edges)
+    dimacs.write(folder / "g", plain)
+    (instance,) = read_instances(folder / "g")
+    assert instance.format == "dimacs" and instance.content.num_nodes == n
+    assert np.array_equal(instance.content.edges, plain.edges) and instance.content.weights is None
+
+
+PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_compressed_files_are_read_as_plain_ones(tmp_path, packer):
+    rng = np.random.default_rng(5)
+    pairs = {(int(u), int(v)) for u, v in rng.integers(1, 30001, (150_000, 2)) if u < v}
+    content = f"30000 {len(pairs)}\n".encode() + "".join(f"{u} {v} {u % 7 - 3}\n" for u, v in pairs).encode()
+    pack, half = PACKERS[packer], len(content) // 2
+    (tmp_path / "plain").write_bytes(content)
+    (tmp_path / "g.txt.any").write_bytes(pack(content[:half]) + pack(content[half:]))
+    (plain,), (packed,) = read_instances(tmp_path / "plain"), read_instances(tmp_path / "g.txt.any")
+    assert packed.content.name == "g" and plain.content.name == "plain"
+    assert np.array_equal(plain.content.edges, packed.content.edges)
+    assert np.array_equal(plain.content.weights, packed.content.weights)
+    assert {tuple(pair) for pair in (plain.content.edges + 1).tolist()} == pairs
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "name"),
+    [
+        ("3 2\n1 2 1\n2 3 -1\n", None, "rudy"),
+        ("3 2\n1 2\n2 3\n", None, "rudy"),
+        ("3 0\n", None, "rudy"),
+        ("3 2\n2\n1 3\n2\n", None, "metis"),
+        ("4 4\n2 4\n1 3\n2 4\n1 3\n", None, "metis"),
+        ("4 4\n1 2\n2 3\n3 4\n1 4\n", None, "rudy"),
+        ("4 6\n2 3 4\n1 3 4\n1 2 4\n1 2 3\n", None, "metis"),
+        ("3 1\n\n3\n2\n", None, "metis"),
+        ("0 1\n1 2\n0 2\n", None, "edge_list"),
+        ("1 2\n1 3\n2 3\n", None, "edge_list"),
+        ("1 2 5\n1 3 5\n", None, "edge_list"),
+        ("a b\nb c\n", None, "edge_list"),
+        ("c d\np q\n", None, "edge_list"),
+        ("1 2 5\n1 3 5\n", "qubo", "coo"),
+        ("1 1 5\n1 3 5\n", None, "coo"),
+        ("0 1 0.5\n1 1 5\n", None, "coo"),
+        ("# a vartype=SPIN\n0 1 1\n", None, "coo"),
+        ("1\n2 1\n1 2 5\n", None, "bqp"),
+        ("\ufeff2 1\n1 2 5\n", None, "rudy"),
+    ],
+)
+def test_ambiguous_files_follow_the_stated_rules(tmp_path, content, problem, name):
+    (tmp_path / "f").write_text(content, encoding="utf-8")
+    assert read_instances(tmp_path / "f", problem=problem)[0].format == name
+
+
+def test_unlabelled_variants_of_one_graph_agree(tmp_path):
+    """Zachary's first ties, as four communities would hand them around."""
+    texts = [
+        "4 4\n1 2 1\n1 3 1\n2 3 1\n3 4 1\n",
+        "p col 4 8\ne 1 2\ne 2 1\ne 1 3\ne 3 1\ne 2 3\ne 3 2\ne 3 4\ne 4 3\n",
+        "4 4\n2 3\n1 3\n1 2 4\n3\n",
+        "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 4\n2 1\n3 1\n3 2\n4 3\n",
+    ]
+    for text in texts:
+        (tmp_path / "g").write_text(text)
+        graph = read_instances(tmp_path / "g")[0].content
+        assert sorted(map(tuple, graph.edges.tolist())) == [(0, 1), (0, 2), (1, 2), (2, 3)]
+
+
+def test_progress_counts_the_bytes_on_the_disk_once(tmp_path):
+    path = tmp_path / "g"
+    path.write_bytes(b"".join(b"%d %d\n" % (k, k + 1) for k in range(300_000)))
+    steps = []
+    assert read_instances(path, progress=steps.append)[0].content.num_edges == 300_000
+    assert sum(steps) == path.stat().st_size and len(steps) > 2
