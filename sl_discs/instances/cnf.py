@@ -70,7 +70,8 @@ def parse_cnf(path: str | os.PathLike, lines: Iterable[bytes]) -> list[Clause]:
         raise InputError(f"{path}:{number}: the last clause does not end with 0; is the file cut short?")
     if len(clauses) != header[1]:
         raise InputError(
-            f"{path}:{header_line}: the header promises {header[1]} clauses, but there are {len(clauses)}"
+            f"{path}:{header_line}: the header promises {header[1]} clauses, but there are {len(clauses)}; "
+            "is the file cut short?"
         )
     return clauses
 
@@ -121,7 +122,9 @@ def _parse_literal(where: str, word: str, num_variables: int) -> int:
         raise InputError(f"{where}: {word!r} is not a literal; write whole numbers, and 0 at the end of a clause")
     literal = int(word)
     if abs(literal) > num_variables:
-        raise InputError(f"{where}: literal {literal}, but the header promises {num_variables} variables")
+        raise InputError(
+            f"{where}: literal {literal}, but the header promises {num_variables} variables; correct one"
+        )
     return literal
 
 

@@ -206,5 +206,5 @@ def test_convert_ends_with_status_2(tmp_path):
     for extra in ([f"--output={tmp_path / 'a.npz'}"], ["--output=a.txt"], ["--colour=red"]):
         run = subprocess.run([*command, *extra], capture_output=True, text=True, check=False)
         assert run.returncode == 2
-        assert len(run.stderr.strip().splitlines()) == 1
+        assert run.stderr.startswith("error: ") and len(run.stderr.splitlines()) == 1
         assert "Traceback" not in run.stderr

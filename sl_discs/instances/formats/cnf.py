@@ -26,6 +26,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     occurrences = collections.Counter(literal for clause in clauses for literal in clause)
     edges = sum(len(clause) * (len(clause) - 1) // 2 for clause in clauses)
     edges += sum(count * occurrences[-literal] for literal, count in occurrences.items() if literal > 0)
+    if not occurrences:
+        raise InputError(f"{source.path}: no clause has a literal; give a formula that says something")
     if edges > MOST_EDGES:
         raise InputError(f"{source.path}: {edges} conflicts between literals; graphs have at most {MOST_EDGES} edges")
     graph = conflict_graph(source.name, clauses)

@@ -132,10 +132,17 @@ class Columns:
         if set(map(len, rows)) != {width}:
             row = next(k for k, words in enumerate(rows) if len(words) != width)
             raise InputError(
-                f"{self._path}:{numbers[row]}: {show(b' '.join(rows[row]))} where every line should be {self._what}"
+                f"{self._path}:{numbers[row]}: {show(b' '.join(rows[row]))} where every line should be {self._what}; "
+                "correct the line"
             )
-        columns = zip(self.layout, zip(*rows, strict=True), strict=True)
-        self._parts.append([self._convert(numbers, kind, words) for kind, words in columns if kind != "-"])
+        columns = [
+            (kind, words) for kind, words in zip(self.layout, zip(*rows, strict=True), strict=True) if kind != "-"
+        ]
+        for word in itertools.chain.from_iterable(
+            zip(*(words for kind, words in columns if kind == "t"), strict=True)
+        ):
+            self._names.setdefault(word, len(self._names))
+        self._parts.append([self._convert(numbers, kind, words) for kind, words in columns])
         self._numbers.append(numbers)
 
     def arrays(self) -> list[np.ndarray]:
@@ -181,8 +188,7 @@ class Columns:
 
     def _convert(self, numbers: Sequence[int], kind: str, words: Sequence[bytes]) -> np.ndarray:
         if kind == "t":
-            names = self._names
-            return np.fromiter((names.setdefault(word, len(names)) for word in words), np.int64, len(words))
+            return np.fromiter(map(self._names.__getitem__, words), np.int64, len(words))
         try:
             return _CONVERTERS[kind](words)
         except (ValueError, OverflowError):

@@ -8,10 +8,10 @@ In this order, comments (`#`, `%`, and `c` above a `p` line) aside:
 3. A first line of three columns, the first two whole numbers, is `coo` if the problem is qubo or ising, or if all
    of the first lines (a MiB) have three and one has the same number twice, which no graph has; otherwise it is
    `edge_list`.
-4. A first line `n m` of two whole numbers, n at least 1, is a header of `rudy` if m lines of three columns, or of
-   two, follow. With another number of lines it is `rudy` cut short if most have three columns, and if all have two
-   it is the first edge of an `edge_list`, unless it reads like a header of more edges than there are, which is
-   refused.
+4. A first line `n m` of two whole numbers, n at least 1, is a header of `rudy` if m lines follow, of three columns,
+   or of two where n nodes can have m edges. With another number of lines it is `rudy` cut short if most have three
+   columns, and if all have two it is the first edge of an `edge_list`, unless it reads like a header of more edges
+   than there are, which is refused.
 5. `metis` has as many lines as its header (two to four whole numbers) has nodes, and gives every edge twice. So
    where the number of lines allows it, METIS is tried before rules 3 and 4, and stands if the file agrees with
    itself.
@@ -54,12 +54,12 @@ def candidates(source: Source, problem: str | None) -> tuple[str, ...]:
     if not rows:
         raise InputError(f"{source.path}: only comments at its start; is it one of the formats? Say with format=...")
     first = rows[0]
-    if not all(word.isdigit() and len(word) < 19 for word in first[:2]):
+    if problem in ("qubo", "ising") and len(first) == 3:
+        return ("coo",)
+    if not all(word.isdigit() for word in first[:2]):
         return ("edge_list",)
     if len(first) == 1:
         return ("bqp",)
-    if problem in ("qubo", "ising") and len(first) == 3:
-        return ("coo",)
     listed = "coo" if _has_diagonal(rows) else "edge_list"
     if len(first) > 4 or not all(word.isdigit() and len(word) < 19 for word in first):
         return (listed,)
@@ -74,16 +74,19 @@ def _by_counts(source: Source, first: list[int], rows: list[list[bytes]], listed
     """Rules 3 to 6, `listed` being what rule 3 says of lines of three columns."""
     n, m = first[:2]
     num_rows, num_lines = _count(source)
-    metis = ("metis",) if n >= 1 and num_rows <= n <= num_lines else ()
+    metis = ("metis",) if max(num_rows, 1) <= n <= num_lines else ()
     if len(first) > 2:
         return (*metis, listed)
+    if n == 0:
+        return ("edge_list",)
     pairs = all(len(words) == 2 for words in rows)
     triples = 2 * sum(len(words) == 3 for words in rows[1:]) > len(rows) - 1  # most of them: one may be the mistake
-    if n >= 1 and num_rows == m and (pairs or triples):
+    possible = m <= n * (n - 1) // 2
+    if num_rows == m and (triples or (pairs and possible)):
         return (*metis, "rudy")
     if not pairs:
         return metis or (("rudy",) if triples else ("metis",))
-    if not metis and n >= 1 and num_rows < m <= n * (n - 1) // 2 and _all_within(rows[1:], n):
+    if not metis and num_rows < m and possible and _all_within(rows[1:], n):
         raise InputError(
             f"{source.path}: the first line reads as a header of {m} edges, but {num_rows} lines follow; is the file "
             "cut short? If that line is an edge, say format=edge_list"

@@ -103,6 +103,8 @@ class Source:
             if self.path.exists() and not self.path.is_file():
                 raise InputError(f"{self.path}: not a regular file; save it as one first")
             return self.path.open("rb")
+        except InputError:
+            raise
         except FileNotFoundError:
             raise InputError(f"{self.path}: no such file; check the path") from None
         except OSError as error:

@@ -89,7 +89,7 @@ def test_metis(folder, graph, rng, weighted, sizes, ncon):
     labels = list(range(1, graph[0] + 1))
     content = write.metis(graph, rng, weighted, sizes, ncon)
     instance = read(folder, content, format="metis")
-    assert_graph(instance, "metis", named(graph[1], labels, weighted), labels, weighted and bool(graph[1]), rng)
+    assert_graph(instance, "metis", named(graph[1], labels, weighted), labels, weighted, rng)
     assert read(folder, content).format == "metis"
 
 
@@ -100,10 +100,11 @@ def test_edge_list(folder, graph, rng, weighted, text, data):
     some = st.from_regex(r"[a-zäß_][a-z0-9,;:é]{0,4}", fullmatch=True) if text else st.integers(0, 10**18)
     names = data.draw(st.lists(some, min_size=n, max_size=n, unique=True))
     # Recognition alone is another test's; a list of numbers may happen to look like a file with a header.
-    instance = read(folder, write.edge_list(graph, rng, names, weighted), format="edge_list")
-    used = {names[k] for pair in edges for k in pair}
-    labels = list(instance.labels) if text else sorted(used)
-    assert set(labels) == used
+    content = write.edge_list(graph, rng, names, weighted)
+    instance = read(folder, content, format="edge_list")
+    rows = [row.split() for row in content.decode().split("\n") if row.strip() and "%" not in row]
+    in_order = list(dict.fromkeys(word for row in rows for word in row[:2]))
+    labels = in_order if text else sorted(map(int, in_order))
     assert_graph(instance, "edge_list", named(edges, names, weighted), labels, weighted, rng)
 
 
@@ -242,22 +243,20 @@ def test_written_weights_come_back_bit_by_bit(folder, graph):
     assert np.array_equal(instance.content.edges, plain.edges) and instance.content.weights is None
 
 
-PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
-
-
-@pytest.mark.parametrize("packer", PACKERS)
-def test_compressed_files_are_read_as_plain_ones(tmp_path, packer):
+def test_compressed_files_are_read_as_plain_ones(tmp_path):
     rng = np.random.default_rng(5)
-    pairs = {(int(u), int(v)) for u, v in rng.integers(1, 30001, (150_000, 2)) if u < v}
+    pairs = {(int(u), int(v)) for u, v in rng.integers(1, 30001, (160_000, 2)) if u < v}
     content = f"30000 {len(pairs)}\n".encode() + "".join(f"{u} {v} {u % 7 - 3}\n" for u, v in pairs).encode()
-    pack, half = PACKERS[packer], len(content) // 2
     (tmp_path / "plain").write_bytes(content)
-    (tmp_path / "g.txt.any").write_bytes(pack(content[:half]) + pack(content[half:]))
-    (plain,), (packed,) = read_instances(tmp_path / "plain"), read_instances(tmp_path / "g.txt.any")
-    assert packed.content.name == "g" and plain.content.name == "plain"
-    assert np.array_equal(plain.content.edges, packed.content.edges)
-    assert np.array_equal(plain.content.weights, packed.content.weights)
+    (plain,) = read_instances(tmp_path / "plain")
     assert {tuple(pair) for pair in (plain.content.edges + 1).tolist()} == pairs
+    half = len(content) // 2
+    for pack in (gzip.compress, bz2.compress, lambda part: lzma.compress(part, preset=0)):
+        (tmp_path / "g.txt.any").write_bytes(pack(content[:half]) + pack(content[half:]))
+        (packed,) = read_instances(tmp_path / "g.txt.any")
+        assert packed.content.name == "g" and plain.content.name == "plain"
+        assert np.array_equal(plain.content.edges, packed.content.edges)
+        assert np.array_equal(plain.content.weights, packed.content.weights)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +304,7 @@ def test_unlabelled_variants_of_one_graph_agree(tmp_path):
 
 def test_progress_counts_the_bytes_on_the_disk_once(tmp_path):
     path = tmp_path / "g"
-    path.write_bytes(b"".join(b"%d %d\n" % (k, k + 1) for k in range(300_000)))
+    path.write_bytes(b"".join(b"%d %d\n" % (k, k + 1) for k in range(180_000)))
     steps = []
-    assert read_instances(path, progress=steps.append)[0].content.num_edges == 300_000
-    assert sum(steps) == path.stat().st_size and len(steps) > 2
+    assert read_instances(path, progress=steps.append)[0].content.num_edges == 180_000
+    assert sum(steps) == path.stat().st_size and len(steps) >= 2

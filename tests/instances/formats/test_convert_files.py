@@ -1,0 +1,114 @@
+"""The command that turns one file into another: the same graph, one line of summary, one line of error."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs import convert
+from sl_discs.errors import InputError
+from sl_discs.instances import complement as complements
+from sl_discs.instances.archive import write_archive
+from sl_discs.instances.complement import complement
+from sl_discs.instances.formats import read_instances
+from sl_discs.instances.graph import Graph
+
+
+def run(*arguments):
+    return convert.main(["convert", *map(str, arguments)])
+
+
+def edges_of(path):
+    (instance,) = read_instances(path)
+    graph = instance.content
+    weights = [None] * graph.num_edges if graph.weights is None else graph.weights.tolist()
+    return graph.num_nodes, {(u, v): w for (u, v), w in zip(graph.edges.tolist(), weights, strict=True)}
+
+
+@pytest.mark.parametrize("name", ["out.rudy", "out.npz", "out.TXT"])
+def test_weights_survive(tmp_path, capsys, name):
+    (tmp_path / "in.txt").write_text("b a 0.1\nc a -2\n")
+    assert run(tmp_path / "in.txt", tmp_path / name) == 0
+    out, err = capsys.readouterr()
+    assert edges_of(tmp_path / name) == (3, {(0, 1): 0.1, (1, 2): -2.0})
+    assert not err and out == (
+        f"{tmp_path / 'in.txt'} (edge_list): 3 nodes, 2 edges, weights -2 to 0.1; saved in {tmp_path / name} "
+        f"({'npz' if name == 'out.npz' else 'rudy'})\n"
+    )
+
+
+def test_from_to_and_complement(tmp_path, capsys):
+    (tmp_path / "in").write_text("4 4\n1 2\n2 3\n3 4\n1 4\n")
+    target = tmp_path / "sub" / "out.graph"
+    assert run(tmp_path / "in", target, "--from=edge_list", "--to=dimacs") == 2
+    assert "from node 4 to itself" in capsys.readouterr().err
+    assert run(tmp_path / "in", target, "--to=dimacs", "--complement") == 0
+    assert "(rudy, complemented): 4 nodes, 2 edges, no weights; saved in" in capsys.readouterr().out
+    assert target.read_text() == "p edge 4 2\ne 1 3\ne 2 4\n"
+
+
+def test_archives_of_several_graphs(tmp_path, capsys):
+    write_archive(tmp_path / "two.npz", [Graph.from_arrays(str(n), n, [(0, 1)]) for n in (3, 4)])
+    assert run(tmp_path / "two.npz", tmp_path / "out.npz", "--complement") == 0
+    assert "2 graphs, 3 to 4 nodes, 2 to 5 edges, no weights" in capsys.readouterr().out
+    assert [instance.content.num_edges for instance in read_instances(tmp_path / "out.npz")] == [2, 5]
+    assert run(tmp_path / "two.npz", tmp_path / "out.clq") == 2
+    assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "says"),
+    [
+        ("2 1\n1 2 5\n", ["out.clq"], "DIMACS graphs have no weights"),
+        ("2 1\n1 2 5\n", ["out.npz", "--complement"], "have no weights; give a graph without"),
+        ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
+        ("2 1\n1 2 5\n", ["out.rudy", "--to=metis"], "--to=metis: cannot be written; choose one of npz"),
+        ("2 1\n1 2 5\n", ["out.rudy", "--from=gml"], "unknown format 'gml'"),
+        ("2 1\n1 2 5\n", [], "1 files were named"),
+        ("2 1\n1 2 5\n", ["out.npz", "more"], "3 files were named"),
+        ("2 1\n1 2 5\n", ["out.npz", "--colour=red"], "colour"),
+        ("1\n2 1\n1 2 5\n", ["out.npz"], "bqp holds a quadratic model"),
+        ("2 1\n1 3 5\n", ["out.npz"], "in:2: node 3"),
+        ("2 1\n1 2 5\n", ["in/out.npz"], "cannot write"),
+    ],
+)
+def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").write_text(content)
+    assert run("in", *arguments) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("error: ") and says in err and len(err.splitlines()) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
+def test_as_a_command(tmp_path):
+    def command(*arguments):
+        words = [sys.executable, "-m", "sl_discs.convert", *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+
+    shown = command("--help")
+    assert shown.returncode == 0
+    for word in ("--from", "--to", "--[no]complement", "metis", "matrix_market", ".npz", "INPUT OUTPUT"):
+        assert word in shown.stdout
+    wrong = command("absent", "out.npz")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr == "error: absent: no such file; check the path\n"
+
+
+@settings(max_examples=50, deadline=None)
+@given(n=st.integers(1, 7), data=st.data())
+def test_complement_has_the_other_edges(n, data):
+    pairs = list(itertools.combinations(range(n), 2))
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    other = complement(Graph.from_arrays("g", n, np.array(edges, int).reshape(-1, 2)))
+    assert [tuple(pair) for pair in other.edges.tolist()] == [pair for pair in pairs if pair not in edges]
+
+
+def test_complement_too_large():
+    sparse = Graph.from_arrays("g", 2**31 - 1, [(0, 1)])
+    with pytest.raises(InputError, match=f"edges; at most {complements.MOST_EDGES}"):
+        complement(sparse)

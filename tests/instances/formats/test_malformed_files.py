@@ -1,0 +1,275 @@
+"""Files that are wrong: one line that names the file, the line and the remedy, in little memory, before any harm."""
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from sl_discs import convert
+from sl_discs.errors import InputError
+from sl_discs.instances.archive import write_archive
+from sl_discs.instances.formats import read_instances, source
+from sl_discs.instances.graph import Graph
+
+MM = "%%MatrixMarket matrix coordinate"
+REAL, PATTERN, ARRAY = (
+    f"{MM} real general\n",
+    f"{MM} pattern symmetric\n",
+    "%%MatrixMarket matrix array real general\n",
+)
+
+
+def archive_of(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def zip_of(name, content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+# Content, what the message says after the name of the file, and options.
+GRAPHS = {
+    "empty": ("", ": the file is empty"),
+    "blank": (" \n\n\t\n", ": .*nothing but blanks"),
+    "comments": ("# one\n# two\n", ": only comments"),
+    "binary": (bytes(range(256)) * 8, ": a binary file"),
+    "utf-16": ("3 1\n1 2 1\n".encode("utf-16"), ": a binary file"),
+    "one line": ("x" * 5000, ":1: 'x{40}...' where every line should be an edge"),
+    "not utf-8": (b"\xff\xfe\n\xfa \xfb\n", r":1: .* where every line"),
+    "labels not utf-8": (b"\xff \xfe\n\xfa \xfb\n", r": label .* UTF-8"),
+    "zip": (zip_of("a.txt", "1 2"), ": array 'names' is missing"),
+    "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
+    "archive without edges": (archive_of(names=np.array(["a"])), ": array 'num_nodes' is missing"),
+    "zip bomb": (zip_of("edges.npy", bytes(2**29)), ": unpacks to 512 MiB"),
+    "cut gzip": (gzip.compress(b"3 1\n1 2 1\n" * 99)[:-9], ": damaged or cut short"),
+    "cut bzip2": (bz2.compress(b"3 1\n1 2 1\n")[:-9], ": damaged or cut short"),
+    "cut xz": (lzma.compress(b"3 1\n1 2 1\n")[:-9], ": damaged or cut short"),
+    "gzip and more": (gzip.compress(b"2 1\n1 2 1\n") + b"more", ": damaged or cut short"),
+    "damaged gzip": (gzip.compress(b"2 1\n1 2 1\n")[:-6] + b"abcdef", ": damaged or cut short"),
+    "damaged xz": (lzma.compress(b"2 1\n1 2 1\n").replace(b"YZ", b"XX"), ": damaged or cut short"),
+    "no xz": (b"\xfd7zXZ\x00junk", ": damaged or cut short"),
+    "gzip of nothing": (gzip.compress(b""), ": .*nothing but blanks"),
+    # rudy
+    "rudy: too few": ("3 3\n1 2 1\n2 3 1\n", ":1: the header promises 3 edges, but there are 2"),
+    "rudy: too many": ("3 1\n1 2 1\n2 3 1\n", ":1: the header promises 1 edges, but there are 2"),
+    "rudy: too few, unweighted": ("9 5\n1 2\n2 3\n", ": the first line reads as a header of 5 edges, but 2 lines"),
+    "rudy: node 0": ("3 2\n0 1 1\n1 2 1\n", ":2: node 0, but nodes are 1 to 3"),
+    "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: node 4, but nodes are 1 to 3"),
+    "rudy: negative": ("3 2\n1 2 1\n-1 2 1\n", ":3: '-1' is not a whole number"),
+    "rudy: fraction": ("3 2\n1 2 1\n1.5 2 1\n", ":3: '1.5' is not a whole number"),
+    "rudy: word": ("3 2\n1 2 1\n2 3 x\n", ":3: 'x' is not a finite number"),
+    "rudy: nan": ("3 2\n1 2 1\n2 3 nan\n", ":3: 'nan' is not a finite number"),
+    "rudy: inf": ("3 2\n1 2 1\n2 3 -inf\n", ":3: '-inf' is not a finite number"),
+    "rudy: 1e999": ("3 2\n1 2 1\n2 3 1e999\n", ":3: '1e999' is not a finite number"),
+    "rudy: 1_0": ("3 2\n1 2 1\n2 3 1_0\n", ":3: '1_0' is not a finite number"),
+    "rudy: 1e": ("3 2\n1 2 1\n2 3 1e\n", ":3: '1e' is not a finite number"),
+    "rudy: long": ("3 2\n1 2 1\n2 " + "9" * 5000 + " 1\n", ":3: '9{40}...' is not a whole number"),
+    "rudy: columns": ("3 3\n1 2 1\n2 3 1\n1 3\n", ":4: '1 3' where every line should be"),
+    "rudy: loop": ("3 2\n1 2 1\n2 2 1\n", ":3: an edge from node 2 to itself"),
+    "rudy: repeated": ("3 3\n1 2 1\n1 3 1\n2 1 1\n", ":4: edge 2 1 stands there a second time"),
+    "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; a file may have"),
+    "rudy: 10^9 nodes": ("1000000000 1\n1 2 1\n", ":1: 1000000000 nodes in a file of 19 bytes"),
+    "rudy: 10^15 edges": ("9 1000000000000000\n1 2 1\n", ":1: the header promises 1000000000000000 edges"),
+    "rudy: digits without end": ("9" * 5000 + " 1\n1 2 1\n", ":1: '9{40}...' is not a whole number"),
+    # DIMACS
+    "dimacs: no counts": ("p edge\n", ":1: 'p edge' is not a header"),
+    "dimacs: words": ("c a\np edge a b\n", ":2: 'a b' is not a header"),
+    "dimacs: no nodes": ("p edge 0 0\n", ":1: 0 nodes"),
+    "dimacs: negative": ("p edge -3 1\ne 1 2\n", ":1: '-3 1' is not a header"),
+    "dimacs: 10^15 nodes": ("p col 1000000000000000 1\ne 1 2\n", ":1: 1000000000000000 nodes"),
+    "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges, but there are 1 on 2 lines"),
+    "dimacs: second header": ("p edge 3 1\np edge 3 1\ne 1 2\n", ":2: a second header"),
+    "dimacs: unknown line": ("p edge 3 1\nq 1 2\n", ":2: 'q 1 2' is not a line of the format"),
+    "dimacs: weights": ("p edge 3 1\ne 1 2 5\n", ":2: 'e 1 2 5' where every line should be an edge"),
+    "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: node 4, but nodes are 1 to 3"),
+    "dimacs: loop": ("p edge 3 1\ne 2 2\n", ":2: an edge from node 2 to itself"),
+    "dimacs: word": ("p edge 3 1\ne 2 b\n", ":2: 'b' is not a whole number"),
+    # METIS
+    "metis: too few lines": ("4 3 1\n2 5\n1 5 3 1\n2 1\n", ":1: the header promises 4 lines", "metis"),
+    "metis: too many lines": ("2 1\n2\n1\n1 2\n", ":4: '1 2' after the last of 2 nodes", "metis"),
+    "metis: one way": ("3 1\n2\n\n\n", ":2: neighbour 2 does not have this node in its own line"),
+    "metis: range": ("3 2\n2\n1 4\n2\n", ":3: neighbour 4, but nodes are 1 to 3"),
+    "metis: loop": ("3 2\n2\n1 2\n\n", ":3: node 2 is its own neighbour"),
+    "metis: twice": ("3 2\n2 2\n1 1\n\n", ":2: neighbour 2 stands there twice", "metis"),
+    "metis: edges": ("3 3\n2\n1 3\n2\n", ":1: the header promises 3 edges, but there are 2"),
+    "metis: fmt": ("3 2 7\n2\n1 3\n2\n", ":1: fmt 7", "metis"),
+    "metis: parity": ("3 2 1\n2 1\n1 1 3\n2 1\n", ":3: 3 numbers; a line has 0 of the node", "metis"),
+    "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":2: the weight to neighbour 2 is another", "metis"),
+    "metis: word": ("3 2\n2\n1 x 3\n2\n", ":3: 'x' is not a whole number"),
+    "metis: ncon": ("2 1 10 99999\n2\n1\n", ":2: 1 numbers; a line has 99999 of the node", "metis"),
+    "metis: 10^15": ("1000000000000000 1\n2\n1\n", ":1: 1000000000000000 nodes", "metis"),
+    # edge lists
+    "list: columns": ("0 1\n1 2\n2\n", ":3: '2' where every line"),
+    "list: a weight": ("0 1\n1 2 3\n", ":2: '1 2 3' where every line"),
+    "list: networkx": ("0 1 {}\n", ":1: '{}' is not a finite number"),
+    "list: csv": ("0,1\n1,2\n", ":1: '0,1' where every line"),
+    "list: a name": ("0 1\n1 b\n", ":2: 'b' is not a whole number"),
+    "list: loop": ("a b\nb b\n", ":2: an edge from node .* to itself"),
+    "list: conflict": ("0 1 2\n1 2 2\n1 0 3\n", ":3: edge 1 0 stood there before with another weight than 3.0"),
+    "list: nan": ("a b nan\n", ":1: 'nan' is not a finite number"),
+    "list: 10^30": ("0 1\n1 " + "9" * 30 + "\n", ":2: '9{30}' is not a whole number"),
+    # MatrixMarket
+    "mm: banner": ("%%MatrixMarket matrix\n1 1 0\n", ":1: .* is not a supported matrix"),
+    "mm: complex": (f"{MM} complex general\n1 1 0\n", ":1: .*complex.* is not a supported matrix"),
+    "mm: skew": (f"{MM} real skew-symmetric\n1 1 0\n", ":1: .* is not a supported matrix"),
+    "mm: array of nothing": (
+        "%%MatrixMarket matrix array pattern general\n1 1\n",
+        ":1: .* is not a supported matrix",
+    ),
+    "mm: no size": (REAL, ":2: the file ends where the size"),
+    "mm: bad size": (REAL + "2 2\n", ":2: '2 2' is not a header"),
+    "mm: not square": (REAL + "2 3 0\n", ":2: a matrix of 2 by 3"),
+    "mm: too few": (PATTERN + "3 3 2\n2 1\n", ":2: the header promises 2 entries, but there are 1"),
+    "mm: range": (PATTERN + "3 3 1\n4 1\n", ":3: node 4"),
+    "mm: twice": (REAL + "3 3 2\n2 1 5\n2 1 5\n", ":4: entry 2 1 was given before"),
+    "mm: mirrored": (PATTERN + "3 3 2\n2 1\n1 2\n", ":4: entry 1 2 was given before"),
+    "mm: disagree": (REAL + "3 3 2\n2 1 5\n1 2 4\n", ":4: edge 1 2 stood there before with another weight than 4.0"),
+    "mm: disagree, zero": (REAL + "3 3 2\n2 1 5\n1 2 0\n", ":4: edge 1 2 stood there before"),
+    "mm: diagonal": (REAL + "3 3 2\n2 1 5\n2 2 4\n", ":4: an entry on the diagonal"),
+    "mm: array too short": (ARRAY + "2 2\n0\n1\n1\n", ":2: the header promises 4 values, but there are 3"),
+    "mm: array disagrees": (ARRAY + "2 2\n0\n1\n2\n0\n", ":5: edge 1 2 stood there before with another weight"),
+    "mm: nan": (ARRAY + "2 2\n0\n1\nnan\n0\n", ":5: 'nan' is not a finite number"),
+    "mm: 10^15": (ARRAY + "1000000000000000 1000000000000000\n0\n", ":2: 1000000000000000 nodes"),
+    "mm: 10^9": (ARRAY + "1000000000 1000000000\n0\n", ":2: the header promises 1000000000000000000 values"),
+    # SAT formulas
+    "cnf: too few": ("p cnf 2 2\n1 2 0\n", ":1: the header promises 2 clauses"),
+    "cnf: literal": ("p cnf 2 1\n1 3 0\n", ":2: literal 3"),
+    "cnf: word": ("p cnf 2 1\n1 x 0\n", ":2: 'x' is not a literal"),
+    "cnf: long": ("p cnf 2 1\n1 " + "9" * 5000 + " 0\n", ":2: '9{5000}' is not a literal"),
+    "cnf: one clause": ("p cnf 1 1\n" + "1 " * 5000 + "0\n", ": 12497500 conflicts between literals"),
+    "cnf: nothing": ("p cnf 1 1\n0\n", ": no clause has a literal"),
+}
+MODELS = {
+    # OR-Library
+    "bqp: no problem": ("0\n", ":1: '0' is not a number of problems", "bqp"),
+    "bqp: 10^15 problems": ("1000000000000000\n2 1\n1 2 3\n", ":1: .* is not a number of problems"),
+    "bqp: too few problems": ("2\n2 1\n1 2 3\n", ":4: the file ends where the numbers of variables"),
+    "bqp: too many lines": ("1\n2 1\n1 2 3\n1 1 4\n", ":4: '1 1 4' after the last of 1 problems"),
+    "bqp: too few lines": ("1\n2 3\n1 2 3\n1 1 4\n", ":2: the header promises 3 coefficients, but there are 2"),
+    "bqp: header": ("1\n2 3 4\n1 2 3\n", ":2: '2 3 4' is not a header"),
+    "bqp: range": ("1\n2 1\n1 3 3\n", ":3: node 3, but nodes are 1 to 2"),
+    "bqp: twice": ("1\n2 2\n1 2 3\n2 1 3\n", ":4: the coefficient of 2 and 1 was given before"),
+    "bqp: overflow": ("1\n2 1\n1 2 1e308\n", ":3: coefficient 1e\\+308 is too large"),
+    "bqp: word": ("1\n2 1\n1 2 x\n", ":3: 'x' is not a finite number"),
+    "bqp: 10^9 variables": ("1\n1000000000 1\n1 2 3\n", ":2: 1000000000 nodes in a file of"),
+    # qbsolv
+    "qbsolv: header": ("p qubo 0 2 2\n", ":1: .* is not a header"),
+    "qbsolv: topology": ("p qubo chimera128 2 0 0\n", ":1: .* is not a header"),
+    "qbsolv: nodes": ("p qubo 0 2 2 1\n0 0 1\n0 1 1\n", ":1: the header promises 2 nodes"),
+    "qbsolv: couplers": ("c\np qubo 0 2 1 2\n0 0 1\n0 1 1\n", ":2: the header promises 2 couplers"),
+    "qbsolv: order": ("p qubo 0 2 0 1\n1 0 1\n", ":2: coupler 1 0; the smaller node comes first"),
+    "qbsolv: twice": ("p qubo 0 2 0 2\n0 1 1\n0 1 1\n", ":3: the coefficient of 0 and 1 was given before"),
+    "qbsolv: range": ("p qubo 0 2 0 1\n0 2 1\n", ":2: node 2, but nodes are 0 to 1"),
+    "qbsolv: nan": ("p qubo 0 2 0 1\n0 1 nan\n", ":2: 'nan' is not a finite number"),
+    "qbsolv: 10^9 nodes": ("p qubo 0 1000000000 0 1\n0 1 1\n", ":1: 1000000000 nodes in a file of"),
+    # dimod
+    "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": vartype 'TERNARY'"),
+    "coo: two vartypes": ("# vartype=SPIN\n# vartype=BINARY\n0 1 1\n", ": vartype 'BINARY and SPIN'"),
+    "coo: nothing": ("# vartype=BINARY\n", ": no coefficients"),
+    "coo: columns": ("# vartype=BINARY\n0 1\n", ":2: '0 1' where every line"),
+    "coo: inf": ("# vartype=BINARY\n0 0 1\n0 1 inf\n", ":3: 'inf' is not a finite number"),
+    "coo: spins": ("# vartype=SPIN\n0 1 1\n", "holds a model of spins; use problem=ising"),
+    "mm: model overflows": (f"{MM} real symmetric\n2 2 1\n2 1 1e308\n", ":3: an entry is too large"),
+    "a graph": ("2 1\n1 2 1\n", "holds a graph, but qubo needs a quadratic model"),
+}
+
+
+def write(folder, content):
+    path = folder / "bad.any"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def assert_refused(path, says, memory=2**25, **options):
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            read_instances(path, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    message = str(caught.value)
+    assert re.match(re.escape(str(path)) + "(?:" + says + ")", message) or ("holds" in says and says in message)
+    assert len(message.splitlines()) == 1 and ";" in message
+    assert peak < memory
+
+
+@pytest.mark.parametrize("case", GRAPHS)
+def test_malformed_graphs(tmp_path, capsys, case):
+    content, says, *form = GRAPHS[case]
+    path = write(tmp_path, content)
+    form = form[0] if form else None
+    assert_refused(path, says, format=form)
+    command = ["convert", str(path), str(tmp_path / "out.npz"), *([f"--from={form}"] if form else [])]
+    assert convert.main(command) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith(f"error: {path}") and len(err.splitlines()) == 1
+    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize("case", MODELS)
+def test_malformed_models(tmp_path, case):
+    content, says, *form = MODELS[case]
+    assert_refused(write(tmp_path, content), says, format=form[0] if form else None, problem="qubo")
+
+
+BOMB = b"0 1\n" * 2**18
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_bombs_unpack_to_the_limit_and_no_further(tmp_path, monkeypatch, pack):
+    monkeypatch.setattr(source, "_UNPACKED_BYTES", 2**22)
+    path = write(tmp_path, pack(BOMB) * 100)
+    assert path.stat().st_size < 2**20 < 100 * len(BOMB)
+    assert_refused(path, r": unpacks to more than \d\d? MiB, far beyond its own size; .*plain file", memory=2**27)
+
+
+def test_a_line_without_end_is_given_up(tmp_path):
+    with (tmp_path / "long").open("wb") as file:
+        for _ in range(66):
+            file.write(b"1 2 " * 2**18)
+    with pytest.raises(InputError, match="a line of over 64 MiB"):
+        read_instances(tmp_path / "long")
+
+
+def test_what_is_no_file(tmp_path, monkeypatch):
+    assert_refused(tmp_path, ": a folder")
+    assert_refused(tmp_path / "absent", ": no such file")
+    os.mkfifo(tmp_path / "pipe")
+    assert_refused(tmp_path / "pipe", ": not a regular file")
+    path = write(tmp_path, "2 1\n1 2 1\n")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    assert_refused(path, r": cannot be read \(Permission denied\)")
+
+
+def test_unknown_names(tmp_path):
+    path = write(tmp_path, "2 1\n1 2 1\n")
+    with pytest.raises(InputError, match="unknown problem 'sat'"):
+        read_instances(path, problem="sat")
+    with pytest.raises(InputError, match="unknown format 'gml'; choose one of rudy"):
+        read_instances(path, format="gml")
+    assert_refused(path, ": not a zip archive, so its format is not npz", format="npz")
+    write_archive(tmp_path / "g.npz", [Graph.from_arrays("g", 2, [(0, 1)])])
+    assert_refused(tmp_path / "g.npz", ": a zip archive, so its format is not rudy", format="rudy")
+
+
+def test_graph_problems_refuse_models(tmp_path):
+    path = write(tmp_path, "1\n2 1\n1 2 3\n")
+    with pytest.raises(InputError, match="bqp holds a quadratic model, but mis needs a graph"):
+        read_instances(path, problem="mis")
