@@ -1,11 +1,13 @@
-"""Command: turns a file of a graph into one of another format.
+"""Command: turns a file of a graph, or of a quadratic model, into one of another format.
 
-python -m sl_discs.convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--complement]
+python -m sl_discs.convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
 
-INPUT may be rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, a SAT formula (its conflict graph)
-or an .npz archive, plain or compressed by gzip, bzip2 or xz. Its content says what it is, whatever its name.
+INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket, a SAT formula
+for its conflict graph), a quadratic model (OR-Library bqp, qbsolv .qubo, dimod's list of coefficients, and
+MatrixMarket with --problem=qubo or ising) or an .npz archive of either, plain or compressed by gzip, bzip2 or xz.
+Its content says what it is, whatever its name. Models can be written to archives only.
 
-Written files name nodes from 1 on in the order of the input's (0 on in archives). Weights read back bit by bit.
+Written files name nodes from 1 on in the order of the input's (from 0 on in archives). Weights read back bit by bit.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.complement import complement
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form_archive import write_forms
 from sl_discs.instances.formats import READERS, Instance, dimacs, read_instances, rudy
 from sl_discs.instances.graph import Graph
 
@@ -35,6 +39,12 @@ flags.DEFINE_string(
     None,
     "Format of OUTPUT, by default what its name says: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
     ".txt).",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "problem",
+    None,
+    "What INPUT is for where its content may mean several things: mis, maxcut, maxclique, qubo or ising.",
     flag_values=FLAGS,
 )
 flags.DEFINE_boolean(
@@ -76,16 +86,23 @@ def _run(source: str, target: str) -> str:
     """Converts; returns the summary."""
     to = _target_format(target)
     instances = _read(source)
-    graphs = [_graph(instance) for instance in instances]
+    contents = [instance.content for instance in instances]
+    models = any(isinstance(content, QuadraticForm) for content in contents)
+    if models and (to != "npz" or FLAGS.complement):
+        what = "has no complement" if FLAGS.complement else f"cannot be written as {to}; write an .npz archive"
+        raise InputError(f"{source}: {instances[0].format} holds a quadratic model, which {what}")
     if FLAGS.complement:
-        graphs = [complement(graph) for graph in graphs]
+        contents = [complement(graph) for graph in contents]
     if to == "npz":
-        write_archive(target, graphs)
-    elif len(graphs) == 1:
-        _WRITERS[to](target, graphs[0])
+        (write_forms if models else write_archive)(target, contents)
+    elif len(contents) == 1:
+        _WRITERS[to](target, contents[0])
     else:
-        raise InputError(f"{source}: {len(graphs)} graphs, but a {to} file holds one; write an .npz archive")
-    return _summary(source, instances[0].format, graphs, target, to)
+        raise InputError(f"{source}: {len(contents)} graphs, but a {to} file holds one; write an .npz archive")
+    told = _tell_models(contents) if models else _tell_graphs(contents)
+    turned = ", complemented" if FLAGS.complement else ""
+    found = instances[0].format if instances else "npz"
+    return f"{source} ({found}{turned}): {told}; saved in {target} ({to})"
 
 
 def _target_format(target: str) -> str:
@@ -105,35 +122,34 @@ def _read(source: str) -> list[Instance]:
         if Path(source).is_file() and (size := Path(source).stat().st_size) > _BAR_BYTES:
             bar = stack.enter_context(progress_bar(size, "B"))
             advance = lambda count: bar(Path(source).name, count)  # noqa: E731
-        return read_instances(source, format=FLAGS["from"].value, progress=advance)
+        return read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value, progress=advance)
 
 
-def _graph(instance: Instance) -> Graph:
-    if not isinstance(instance.content, Graph):
-        raise InputError(f"{instance.path}: {instance.format} holds a quadratic model; only graphs can be converted")
-    return instance.content
-
-
-def _summary(source: str, came_from: str, graphs: list[Graph], target: str, to: str) -> str:
-    weights = [graph.weights for graph in graphs if graph.weights is not None and graph.num_edges]
-    told = f"weights {min(map(np.min, weights)):g} to {max(map(np.max, weights)):g}" if weights else "no weights"
-    nodes, edges = (_span([count(graph) for graph in graphs]) for count in (_num_nodes, _num_edges))
+def _tell_graphs(graphs: list[Graph]) -> str:
     several = f"{len(graphs)} graphs, " if len(graphs) != 1 else ""
-    turned = ", complemented" if FLAGS.complement else ""
-    return f"{source} ({came_from}{turned}): {several}{nodes} nodes, {edges} edges, {told}; saved in {target} ({to})"
+    nodes, edges = _span(graph.num_nodes for graph in graphs), _span(graph.num_edges for graph in graphs)
+    told = _numbers("weights", [graph.weights for graph in graphs if graph.weights is not None])
+    return f"{several}{nodes} nodes, {edges} edges, {told}"
 
 
-def _span(counts: list[int]) -> str:
+def _tell_models(forms: list[QuadraticForm]) -> str:
+    several = f"{len(forms)} models, " if len(forms) != 1 else ""
+    kind = " or ".join(sorted({"spins" if form.spins else "zeros and ones" for form in forms}))
+    sense = " or ".join(sorted({"maximise" if form.maximise else "minimise" for form in forms}))
+    variables, pairs = _span(form.num_variables for form in forms), _span(len(form.pairs) for form in forms)
+    told = _numbers("couplings", [form.couplings for form in forms])
+    return f"{several}{variables} variables ({kind}), {pairs} pairs, {told}, {sense}"
+
+
+def _span(counts) -> str:
+    counts = list(counts)
     low, high = min(counts, default=0), max(counts, default=0)
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _num_nodes(graph: Graph) -> int:
-    return graph.num_nodes
-
-
-def _num_edges(graph: Graph) -> int:
-    return graph.num_edges
+def _numbers(what: str, arrays: list[np.ndarray]) -> str:
+    numbers = np.concatenate([np.zeros(0), *arrays])
+    return f"{what} {numbers.min():g} to {numbers.max():g}" if len(numbers) else f"no {what}"
 
 
 if __name__ == "__main__":

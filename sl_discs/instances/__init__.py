@@ -1,8 +1,25 @@
-"""Problem instances: DISCS's own files, portable archives and seeded generators, all ending in `Graph`."""
+"""Problem instances: DISCS's own files, portable archives and seeded generators, all ending in `Graph`
+or `QuadraticForm`.
+"""
 
 from sl_discs.instances.archive import read_archive, write_archive
 from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form_archive import read_forms, write_forms
+from sl_discs.instances.formats import Instance, read_instances
 from sl_discs.instances.from_networkx import graph_from_networkx
 from sl_discs.instances.graph import Graph
 
-__all__ = ["Dataset", "Graph", "graph_from_networkx", "load_dataset", "read_archive", "write_archive"]
+__all__ = [
+    "Dataset",
+    "Graph",
+    "Instance",
+    "QuadraticForm",
+    "graph_from_networkx",
+    "load_dataset",
+    "read_archive",
+    "read_forms",
+    "read_instances",
+    "write_archive",
+    "write_forms",
+]

@@ -8,15 +8,13 @@ NaN where there is none). Nothing in it is pickled, so an archive from a strange
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.instances.archive_arrays import check_array, check_names, check_rows, load_arrays
 from sl_discs.instances.graph import Graph
 
 _REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
@@ -31,7 +29,7 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
         a length that contradicts another; a graph asked for is not simple; or the range leaves the archive.
     """
-    arrays = _load(path)
+    arrays = load_arrays(path, _REQUIRED, ("edge_weight", "reference"))
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
     count = _check_index(path, names, num_nodes, ptr, edges)
     weights = _optional(path, arrays, "edge_weight", len(edges))
@@ -63,7 +61,7 @@ def count_graphs(path: str | os.PathLike) -> int:
     Raises:
       InputError: as `read_archive`, as far as the names show it.
     """
-    return len(_load(path, keys=("names",))["names"])
+    return len(load_arrays(path, _REQUIRED, wanted=("names",))["names"])
 
 
 def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
@@ -93,49 +91,18 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
 
 
-def _load(path: str | os.PathLike, keys: Sequence[str] | None = None) -> dict[str, np.ndarray]:
-    """The named arrays of an archive (all that the layout knows by default)."""
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file; give the path of an .npz archive")
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path}: not an .npz archive, or cut short; copy or make it again")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [key for key in _REQUIRED if key not in archive.files]
-            if missing:
-                raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(_REQUIRED)}")
-            wanted = keys or [*_REQUIRED, "edge_weight", "reference"]
-            return {key: archive[key] for key in wanted if key in archive.files}
-    except InputError:
-        raise
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, SyntaxError, TypeError) as error:
-        raise InputError(f"{path}: not a readable .npz archive ({error}); copy or make it again") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-        raise InputError(f"{path}: damaged .npz archive ({error}); copy or make it again") from error
-
-
 def _check_index(path, names, num_nodes, ptr, edges) -> int:
     """Checks that the arrays that say which rows belong to which graph agree; returns the number of graphs."""
-    if names.ndim != 1 or names.dtype.kind != "U":
-        raise InputError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
-    count = len(names)
-    for key, array, shape in (("num_nodes", num_nodes, (count,)), ("edge_ptr", ptr, (count + 1,))):
-        if array.shape != shape or array.dtype.kind not in "iu":
-            raise InputError(
-                f"{path}: {key} is {array.dtype} of shape {array.shape}; expected integers of shape {shape}"
-            )
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-        raise InputError(f"{path}: edges is {edges.dtype} of shape {edges.shape}; expected integers of shape [E, 2]")
-    if ptr[0] != 0 or ptr[-1] != len(edges) or (ptr[1:] < ptr[:-1]).any():
-        raise InputError(f"{path}: edge_ptr must rise from 0 to the number of edges, {len(edges)}")
+    count = check_names(path, names)
+    check_array(path, "num_nodes", num_nodes, (count,), "iu")
+    check_array(path, "edge_ptr", ptr, (count + 1,), "iu")
+    check_rows(path, "edges", edges, "edge_ptr", ptr)
     return count
 
 
 def _optional(path, arrays: dict[str, np.ndarray], key: str, length: int) -> np.ndarray | None:
     """An optional array of real numbers, checked for type and length."""
     array = arrays.get(key)
-    if array is not None and (array.shape != (length,) or array.dtype.kind not in "fiub"):
-        raise InputError(
-            f"{path}: {key} is {array.dtype} of shape {array.shape}; expected numbers of shape ({length},)"
-        )
+    if array is not None:
+        check_array(path, key, array, (length,), "fiub")
     return array

@@ -1,4 +1,7 @@
-"""Portable `.npz` archives of graphs, as `sl_discs.instances.archive` lays them out; nodes are named from 0 on."""
+"""Our own `.npz` archives: of graphs (`instances.archive`) or of quadratic models (`instances.form_archive`).
+
+Nodes and variables are named from 0 on. An archive with an array `couplings` holds models.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import zipfile
 
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import read_archive
+from sl_discs.instances.form_archive import read_forms
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.source import Source
 
@@ -14,7 +18,7 @@ _UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
 
 
 def read(source: Source, problem: str | None = None) -> list[Instance]:
-    """All graphs of an archive, in its order.
+    """All graphs or models of an archive, in its order.
 
     Raises:
       InputError: not an archive, a damaged one, one that is not as the layout says, or one that unpacks to more than
@@ -23,9 +27,12 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     try:
         with zipfile.ZipFile(source.path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
+            models = "couplings.npy" in archive.namelist()
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
         raise InputError(f"{source.path}: not an .npz archive, or cut short ({error}); copy it again") from error
     limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * source.path.stat().st_size)
     if unpacked > limit:
         raise InputError(f"{source.path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
+    if models:
+        return [Instance(form, range(form.num_variables), "npz", source.path) for form in read_forms(source.path)]
     return [Instance(graph, range(graph.num_nodes), "npz", source.path) for graph in read_archive(source.path)]

@@ -60,6 +60,18 @@ def test_archives_of_several_graphs(tmp_path, capsys):
     assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
 
 
+def test_models_go_to_archives(tmp_path, capsys):
+    (tmp_path / "bqp").write_text("2\n2 2\n1 1 3\n1 2 5\n3 1\n2 3 -1\n")
+    assert run(tmp_path / "bqp", tmp_path / "out.npz") == 0
+    told = "2 models, 2 to 3 variables (zeros and ones), 1 pairs, couplings -2 to 10, maximise; saved in"
+    assert f"(bqp): {told}" in capsys.readouterr().out
+    first, second = (instance.content for instance in read_instances(tmp_path / "out.npz", problem="qubo"))
+    assert first.value(np.array([1, 1])) == 13 and second.value(np.array([1, 1, 1])) == -2
+    (tmp_path / "m").write_text("%%MatrixMarket matrix coordinate integer symmetric\n2 2 1\n2 1 3\n")
+    assert run(tmp_path / "m", tmp_path / "out.npz", "--problem=ising") == 0
+    assert "2 variables (spins), 1 pairs, couplings 6 to 6, minimise" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "says"),
     [
@@ -71,7 +83,12 @@ def test_archives_of_several_graphs(tmp_path, capsys):
         ("2 1\n1 2 5\n", [], "1 files were named"),
         ("2 1\n1 2 5\n", ["out.npz", "more"], "3 files were named"),
         ("2 1\n1 2 5\n", ["out.npz", "--colour=red"], "colour"),
-        ("1\n2 1\n1 2 5\n", ["out.npz"], "bqp holds a quadratic model"),
+        (
+            "1\n2 1\n1 2 5\n",
+            ["out.rudy"],
+            "bqp holds a quadratic model, which cannot be written as rudy; write an .npz",
+        ),
+        ("1\n2 1\n1 2 5\n", ["out.npz", "--complement"], "a quadratic model, which has no complement"),
         ("2 1\n1 3 5\n", ["out.npz"], "in:2: node 3"),
         ("2 1\n1 2 5\n", ["in/out.npz"], "cannot write"),
     ],

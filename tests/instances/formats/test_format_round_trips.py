@@ -288,8 +288,8 @@ def test_ambiguous_files_follow_the_stated_rules(tmp_path, content, problem, nam
     assert read_instances(tmp_path / "f", problem=problem)[0].format == name
 
 
-def test_unlabelled_variants_of_one_graph_agree(tmp_path):
-    """Zachary's first ties, as four communities would hand them around."""
+def test_one_graph_in_four_formats(tmp_path):
+    """A triangle and a tail."""
     texts = [
         "4 4\n1 2 1\n1 3 1\n2 3 1\n3 4 1\n",
         "p col 4 8\ne 1 2\ne 2 1\ne 1 3\ne 3 1\ne 2 3\ne 3 2\ne 3 4\ne 4 3\n",

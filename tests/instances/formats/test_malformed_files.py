@@ -11,6 +11,8 @@ import zipfile
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sl_discs import convert
 from sl_discs.errors import InputError
@@ -223,6 +225,41 @@ def test_malformed_graphs(tmp_path, capsys, case):
 def test_malformed_models(tmp_path, case):
     content, says, *form = MODELS[case]
     assert_refused(write(tmp_path, content), says, format=form[0] if form else None, problem="qubo")
+
+
+SAMPLES = [
+    b"4 3\n1 2 1\n1 3 -2.5\n3 4 1e3\n",
+    b"c a\np edge 4 3\ne 1 2\ne 1 3\ne 3 4\n",
+    b"4 3 11 2\n1 1 2 5 3 1\n1 1 1 5\n1 1 1 1 4 2\n2 2 3 2\n",
+    b"# a\na b 1\nb c 2\nc a 1\n",
+    b"%%MatrixMarket matrix coordinate real symmetric\n3 3 3\n1 1 0\n2 1 4\n3 2 -1\n",
+    b"%%MatrixMarket matrix array integer general\n2 2\n0\n1\n1\n0\n",
+    b"p cnf 3 2\n1 -2 3 0\n-1 2 0\n",
+    b"2\n2 2\n1 1 3\n1 2 5\n3 1\n2 3 -1\n",
+    b"p qubo 0 3 2 1\n0 0 1\n2 2 1\n0 2 -3\n",
+    b"# vartype=SPIN\n0 0 1\n0 7 2\n",
+    gzip.compress(b"3 2\n1 2 1\n2 3 1\n"),
+    lzma.compress(b"3 2\n1 2 1\n2 3 1\n"),
+    archive_of(names=np.array(["g"]), num_nodes=np.array([2]), edge_ptr=np.array([0, 1]), edges=np.array([[0, 1]])),
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    content=st.sampled_from(SAMPLES),
+    cut=st.tuples(st.integers(0, 10**4), st.integers(0, 4)),
+    put=st.binary(max_size=3) | st.text("0123456789 -.e\n", max_size=4).map(str.encode),
+    problem=st.sampled_from([None, "maxcut", "qubo", "ising"]),
+)
+def test_damage_gives_another_file_or_one_line(tmp_path_factory, content, cut, put, problem):
+    start = cut[0] % len(content)
+    path = write(tmp_path_factory.getbasetemp(), content[:start] + put + content[start + cut[1] :])
+    try:
+        found = read_instances(path, problem=problem)
+    except InputError as error:
+        assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
+    else:
+        assert all(len(instance.labels) > 0 for instance in found)
 
 
 BOMB = b"0 1\n" * 2**18
