@@ -2,8 +2,8 @@
 
 Arrays: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (model after model), `pair_ptr [G+1]`,
 `pairs [M, 2]` (0-based; model k owns the rows from `pair_ptr[k]` up to `pair_ptr[k+1]`), `couplings [M]`,
-`offset [G]`, `spins [G]` and `maximise [G]` (truth values), and `reference [G]` (best known value; NaN where there is none). Terms
-are as they were given: see `QuadraticForm`.
+`offset [G]`, `spins [G]` and `maximise [G]` (truth values), and `reference [G]` (best known value; NaN
+where there is none). Terms are as they were given: see `QuadraticForm`.
 """
 
 from __future__ import annotations
