@@ -9,8 +9,6 @@ to be maximised, and q(i,j) = q(j,i) as the matrix is symmetric.
 
 from __future__ import annotations
 
-import numpy as np
-
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats.instance import Instance
@@ -22,7 +20,7 @@ from sl_discs.instances.formats.number_rows import (
     header_counts,
     show,
 )
-from sl_discs.instances.formats.quadratic_form import quadratic_form
+from sl_discs.instances.formats.quadratic_form import both_directions, quadratic_form
 from sl_discs.instances.formats.source import Source
 
 _HEADER = "the numbers of variables and coefficients, 'n k'"
@@ -63,4 +61,4 @@ def _read_problem(reader: LineReader, name: str) -> QuadraticForm:
     check_supported(source, number, num_variables)
     i, j = rows.check_indices(1, num_variables)
     values = rows.arrays()[2]
-    return quadratic_form(name, num_variables, i, j, np.where(i == j, values, 2 * values), rows, maximise=True)
+    return quadratic_form(name, num_variables, i, j, both_directions(i, j, values), rows, maximise=True)

@@ -32,6 +32,7 @@ from sl_discs.instances.formats.number_rows import (
     header_counts,
     show,
 )
+from sl_discs.instances.formats.quadratic_form import both_directions
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.graph import Graph
@@ -132,12 +133,17 @@ class _Entries:
 
 def _form(name: str, n: int, i, j, values, rows: Columns, symmetry: str, spins: bool) -> QuadraticForm:
     if symmetry == "symmetric":
-        values = np.where(i == j, values, 2 * values)
+        values = both_directions(i, j, values)
         rows.refuse(~np.isfinite(values), "an entry is too large; scale the matrix")
     own = i == j
     linear = np.zeros(n)
-    offset = math.fsum(values[own]) if spins else 0.0
+    offset = 0.0
     if not spins:
         linear[i[own]] = values[own]
+    else:
+        try:
+            offset = math.fsum(values[own])
+        except OverflowError:
+            rows.refuse(own, "the diagonal adds up to too much, from here on; scale the matrix")
     pairs = np.stack([i[~own], j[~own]], axis=1)
     return QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, spins=spins)

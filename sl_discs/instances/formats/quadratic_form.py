@@ -8,6 +8,12 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats.number_rows import Columns
 
 
+def both_directions(i, j, values: np.ndarray) -> np.ndarray:
+    """Values of one of each two mirrored entries of a matrix, as the coefficients of both; too large ones are inf."""
+    with np.errstate(over="ignore"):
+        return np.where(i == j, values, 2 * values)
+
+
 def quadratic_form(
     name: str, num_variables: int, i, j, values, rows: Columns, *, spins=False, maximise=False, add=False
 ) -> QuadraticForm:
@@ -32,6 +38,8 @@ def quadratic_form(
         again[order[1:]] = np.diff(codes[order]) == 0
         rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once, in one direction")
     linear, own = np.zeros(num_variables), i == j
-    np.add.at(linear, i[own], values[own])
+    with np.errstate(over="ignore"):
+        np.add.at(linear, i[own], values[own])
+    rows.refuse(own & ~np.isfinite(linear[i]), "the coefficients of {0} add up to too much; scale the model")
     pairs = np.stack([i[~own], j[~own]], axis=1)
     return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins, maximise=maximise)

@@ -182,6 +182,7 @@ MODELS = {
     "coo: nothing": ("# vartype=BINARY\n", ": no coefficients"),
     "coo: columns": ("# vartype=BINARY\n0 1\n", ":2: '0 1' where every line"),
     "coo: inf": ("# vartype=BINARY\n0 0 1\n0 1 inf\n", ":3: 'inf' is not a finite number"),
+    "coo: overflow": ("# vartype=BINARY\n0 1 1\n5 5 1e308\n5 5 1e308\n", ":3: the coefficients of 5 add up"),
     "coo: spins": ("# vartype=SPIN\n0 1 1\n", "holds a model of spins; use problem=ising"),
     "mm: model overflows": (f"{MM} real symmetric\n2 2 1\n2 1 1e308\n", ":3: an entry is too large"),
     "a graph": ("2 1\n1 2 1\n", "holds a graph, but qubo needs a quadratic model"),
@@ -260,6 +261,12 @@ def test_damage_gives_another_file_or_one_line(tmp_path_factory, content, cut, p
         assert str(error).startswith(str(path)) and len(str(error).splitlines()) == 1
     else:
         assert all(len(instance.labels) > 0 for instance in found)
+
+
+def test_a_diagonal_that_overflows(tmp_path):
+    path = write(tmp_path, REAL + "2 2 2\n1 1 1e308\n2 2 1e308\n")
+    assert_refused(path, ":3: the diagonal adds up to too much", problem="ising")
+    assert read_instances(path, problem="qubo")[0].content.value(np.array([0, 1])) == 1e308
 
 
 BOMB = b"0 1\n" * 2**18
