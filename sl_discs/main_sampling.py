@@ -191,6 +191,7 @@ def run() -> ExperimentRecord:
         model["data_root"] or None,
         num_instances=settings.num_instances,
         first=settings.first_instance,
+        stride=settings.instance_stride,
         data_seed=settings.data_seed,
     )
     folder = check_writable(_save_folder(settings, model, dataset, methods))

@@ -42,6 +42,7 @@ class Settings:
       seed: of the chains.
       data_seed: of drawn instances.
       num_instances: how many instances of the dataset to run; None: all of them.
+      instance_stride: distance in the dataset of two that are run; 1: they follow each other.
       first_instance: position of the first of them in the dataset.
       instances_per_batch: most instances that run side by side; changes speed and memory, not results.
       use_devices: how many devices to spread instances and chains over; 0: all.
@@ -66,6 +67,7 @@ class Settings:
     seed: int = 0
     data_seed: int = 0
     num_instances: int | None = None
+    instance_stride: int = 1
     first_instance: int = 0
     instances_per_batch: int = 8
     use_devices: int = 0
@@ -75,7 +77,8 @@ class Settings:
     engine: str = "auto"
 
     def __post_init__(self):
-        for name in ("batch_size", "chain_length", "log_every_steps", "instances_per_batch", "anneal_every"):
+        counts = "batch_size", "chain_length", "log_every_steps", "anneal_every"
+        for name in (*counts, "instances_per_batch", "instance_stride"):
             if getattr(self, name) < 1:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):

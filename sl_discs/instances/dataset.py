@@ -45,10 +45,11 @@ def load_dataset(
     *,
     num_instances: int | None = None,
     first: int = 0,
+    stride: int = 1,
     data_seed: int = 0,
     cache_dir: str | os.PathLike | None = None,
 ) -> Dataset:
-    """Loads graphs first..first+num_instances-1 of a dataset (by default all from `first` on).
+    """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all from `first` on.
 
     `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or there is no such
     folder, a random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
@@ -63,9 +64,11 @@ def load_dataset(
         raise InputError(
             f"{family.name}: first = {first}, num_instances = {num_instances}; ask for at least one graph"
         )
+    if stride < 1:
+        raise InputError(f"{family.name}: stride = {stride}; expected at least 1")
     if data_seed < 0:
         raise InputError(f"data_seed is {data_seed}; it cannot be negative")
-    stop = None if num_instances is None else first + num_instances
+    stop = None if num_instances is None else first + (num_instances - 1) * stride + 1
     found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
     if found is None and family.generator is None:
         place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
@@ -73,11 +76,14 @@ def load_dataset(
     if found is None:
         total = max(family.generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
-        graphs = _draw_cached(family.generator, range(first, stop or total), data_seed, _cache_folder(cache_dir))
+        wanted = range(first, stop or total, stride)
+        graphs = _draw_cached(family.generator, wanted, data_seed, _cache_folder(cache_dir))
         detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
+    else:
+        found = *found[:2], found[2][::stride], found[3]
     source, detail, graphs, total = found
-    index = list(range(first, first + len(graphs)))
+    index = list(range(first, stop or total, stride))
     return Dataset(family.name, family.problem, source, detail, graphs, index, total)
 
 
@@ -119,7 +125,7 @@ def _cache_folder(cache_dir: str | os.PathLike | None) -> Path:
 def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path) -> list[Graph]:
     """Draws graphs, or reads those that an earlier call drew; an unreadable cache file is written again."""
     stream = generator.stream.replace("/", "_")
-    span = f"{indices.start}-{indices.stop}"
+    span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
     path = folder / f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
     try:
         kept = read_archive(path)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.reproduction.datasets import PENALTY, PublishedSet
 from sl_discs.samplers.registry import base_name
@@ -59,10 +60,17 @@ class Cell:
         words = ", ".join(filter(None, (self.protocol, self.setting)))
         return f"{self.dataset.name} {self.method} ({words})"
 
-    def command(self, data_root: str | None, num_instances: int) -> str:
-        """A line that runs this cell alone, with its first seed, in the folder that holds `configs`."""
+    def command(self, data_root: str | None, dataset: Dataset) -> str:
+        """A line that runs this cell alone, with its first seed, in the folder that holds `configs`.
+
+        Args:
+          data_root: where given graphs come from.
+          dataset: the graphs, at equal distances in the whole set from its first one on.
+        """
         config = self.dataset.experiment()
-        wanted = dataclasses.asdict(self.settings) | {"num_instances": num_instances}
+        index = dataset.index
+        graphs = {"num_instances": len(index), "instance_stride": index[1] - index[0] if len(index) > 1 else 1}
+        wanted = dataclasses.asdict(self.settings) | graphs
         default = method_fields(self.method)
         flags = [
             ("config", self.dataset.config_file),

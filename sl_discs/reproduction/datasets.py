@@ -60,18 +60,22 @@ class PublishedSet:
         return f"{data_root} does not have it; put {family.where()} there"
 
     def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
-        """The first graphs; None: as many as DISCS has, or all that are given of a random family.
+        """So many graphs; None: as many as DISCS has, or all that are given of a random family.
+
+        Graphs of a random family are the first ones. Those of a set that is not random are spread over all of it:
+        files are often sorted, and the first graphs of satlib are its smallest.
 
         Raises:
           InputError: as `load_dataset`.
         """
         load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
-        if num_instances is not None:
-            return load(num_instances=num_instances)
-        one = load(num_instances=1)
         if self.is_random():
-            return load(num_instances=self.published_n if one.source == "generated" else None)
-        return load(num_instances=min(self.published_n, one.total))
+            if num_instances is None and load(num_instances=1).source == "generated":
+                num_instances = self.published_n
+            return load(num_instances=num_instances)
+        total = load(num_instances=1).total
+        count = num_instances or min(self.published_n, total)
+        return load(num_instances=count, stride=max(1, total // count))
 
     def is_random(self) -> bool:
         """Whether the set is drawn from a distribution, so that training graphs need not be taken from it."""
@@ -85,7 +89,8 @@ class PublishedSet:
         """
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
-        return part_of(dataset, 0, dataset.total - LEFT_TO_TRAINING)
+        seen = dataset.total - LEFT_TO_TRAINING
+        return part_of(dataset, 0, sum(index < seen for index in dataset.index))
 
 
 def _density(p: str) -> PublishedSet:

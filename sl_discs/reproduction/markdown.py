@@ -185,10 +185,10 @@ Published and ours are mean ± standard deviation over graphs (divisor n); se is
 z is (ours - published) over both standard errors together; the paper's is its deviation over the root of the number
 of its graphs, which it does not state and which is taken from DISCS's configs: 32 for er_density, 500 for satlib and
 rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for optsicom. On the paper's own graphs z is too small.
-Generated graphs are others than the paper's, of the same family; a part of a given set is its first graphs, which
-need not be like the whole. Per cent is of each graph's reference; where a graph has none, only the absolute mean
-stands. The reference of a generated rb graph is its clique number; that of a generated MaxCut graph is this
-project's, not the paper's, so there is no z: see the differences of methods below.
+Generated graphs are others than the paper's, of the same family; a part of a given set is spread over it, or there is
+no z. Per cent is of each graph's reference; where a graph has none, only the absolute mean stands. The reference of a
+generated rb graph is the number of its parts, as in the published percentages; that of a generated MaxCut graph is
+this project's, not the paper's, so there is no z: see the differences of methods below.
 Protocol `defaults`: this project's default settings with DISCS's annealing, chosen without a search; `held out`:
 settings that were tuned on training graphs; `as published`: the best trial of a search on the test graphs."""
 

@@ -44,8 +44,7 @@ class Profile:
 # settings, and the rest for searches on the test instances with their null controls.
 _CPU = (
     dict.fromkeys(PUBLISHED, 32)
-    # All of satlib, whose first graphs are its smallest.
-    | {"mis/satlib": 500, "maxclique/rb": 256, "maxclique/twitter": 196}
+    | {"mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196}
     | {"maxcut/optsicom/r-b": 10}
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.instances.dataset import Dataset
 from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.references.use import takes_references
 from sl_discs.reproduction.runner import Done
@@ -32,8 +33,9 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
     values = in_published_unit(done)
     ours = None if values is None else Spread.of(values)
     n = len(dataset.graphs)
-    # Percentages of other references than the paper's cannot be set against its own.
-    comparable = not takes_references(dataset)
+    ours_alone = takes_references(dataset)
+    # Percentages of other references than the paper's cannot be set against its own, nor one corner against the set.
+    comparable = not ours_alone and (cell.dataset.is_random() or _is_spread(dataset))
     return {
         "dataset": dataset.name,
         "method": cell.method,
@@ -45,7 +47,7 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
             "n": cell.dataset.published_n if published else None,
         },
         "unit": "set size" if dataset.problem == "mis" else "% of reference",
-        "reference_is_ours": not comparable,
+        "reference_is_ours": ours_alone,
         "ours": _UNKNOWN | {"n": n} if ours is None else dataclasses.asdict(ours),
         "ours_absolute": dataclasses.asdict(absolute) | {"unit": OBJECTIVE_UNITS[dataset.problem]},
         "z": z_score(ours, published, cell.dataset.published_n) if comparable else None,
@@ -55,8 +57,14 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
         "chain_length": cell.settings.chain_length,
         "num_chains": cell.settings.batch_size,
         "machine": result.machine,
-        "command": cell.command(data_root, n),
+        "command": cell.command(data_root, dataset),
     }
+
+
+def _is_spread(dataset: Dataset) -> bool:
+    """Whether the graphs lie at equal distances in the whole set, up to its end."""
+    index = dataset.index
+    return len(index) > 1 and index[-1] + index[1] - index[0] > 0.9 * dataset.total
 
 
 def in_published_unit(done: Done) -> np.ndarray | None:

@@ -183,7 +183,7 @@ def test_what_is_unknown_or_missing(tmp_path, arguments, says):
             load_dataset(*arguments, data_root)
 
 
-@pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"data_seed": -1}])
+@pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"stride": 0}, {"data_seed": -1}])
 def test_impossible_selections(wrong):
     with pytest.raises(InputError):
         load_dataset("maxcut", "optsicom", "_", **wrong)
@@ -208,3 +208,16 @@ def test_convert_ends_with_status_2(tmp_path):
         assert run.returncode == 2
         assert run.stderr.startswith("error: ") and len(run.stderr.splitlines()) == 1
         assert "Traceback" not in run.stderr
+
+
+def test_every_third_graph(tmp_path):
+    whole = load_dataset("maxcut", "ba", R_BA, num_instances=8, cache_dir=tmp_path / "cache")
+    part = load_dataset("maxcut", "ba", R_BA, first=1, num_instances=2, stride=3, cache_dir=tmp_path / "cache")
+    assert part.index == [1, 4] and [graph.name for graph in part.graphs] == [whole.graphs[k].name for k in (1, 4)]
+    write_archive(tmp_path / "maxcut_ba_ba-4-n-16-20.npz", whole.graphs)
+    for given in ({"first": 1, "num_instances": 3}, {"first": 1}):
+        stored = load_dataset("maxcut", "ba", R_BA, tmp_path, stride=3, **given)
+        assert stored.index == [1, 4, 7]
+        assert [graph.name for graph in stored.graphs] == [whole.graphs[k].name for k in stored.index]
+    with pytest.raises(InputError, match="0 to 7"):
+        load_dataset("maxcut", "ba", R_BA, tmp_path, stride=3, num_instances=4)

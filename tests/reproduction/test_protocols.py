@@ -211,5 +211,6 @@ def test_graphs_that_settings_are_trained_on_are_not_tested_on(tmp_path):
     whole = satlib.load(str(tmp_path), None)
     assert whole.index == list(range(20))
     assert satlib.held_out(whole).index == list(range(20 - LEFT_TO_TRAINING))
-    assert satlib.held_out(satlib.load(str(tmp_path), 2)).index == [0, 1]
+    assert satlib.load(str(tmp_path), 5).index == [0, 4, 8, 12, 16]  # spread over the set
+    assert satlib.held_out(satlib.load(str(tmp_path), 5)).index == [0]
     assert MIS.held_out(twenty) is twenty  # trained on draws of another seed
