@@ -11,6 +11,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.families import find_family
 from sl_discs.localization import method
+from sl_discs.models.problems import PROBLEMS
 from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 
@@ -85,12 +86,12 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
     Raises:
       InputError: this project cannot do one of the runs.
     """
+    if sweep.model not in PROBLEMS or sweep.graph_type is None:
+        raise InputError(
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(PROBLEMS)}, on graphs. "
+            "sl_discs.discs_sweep runs DISCS's other models, with DISCS itself"
+        )
     for number, given in zip(numbers, arguments, strict=True):
-        if sweep.graph_type is None:
-            raise InputError(
-                f"the sweep's model {sweep.model!r} has no graph_type; this project runs mis, maxcut and maxclique. "
-                "sl_discs.discs_sweep runs others with DISCS itself"
-            )
         graph_type = given["model_config.graph_type"]
         find_family(given.get("model_config.name", sweep.model), graph_type, given[_CFG_STR])
         _check_experiment(given)

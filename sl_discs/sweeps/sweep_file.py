@@ -63,8 +63,6 @@ def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str,
 
 def _config(path: Path) -> dict[str, Any]:
     """The fields of a sweep file."""
-    if not path.is_file():
-        raise InputError(f"--sweep: there is no file {path}")
     try:
         get_config = runpy.run_path(str(path)).get("get_config")
     except (SyntaxError, ImportError, NameError) as error:
