@@ -38,7 +38,7 @@ def status_lines(sweep: Sweep, runs: Sequence[Run], states: Sequence[State]) -> 
     details = [f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail]
     counts = Counter(state.name for state in states)
     known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, FAILED, MISSING, DIFFERS) if counts[name]]
-    return [*aligned(rows), *details, f"{len(runs)} runs: {', '.join(known)}"]
+    return [*aligned(rows), *details, f"{len(runs)} in all: {', '.join(known)}"]
 
 
 def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:

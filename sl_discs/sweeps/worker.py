@@ -59,7 +59,7 @@ class Worker:
     _old_failures: dict[int, int] = dataclasses.field(default_factory=dict, init=False)
 
     def work(self) -> int:
-        """Does the runs; SIGTERM, SIGINT and SIGUSR1 go to the program of the moment and stop the worker after it.
+        """Does the runs; SIGTERM, SIGINT or SIGUSR1 goes to the program of the moment and stops the worker after it.
 
         Returns:
           0, 1 if runs have failed, or 75 if the worker or a run was interrupted.
@@ -178,8 +178,9 @@ class Worker:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         def stop(number, _frame) -> None:
-            self._stops, self._signal = True, number
-            self._pass_on()
+            if not self._stops:  # Slurm, a terminal and a script may send several; a program should get one
+                self._stops, self._signal = True, number
+                self._pass_on()
 
         before = {number: signal.signal(number, stop) for number in _SIGNALS}
         try:
