@@ -3,24 +3,26 @@
 #   workers=2 bash run_scripts/run_sweep_local.sh --sweep=configs/sweep/seeds_and_samplers.py
 # Arguments are those of `python -m sl_discs.sweep`. When the workers are done, it shows how the sweep stands and
 # collects its table. Called again, it goes on where it stopped. Paths are relative to the repository's root.
-# workers: how many (default 2). They share the cores of this machine, a part each.
+# workers: how many (default 2). They share the cores of this machine, equal parts of them: a run that was interrupted
+# on one part can then go on in another.
 # module: sl_discs.tune for workers of one search for settings:
-#   module=sl_discs.tune EXTRAS=tune bash run_scripts/run_sweep_local.sh --dataset=mis/er_density/r-0.10 \
+#   module=sl_discs.tune bash run_scripts/run_sweep_local.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # Exit code: the greatest of the workers'; 75 if it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-EXTRAS="${EXTRAS:-run,cpu}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
 
 workers="${workers:-2}"
 command=("${module:-sl_discs.sweep}")
 [ -n "${module:-}" ] || command+=(run)
-# Every workers-th core from the given one on, of those that this script may use; all of them if there are too few.
+# A worker's part of the cores that this script may use; all of them if there are too few.
 cores='
 import os, sys
-first, step = map(int, sys.argv[1:])
+worker, workers = map(int, sys.argv[1:])
 cores = sorted(os.sched_getaffinity(0))
-print(*(cores[first::step] or cores), sep=",")
+size = len(cores) // workers
+print(*(cores[worker * size : (worker + 1) * size] or cores), sep=",")
 '
 programs=()
 for ((worker = 0; worker < workers; worker++)); do
@@ -41,6 +43,7 @@ for program in "${programs[@]}"; do
     code=0
     wait "$program" || code=$?
   done
+  [ "$code" != "$((128 + 15))" ] || code=75 # told before it listened
   [ "$code" -le "$greatest" ] || greatest="$code"
 done
 if [ -z "${module:-}" ] && [ "$greatest" != 2 ]; then

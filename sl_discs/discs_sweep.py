@@ -33,7 +33,7 @@ _LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do no
 
 def prepare(argv: list[str]):
     """Parses this command's own flags; the rest is for the runs."""
-    own, runs = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
+    own, runs = launch.split_arguments(argv)
     return lambda _: run(runs), own
 
 

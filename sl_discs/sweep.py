@@ -62,7 +62,7 @@ _RETRY = flags.DEFINE_boolean("retry", False, "In run: do failed runs again.")
 
 def prepare(argv: list[str]):
     """Parses this command's own flags; the rest is for the runs."""
-    own, runs = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
+    own, runs = launch.split_arguments(argv)
     return lambda arguments: run(arguments, runs), own
 
 

@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sl_discs.discs_plugin.borrowed import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.families import find_family
@@ -15,8 +16,6 @@ from sl_discs.models.problems import PROBLEMS
 from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 
-# How the runner names a sampler of DISCS's that is not its own.
-_NAMESPACE = "discs:"
 _SAVE_ROOT = "config.experiment.save_root"
 _CFG_STR = "model_config.cfg_str"
 _CONFIGS = ("config", "model_config", "sampler_config")
@@ -102,19 +101,19 @@ def _own_name(name: str) -> str:
     """What the runner calls a sampler: a name that only DISCS has gets its namespace."""
     if name in known_samplers() or ":" in name:
         return name
-    base = _NAMESPACE + name.removeprefix(PREFIX)
+    base = NAMESPACE + name.removeprefix(PREFIX)
     return localized_name(base) if name.startswith(PREFIX) else base
 
 
 def _config_file(name: str) -> str:
-    return f"discs_config.py:{name}" if _NAMESPACE in name else f"{name}_config.py"
+    return f"discs_config.py:{name}" if NAMESPACE in name else f"{name}_config.py"
 
 
 def _is_left_out(flag: str, sampler: str) -> bool:
     config, _, field = flag.rpartition(".")
     if config == "config.experiment":
         return field in experiment.DISCS_ONLY
-    return config == "sampler_config" and _NAMESPACE not in sampler and field in method.DISCS_ONLY
+    return config == "sampler_config" and NAMESPACE not in sampler and field in method.DISCS_ONLY
 
 
 def _find(config: str) -> str:
@@ -137,10 +136,10 @@ def _check_experiment(arguments: Mapping[str, str]) -> None:
 def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> None:
     theirs = sweep.sampler_of(number)
     name = _own_name(theirs)
-    if _NAMESPACE in name:
+    if NAMESPACE in name:
         if importlib.util.find_spec("discs") is None:
             names = [sweep.sampler_of(other) for other in range(1, len(sweep.runs) + 1)]
-            ours = [one for one in dict.fromkeys(names) if _NAMESPACE not in _own_name(one)]
+            ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _own_name(one)]
             raise InputError(
                 f"run {number}: sampler {theirs!r} is DISCS's own; put a checkout of google-research/discs on "
                 f"PYTHONPATH" + (f", or choose --samplers={','.join(ours)}" if ours else "")

@@ -6,7 +6,8 @@
 | `attempts/<n>.json` | the claims on it, one an attempt (`sl_discs.sweeps.claims`) |
 | `stdout.txt`, `stderr.txt` | what the attempts printed |
 | `failed.json` | how the last attempt failed, if it did |
-| `results.json` | the results, written last of all: they are there, so the run is done |
+| `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
+| `results.json` | the results, written whole or not at all: they are there, so the run is done |
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class State:
 
     Attributes:
       name: `done`, `running`, `failed`, `missing`, or `differs`: the folder holds results of other arguments.
-      detail: who runs it, why it failed, what differs; else empty.
+      detail: who runs it, why it failed, what differs, that it was interrupted; else empty.
       seen: the claim of a run that is running.
       failed_ns: when the failure was written, in nanoseconds by the file server's clock; 0 for other states.
     """
@@ -95,7 +96,8 @@ def outcome_of(run: Run) -> State:
     path = run.folder / "failed.json"
     failure = _read(path)
     if failure is None:
-        return State(MISSING)
+        begun = (run.folder / "checkpoint").is_dir()
+        return State(MISSING, "interrupted; it goes on from its checkpoint" if begun else "")
     return State(FAILED, in_words(failure["exit_code"], failure["message"]), failed_ns=path.stat().st_mtime_ns)
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.folder_lock import wait_until_free
+from sl_discs.experiment.interruption import RESUME_ME
 from sl_discs.sweeps import claims
 from sl_discs.sweeps.run_folder import (
     DIFFERS,
@@ -29,9 +31,13 @@ from sl_discs.sweeps.run_folder import (
     state_of,
 )
 
-# What a program returns that was interrupted and wants to be started again (EX_TEMPFAIL of sysexits.h).
-INTERRUPTED = 75
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+# What a program gets for any of them. Slurm may send SIGTERM to a job's every process, and a second SIGTERM would end
+# a program that saves its checkpoint because of the first.
+_TO_PROGRAM = signal.SIGUSR1
+# How long a program that was killed with its worker may hold its folder: it gives back its memory first. Less than
+# claims.LEAST_STALE_S, as there are no signs of life meanwhile.
+_LAST_BREATH_S = 10.0
 
 
 @dataclasses.dataclass
@@ -54,15 +60,16 @@ class Worker:
     beat: float = claims.BEAT_S
     retry: bool = False
     _program: subprocess.Popen | None = dataclasses.field(default=None, init=False)
-    _signal: int | None = dataclasses.field(default=None, init=False)
     _stops: bool = dataclasses.field(default=False, init=False)
     _old_failures: dict[int, int] = dataclasses.field(default_factory=dict, init=False)
 
     def work(self) -> int:
-        """Does the runs; SIGTERM, SIGINT or SIGUSR1 goes to the program of the moment and stops the worker after it.
+        """Does the runs; at SIGTERM, SIGINT or SIGUSR1 the program of the moment is interrupted and the worker stops.
+
+        A second SIGINT, as of somebody impatient at a terminal, kills the program.
 
         Returns:
-          0, 1 if runs have failed, or 75 if the worker or a run was interrupted.
+          0, 1 if runs have failed, or `RESUME_ME` if the worker or a run was interrupted.
 
         Raises:
           InputError: a folder holds results of other arguments, before any run starts, or cannot be written.
@@ -76,7 +83,7 @@ class Worker:
             while True:
                 ended = [self._attempt(run) for run in self.runs]
                 if self._stops:
-                    return INTERRUPTED
+                    return RESUME_ME
                 if not any(ended) and not self._wait_for_others():
                     break
         return self._report()
@@ -116,45 +123,44 @@ class Worker:
     def _run(self, run: Run, claim: claims.Claim) -> str:
         """Plays the program of a run under a claim and returns how it ended."""
         note_arguments(run)
+        wait_until_free(run.folder, _LAST_BREATH_S)
         self.say(f"[{run.number}] {run.label}: started")
-        begin = time.monotonic()
-        with (run.folder / "stdout.txt").open("ab") as out, (run.folder / "stderr.txt").open("ab") as err:
+        begin, errors = time.monotonic(), run.folder / "stderr.txt"
+        with (run.folder / "stdout.txt").open("ab") as out, errors.open("ab") as err:
             before = err.tell()
             code, lost = self._play(self.command(run), claim, out, err)
         seconds = f"{time.monotonic() - begin:.1f} s"
         if lost:
             self.say(f"[{run.number}] stopped: another worker took this one for dead, and has the run now")
             return "lost"
-        if code == 0 and run.results.exists():
-            self.say(f"[{run.number}] done in {seconds}")
+        if run.results.exists():
+            note = f"; its program failed after that: {in_words(code, _last_line(errors, before))}" if code else ""
+            self.say(f"[{run.number}] done in {seconds}{note}")
             return "done"
-        if code == INTERRUPTED or self._stops:
-            self._stops = True
+        # A program that is told to stop before it listens is ended by the signal.
+        if code == RESUME_ME or (self._stops and code < 0):
+            self._stops = True  # also if not this worker, but the program alone was told
             self.say(f"[{run.number}] interrupted after {seconds}")
             return "interrupted"
-        message = _last_line(run.folder / "stderr.txt", before) if code else "ended well, but left no results.json"
+        message = _last_line(errors, before) if code else "ended well, but left no results.json"
         note_failure(run, code, message)
         self.say(f"[{run.number}] failed after {seconds}: {in_words(code, message)}")
         return "failed"
 
     def _play(self, command: list[str], claim: claims.Claim, out: IO[bytes], err: IO[bytes]) -> tuple[int, bool]:
-        """The exit code of a program that gets this worker's signals and dies with it; whether the claim was lost."""
+        """The exit code of a program that stops with this worker and dies with it; whether the claim was lost."""
         tied = [sys.executable, "-m", "sl_discs.sweeps.tied", str(os.getpid()), *command]
         # In a session of its own: a terminal would send it SIGINT beside the worker, which passes it on.
         program = subprocess.Popen(tied, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
         self._program = program
         try:
-            self._pass_on()  # a signal that came before the program
+            if self._stops:  # since before there was a program
+                program.send_signal(_TO_PROGRAM)
             with claims.HeartBeat(claim, self.beat, program.kill) as heart:
                 code = program.wait()
             return code, heart.lost
         finally:
             self._program = None
-
-    def _pass_on(self) -> None:
-        if self._program is not None and self._signal is not None:
-            number, self._signal = self._signal, None
-            self._program.send_signal(number)
 
     def _wait_for_others(self) -> bool:
         """Whether runs that others hold become free; False once every holder has given a sign of life.
@@ -178,9 +184,11 @@ class Worker:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         def stop(number, _frame) -> None:
-            if not self._stops:  # Slurm, a terminal and a script may send several; a program should get one
-                self._stops, self._signal = True, number
-                self._pass_on()
+            first, self._stops = not self._stops, True
+            if self._program is not None and first:
+                self._program.send_signal(_TO_PROGRAM)
+            elif self._program is not None and number == signal.SIGINT:
+                self._program.kill()
 
         before = {number: signal.signal(number, stop) for number in _SIGNALS}
         try:

@@ -1,8 +1,9 @@
 """Program: a worker whose runs are small programs; they leave a line in LOG when they begin and when they end.
 
 fake_worker.py ROOT RUNS SECONDS STALE_AFTER [retry]. What a run does is in ROOT/behaviour.json, by its number:
-`fail`, `silent` (no results), `interrupted` (exit code 75), `catch` (75 at SIGUSR1), `hang`, else it sleeps and
-writes its results.
+`fail`, `silent` (no results), `interrupted` (exit code 75), `catch` (75 half a second after a signal, as a program
+that saves a checkpoint; a second one of the same kind ends it), `stubborn` (minds no signal), `no room` (fails at a
+signal), `late` (fails after it has written its results), `hang`, else it sleeps and writes its results.
 """
 
 import sys
@@ -22,9 +23,17 @@ path = root + "/behaviour.json"
 behaviour = json.load(open(path)).get(number) if os.path.exists(path) else None
 def caught(signum, frame):
     log("caught")
+    if behaviour == "stubborn":
+        return
+    if behaviour == "no room":
+        sys.exit("error: no room")
+    signal.signal(signum, signal.SIG_DFL)
+    time.sleep(0.5)
+    log("saved")
     sys.exit(75)
-if behaviour == "catch":
-    signal.signal(signal.SIGUSR1, caught)
+if behaviour in ("catch", "stubborn", "no room"):
+    for signum in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(signum, caught)
 log("begin")
 if behaviour == "fail":
     sys.exit("a line before\\nerror: it does not work")
@@ -38,6 +47,8 @@ with open(folder + "/.new", "w") as file:
     json.dump({"number": int(number)}, file)
 os.replace(folder + "/.new", folder + "/results.json")
 log("end")
+if behaviour == "late":
+    sys.exit("error: no figure")
 """
 
 

@@ -13,8 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted((ROOT / "run_scripts").glob("*.sh"))
 
-# Runs a copy of the script in a folder of its own, as Slurm does, once for each task; `hit` is how long a task may
-# take before the batch script gets SIGUSR1.
+# Runs a copy of the script in a folder of its own, as Slurm does, once for each task. With `hit`, the batch script
+# gets SIGUSR1 and SIGTERM once the program has started; with `hit=early`, the program does not listen yet.
 SBATCH = """#!/usr/bin/env bash
 echo "sbatch $*" >>"$LOG"
 tasks=1
@@ -31,6 +31,8 @@ for ((task = 1; task <= tasks; task++)); do
   if [ -n "${hit:-}" ]; then
     until [ -f "$LOG.started" ]; do sleep 0.05; done
     kill -USR1 "$job"
+    sleep 0.1
+    kill -TERM "$job"
   fi
   wait "$job"
   echo "exit $?" >>"$LOG"
@@ -46,13 +48,15 @@ esac
 """
 PROGRAM = """
 import os, pathlib, signal, sys, time
-def caught(number, frame):
-    time.sleep(0.5)  # what a checkpoint takes
-    sys.exit(int(sys.argv[1]))
-signal.signal(signal.SIGUSR1, caught)
-signal.signal(signal.SIGTERM, caught)
+told = []
+for number in (signal.SIGUSR1, signal.SIGTERM):
+    if os.environ.get("hit") != "early":
+        signal.signal(number, lambda number, frame: told.append(number))
 pathlib.Path(os.environ["LOG"] + ".started").touch()
-time.sleep(60)
+while not told:
+    time.sleep(0.05)
+time.sleep(0.5)  # what a checkpoint takes
+sys.exit(int(sys.argv[1]) if len(told) == 1 else "told more than once")
 """
 
 
@@ -76,7 +80,7 @@ def place(tmp_path):
     (repository / "program.py").write_text(PROGRAM)
     with (repository / "pyproject.toml").open() as file:
         wanted = subprocess.run(["cksum"], stdin=file, capture_output=True, text=True, check=True).stdout
-    for extras in ("run,cpu", "tune"):
+    for extras in ("run,cpu", "run,cpu,tune"):
         (repository / ".venv" / f"installed-{extras}").write_text(wanted)
     return repository
 
@@ -110,18 +114,25 @@ def test_the_shell_can_read_them(script):
 
 
 def test_one_run(place):
-    _, told = call(place, "sbatch_run.sh", "--samplers=gwg,sl_gwg", "--config.experiment.save_root=a folder")
-    arguments = "--samplers=gwg,sl_gwg --config.experiment.save_root=a folder"
+    arguments = ("--samplers=gwg,sl_gwg", "--config.experiment.save_root=a folder")
+    _, told = call(place, "sbatch_run.sh", *arguments, slurm="--partition=gpu --time=4:00:00")
     assert told == [
-        f"sbatch run_scripts/sbatch_run.sh {arguments}", f"python -m sl_discs.main_sampling {arguments}", "exit 0"
-    ]  # fmt: skip
+        f"sbatch --partition=gpu --time=4:00:00 run_scripts/sbatch_run.sh {' '.join(arguments)}",
+        f"python -m sl_discs.main_sampling {' '.join(arguments)}",
+        "exit 0",
+    ]
 
 
 @pytest.mark.parametrize(("code", "requeued"), [("75", True), ("0", False), ("1", False)])
 def test_a_job_that_is_interrupted_goes_back_into_the_queue(place, code, requeued):
-    """The program ends half a second after the signal, and its exit code counts, not that of the shell's wait."""
+    """The program is told once and ends half a second later; its exit code counts, not that of the shell's wait."""
     _, told = call(place, "sbatch_run.sh", code, module="program", hit="yes")
     assert told[1:] == ["scontrol requeue 101"] * requeued + [f"exit {code}"]
+
+
+def test_a_job_that_is_interrupted_before_it_listens_goes_back_too(place):
+    _, told = call(place, "sbatch_run.sh", "0", module="program", hit="early")
+    assert told[1:] == ["scontrol requeue 101", f"exit {128 + signal.SIGUSR1}"]
 
 
 def test_a_sweep_has_a_task_for_each_run(place):
@@ -138,9 +149,7 @@ def test_a_sweep_has_a_task_for_each_run(place):
 def test_bad_input_submits_nothing(place):
     done, told = call(place, "sbatch_sweep.sh", "--sweep=nowhere.py")
     assert done.returncode == 2 and told == [] and "there is no file nowhere.py" in done.stderr
-    done, told = call(
-        place, "sbatch_sweep.sh", "--dataset=mis/er_density/r-0.10", module="sl_discs.tune", EXTRAS="tune"
-    )
+    done, told = call(place, "sbatch_sweep.sh", "--dataset=mis/er_density/r-0.10", module="sl_discs.tune")
     assert done.returncode == 2 and told == [] and "set workers" in done.stderr
 
 
@@ -148,7 +157,7 @@ def test_bad_input_submits_nothing(place):
 @pytest.mark.parametrize(("module", "program"), [("", "sl_discs.sweep run"), ("sl_discs.tune", "sl_discs.tune")])
 def test_workers_of_a_sweep_and_of_a_search(place, script, module, program):
     sweep = "--sweep=configs/sweep/seeds_and_samplers.py"
-    variables = {"module": module, "EXTRAS": "tune"} if module else {}
+    variables = {"module": module} if module else {}
     done, told = call(place, script, sweep, workers="3", **variables)
     assert [line for line in told if line.startswith("python")] == [f"python -m {program} {sweep}"] * 3
     if script == "run_sweep_local.sh" and not module:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from fake_worker import runs_of
 
+from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.sweeps import run_folder
 from sl_discs.sweeps.processes import is_running
 from sl_discs.sweeps.run_folder import state_of
@@ -132,16 +133,62 @@ def test_a_program_that_a_signal_ends_has_failed(tmp_path, start):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_a_signal_reaches_the_program_and_frees_the_run(tmp_path, start, number):
+def test_a_signal_interrupts_the_program_and_frees_the_run(tmp_path, start, number):
+    """Also where Slurm sends SIGTERM to the program and the worker alike, and a script another one to the worker."""
     behave(tmp_path, **{"1": "catch"})
     worker = start(2, 30.0)
     wait_until(lambda: log(tmp_path))
+    if number == signal.SIGTERM:
+        os.kill(int(log(tmp_path)[0][2]), number)
     worker.send_signal(number)
-    assert ended(worker)[0] == 75
-    assert [word for word, *_ in log(tmp_path)] == (["begin", "caught"] if number == signal.SIGUSR1 else ["begin"])
+    wait_until(lambda: len(log(tmp_path)) > 1)
+    worker.send_signal(signal.SIGTERM)
+    code, out, _ = ended(worker)
+    assert code == 75 and "[1] interrupted after" in out
+    assert log(tmp_path)[-1][0] == "saved"
     assert states(tmp_path, 2) == ["missing", "missing"] and outcomes(tmp_path, 1) == ["interrupted"]
     behave(tmp_path)
     assert ended(start(2, 0.1))[0] == 0 and states(tmp_path, 2) == ["done", "done"]
+
+
+def test_a_second_interrupt_from_the_terminal_does_not_wait(tmp_path, start):
+    behave(tmp_path, **{"1": "stubborn"})
+    worker = start(1, 30.0)
+    wait_until(lambda: log(tmp_path))
+    worker.send_signal(signal.SIGINT)
+    wait_until(lambda: len(log(tmp_path)) > 1)
+    assert worker.poll() is None
+    worker.send_signal(signal.SIGINT)
+    assert ended(worker)[0] == 75 and states(tmp_path, 1) == ["missing"]
+
+
+def test_a_program_that_fails_while_it_is_interrupted_has_failed(tmp_path, start):
+    """As one does that cannot write its checkpoint."""
+    behave(tmp_path, **{"1": "no room"})
+    worker = start(2, 30.0)
+    wait_until(lambda: log(tmp_path))
+    worker.send_signal(signal.SIGTERM)
+    assert ended(worker)[0] == 75
+    assert states(tmp_path, 2) == ["failed", "missing"]
+    assert state_of(runs_of(tmp_path, 1)[0], PATIENT).detail == "error: no room"
+
+
+def test_results_count_even_if_the_program_fails_after_them(tmp_path, start):
+    behave(tmp_path, **{"1": "late"})
+    code, out, _ = ended(start(1, 0.1))
+    assert code == 0 and "done in" in out and "error: no figure" in out
+    assert states(tmp_path, 1) == ["done"] and outcomes(tmp_path, 1) == ["done"]
+
+
+def test_a_folder_that_a_dying_program_still_holds_is_waited_for(tmp_path, start):
+    folder = tmp_path / "runs" / "1"
+    folder.mkdir(parents=True)
+    with only_run_in(folder):
+        worker = start(1, 0.1)
+        wait_until(lambda: (folder / "run.json").exists())
+        time.sleep(0.5)
+        assert not log(tmp_path)
+    assert ended(worker)[0] == 0
 
 
 def test_an_interrupted_program_stops_its_worker(tmp_path, start):
@@ -201,6 +248,8 @@ def test_results_of_other_arguments_are_refused(tmp_path, start):
 def test_states_in_words(tmp_path):
     (run,) = runs_of(tmp_path, 1)
     assert state_of(run, PATIENT) == run_folder.State("missing")
+    (run.folder / "checkpoint").mkdir(parents=True)
+    assert state_of(run, PATIENT).detail == "interrupted; it goes on from its checkpoint"
     run_folder.note_arguments(run)
     run_folder.note_failure(run, -9, "")
     assert state_of(run, PATIENT).detail == "ended by signal SIGKILL"
