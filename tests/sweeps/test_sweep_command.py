@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
@@ -234,3 +236,32 @@ def test_twelve_real_runs_two_workers_one_killed(tmp_path):
         (path,) = (tmp_path / "out").glob(f"{row['run']}_*/results.json")
         saved = json.loads(path.read_text())["samplers"][row["sampler"]]
         assert (row["mean"], row["std"], row["n"]) == (saved["mean"], saved["std"], len(saved["instances"]))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
+    long = [
+        "--",
+        "--config.experiment.chain_length=40000",
+        "--engine=xla",
+        "--config.experiment.checkpoint_every_s=0.2",
+    ]
+    arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *long],
+        cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    while not list((tmp_path / "out").glob("5_*/checkpoint/state-*.npz")):
+        assert worker.poll() is None
+        time.sleep(0.05)
+    worker.terminate()
+    assert worker.wait() == 75
+    assert "run 5 missing: interrupted; it goes on from its checkpoint" in command("status", *arguments, *long).stdout
+    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    arguments[1] = f"--save_root={tmp_path / 'whole'}"
+    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
+    for name in whole.files:
+        np.testing.assert_array_equal(ours[name], whole[name])
+    attempts = sorted((tmp_path / "out").glob("5_*/attempts/*.json"))
+    assert [json.loads(path.read_text())["outcome"] for path in attempts] == ["interrupted", "done"]
