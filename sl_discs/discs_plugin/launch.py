@@ -83,9 +83,8 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
 
 def find_file(path: str) -> Path | None:
     """The file in the working directory or beside the package discs; None where there is none."""
-    if Path(path).is_file() or importlib.util.find_spec("discs") is None:
-        return Path(path) if Path(path).is_file() else None
-    return checkout() / path if (checkout() / path).is_file() else None
+    folders = [Path()] if importlib.util.find_spec("discs") is None else [Path(), checkout()]
+    return next((folder / path for folder in folders if (folder / path).is_file()), None)
 
 
 def _resolve(flag: str, value: str) -> str:

@@ -242,7 +242,7 @@ def test_twelve_real_runs_two_workers_one_killed(tmp_path):
 def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     long = [
         "--",
-        "--config.experiment.chain_length=40000",
+        "--config.experiment.chain_length=20000",
         "--engine=xla",
         "--config.experiment.checkpoint_every_s=0.2",
     ]
