@@ -19,8 +19,9 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.discs_plugin import launch
-from sl_discs.discs_plugin.sweep import Sweep, read_sweep
+from sl_discs.discs_plugin.sweep import discs_arguments
 from sl_discs.errors import InputError
+from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
 _SWEEP = flags.DEFINE_string("sweep", None, "The sweep file; one of DISCS's is also found beside its package.")
 _DATA_ROOT = flags.DEFINE_string("data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.")
@@ -32,7 +33,7 @@ _LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do no
 
 def prepare(argv: list[str]):
     """Parses this command's own flags; the rest is for the runs."""
-    own, runs = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
+    own, runs = launch.split_arguments(argv)
     return lambda _: run(runs), own
 
 
@@ -55,13 +56,13 @@ def run(more: Sequence[str]) -> int:
     if path is None:
         raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or in {launch.checkout()}")
     sweep = read_sweep(path, _SAMPLERS.value)
-    root = Path(_SAVE_ROOT.value or sweep.name)
+    root = Path(_SAVE_ROOT.value or f"discs-{sweep.name}")
     shared = ["--nocompat"] if not launch.COMPAT.value else []
     shared += [f"--fixes={','.join(launch.FIXES.value)}"] if launch.FIXES.value else []
     failed = []
     for number in _chosen(sweep):
         folder = root / sweep.folder(number)
-        arguments = sweep.arguments(number, _DATA_ROOT.value, folder)
+        arguments = discs_arguments(sweep, number, _DATA_ROOT.value, folder)
         command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *more]
         sys.stdout.write(f"[{number}/{len(sweep.runs)}] {shlex.join(command)}\n")
         sys.stdout.flush()

@@ -4,18 +4,21 @@ python -m sl_discs.tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxili
     --storage=tuning.journal
 
 Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
-stopped. A trial is played on a quarter of the training instances first, and on the others if it is not among the
-worse half of the trials so far. When all trials are done, the best settings are played on the test instances,
-beside the base sampler with its defaults, and land in OUTPUT/<dataset>/<sampler>.json.
+stopped. SIGTERM and SIGUSR1 stop it with exit code 75, at the price of the trial of the moment. A trial is played on
+a quarter of the training instances first, and on the others if it is not among the worse half of the trials so far.
+When all trials are done, the best settings are played on the test instances, beside the base sampler with its
+defaults, and land in OUTPUT/<dataset>/<sampler>.json.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib.util
 import math
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from absl import flags
@@ -24,6 +27,7 @@ from sl_discs.atomic import check_writable
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
@@ -166,7 +170,28 @@ def _command() -> str:
     return shlex.join(["python", "-m", "sl_discs.tune", *sys.argv[1:]])
 
 
-def run(arguments: list[str]) -> int:
+def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[str, int], None]:
+    """A progress function that raises Interrupted once the command is told to stop."""
+
+    def advance(name: str, steps: int) -> None:
+        if notice.given:
+            raise Interrupted(_STORAGE.value)
+        progress(name, steps)
+
+    return advance
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 0, or 75 when interrupted: the same command then goes on."""
+    try:
+        with notice_of_end() as notice:
+            return run(arguments, notice)
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
+
+
+def run(arguments: list[str], notice: Notice) -> int:
     """Plays trials, and reports on the test instances when all are done."""
     one_device_per_core()
     if len(arguments) > 1:
@@ -210,9 +235,8 @@ def run(arguments: list[str]) -> int:
             )
             sys.stdout.flush()
 
-        play_trials(
-            study, search, stage, _TRIALS.value, _STALE.value, lambda done: progress("trials", done), tell
-        )  # fmt: skip
+        advance = functools.partial(_until(notice, progress), "trials")
+        play_trials(study, search, stage, _TRIALS.value, _STALE.value, advance, tell)
     running = storage.unfinished(study, _STALE.value)
     if running:
         sys.stdout.write(
@@ -220,10 +244,10 @@ def run(arguments: list[str]) -> int:
             f"run this again once they have been silent for {_STALE.value:g} s (--stale_after)\n"
         )
         return 0
-    return _report(study, search, stage, split, default, folder / f"{label}.json")
+    return _report(study, search, stage, split, default, folder / f"{label}.json", notice)
 
 
-def _report(study, search, stage: Stage, split: Split, default: Candidate, path: Path) -> int:
+def _report(study, search, stage: Stage, split: Split, default: Candidate, path: Path, notice: Notice) -> int:
     from sl_discs.tuning import storage
     from sl_discs.tuning.report import held_out, in_words
     from sl_discs.tuning.search import FIRST_TRIAL_SEED
@@ -238,7 +262,7 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
     tuned_base = read_tuned(beside) if is_localized(sampler) and beside.is_file() else None
     settings = stage.settings
     with progress_bar(total_chain_steps(split.test, settings) * _TEST_SEEDS.value) as progress:
-        found = held_out(stage, split.test, _TEST_SEEDS.value, best, usual, tuned_base, progress)
+        found = held_out(stage, split.test, _TEST_SEEDS.value, best, usual, tuned_base, _until(notice, progress))
     record = {
         "trials": len(counted),
         "complete": len(complete),
@@ -267,4 +291,4 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    launch.run_app(lambda argv: (main, argv))

@@ -29,6 +29,12 @@ FIXES = flags.DEFINE_list(
 )
 
 
+def split_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
+    """A command's own arguments, and those after `--`, which are for the runs that it starts."""
+    place = argv.index("--") if "--" in argv else len(argv)
+    return argv[:place], argv[place + 1 :]
+
+
 def add_working_directory() -> None:
     """Makes `discs` importable where the working directory is a checkout of it."""
     if Path("discs").is_dir() and "" not in sys.path:
@@ -77,7 +83,8 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
 
 def find_file(path: str) -> Path | None:
     """The file in the working directory or beside the package discs; None where there is none."""
-    return next((folder / path for folder in (Path(), checkout()) if (folder / path).is_file()), None)
+    folders = [Path()] if importlib.util.find_spec("discs") is None else [Path(), checkout()]
+    return next((folder / path for folder in folders if (folder / path).is_file()), None)
 
 
 def _resolve(flag: str, value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ except ImportError:  # not a Unix system
     fcntl = None
 
 _NAME = ".run.lock"
+_LOOK_S = 0.1
 
 
 @contextlib.contextmanager
@@ -51,3 +53,17 @@ def only_run_in(folder: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         file.flush()
         yield
+
+
+def wait_until_free(folder: Path, patience_s: float) -> None:
+    """Waits while a run holds the folder, for a while: whoever starts one there afterwards may still be refused.
+
+    For those alone who may start a run there: it holds the folder itself at each look.
+    """
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        try:
+            with only_run_in(folder):
+                return
+        except InputError:
+            time.sleep(_LOOK_S)

@@ -14,11 +14,10 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if has
 
 
 class Interrupted(Exception):
-    """The run was told to stop and has saved where it was, in `folder`."""
+    """The run was told to stop and has saved where it was: in a folder, or another place that has a name."""
 
-    def __init__(self, folder: Path):
-        super().__init__(f"interrupted; the same command, run again, goes on from {folder}")
-        self.folder = folder
+    def __init__(self, place: Path | str):
+        super().__init__(f"interrupted; the same command, run again, goes on from {place}")
 
 
 class Notice:

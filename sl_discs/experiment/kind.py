@@ -34,12 +34,14 @@ def kind_of_run(
       dataset: on what.
       versions: of the packages that the numbers depend on.
     """
+    engines = {method.name: choose_engine(settings.engine, method.sampler)[0] for method in methods}
     return {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
         "model": dict(config["model"]),
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
-        "engines": {method.name: choose_engine(settings.engine, method.sampler)[0] for method in methods},
-        "devices": len(jax.local_devices()),
+        "engines": engines,
+        # Native loops share the cores in their own way, which changes nothing.
+        "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
         "versions": dict(versions),
     }

@@ -55,7 +55,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
         "count, as in DISCS."
     )
-    return [*textwrap.wrap(title, WIDTH), *_aligned(_without_empty_columns(rows))]
+    return [*textwrap.wrap(title, WIDTH), *aligned(_without_empty_columns(rows))]
 
 
 def _quality_row(record: ExperimentRecord, name: str, sampler: SamplerRecord) -> list[str]:
@@ -87,7 +87,7 @@ def _cost(record: ExperimentRecord) -> list[str]:
                 f"{sampler.run_s:.1f}",
             ]
         )
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _pairs(record: ExperimentRecord) -> list[str]:
@@ -107,7 +107,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
             ]
         )
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."
-    return [title, *_aligned(_without_empty_columns(rows))]
+    return [title, *aligned(_without_empty_columns(rows))]
 
 
 def _notes(record: ExperimentRecord) -> list[str]:
@@ -154,7 +154,8 @@ def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[cell or "-" for cell, keep in zip(row, kept, strict=True) if keep] for row in rows]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of one table as lines: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sl_discs.discs_plugin.sweep import combinations, read_sweep
+from sl_discs.discs_plugin.sweep import discs_arguments
 from sl_discs.errors import InputError
+from sl_discs.sweeps.sweep_file import combinations, read_sweep
 
 STANDIN = Path(__file__).parent / "standin"
 SWEEP = """
@@ -42,9 +43,9 @@ def test_every_combination_in_order():
 
 def test_names_folders_and_flags(sweep_file):
     sweep = read_sweep(sweep_file)
-    assert (sweep.name, len(sweep.runs)) == ("discs-pairs-small", 4)
+    assert (sweep.name, len(sweep.runs)) == ("pairs-small", 4)
     assert sweep.folder(2) == "2_chain_length=60,name='onesite'"
-    arguments = sweep.arguments(3, "./sco", Path("out"))
+    arguments = discs_arguments(sweep, 3, "./sco", Path("out"))
     assert "--sampler_config=discs/samplers/configs/ball_config.py" in arguments
     assert arguments[-3:] == [
         "--config.experiment.chain_length=40", "--sampler_config.patience=1", "--config.experiment.save_root=out"
@@ -61,12 +62,23 @@ def test_chosen_samplers_keep_the_settings_of_their_base(sweep_file):
         read_sweep(sweep_file, ["sl_nearby"])
 
 
+def test_a_localized_sampler_of_the_file_keeps_its_own_settings(sweep_file):
+    sweep_file.write_text(SWEEP.replace('["onesite"]', '["onesite", "sl_ball"]'))
+    sweep = read_sweep(sweep_file, ["sl_ball"])
+    assert [set(settings) for settings in sweep.runs] == [
+        {"config.experiment.chain_length", "sampler_config.name"}
+    ] * 2
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("x = 1", "no get_config"),
         (SWEEP.replace('"model": "pairs",', ""), "no field 'model'"),
         (SWEEP.replace("sampler_config.patience", "patience"), "'patience' is not a flag of DISCS"),
+        (SWEEP.replace("[1, 2]", "1"), "patience' is 1; expected a list"),
+        (SWEEP.replace("[1, 2]", "[]").replace("[40, 60]", "[]"), "no runs"),
+        (SWEEP.replace("ml_collections", "no_such_module"), "cannot be run"),
     ],
 )
 def test_files_that_are_no_sweeps(tmp_path, text, message):

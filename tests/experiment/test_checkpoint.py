@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from test_run import SETTINGS, assert_equal, method, needs_numba, random_dataset
@@ -19,6 +20,7 @@ from sl_discs.experiment import checkpoint, player
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
+from sl_discs.experiment.kind import kind_of_run
 from sl_discs.experiment.run import run_methods
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +95,19 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
     (tmp_path / "kind.json").write_text("{")
     with pytest.raises(InputError, match="remove the folder"):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
+
+
+@pytest.mark.parametrize(("engine", "fits"), [pytest.param("cpu", True, marks=needs_numba), ("xla", False)])
+def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, fits):
+    """Batches are cut for devices, of which native loops know nothing."""
+    settings = dataclasses.replace(SETTINGS, engine=engine)
+
+    def kind():
+        return kind_of_run({"model": {}, "samplers": {}}, [method("gwg")], settings, random_dataset(1), {})
+
+    before = kind()
+    monkeypatch.setattr(jax, "local_devices", lambda: [None] * 7)
+    assert (kind() == before) is fits
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):

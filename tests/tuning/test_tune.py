@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -90,6 +91,20 @@ def test_the_command(tmp_path):
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
     code, out, err = finish(refused)
     assert code == 2 and out == "" and "chains 2 there, 3 here" in err and len(err.strip().splitlines()) == 1
+
+
+def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
+    (tmp_path / "small.py").write_text(CONFIG)
+    search = start(tmp_path, *SMALL, "--sampler=metropolis", "--trials=100000")
+    assert any("trial 0: " in line for line in search.stdout)
+    search.send_signal(signal.SIGUSR1)
+    code, _, err = finish(search)
+    assert code == 75 and "the same command, run again, goes on from tuning.journal" in err
+    study = optuna.load_study(
+        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
+    )
+    states = [trial.state.name for trial in study.trials]
+    assert states[0] == "COMPLETE" and states[-1] == "FAIL" and "RUNNING" not in states
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path):

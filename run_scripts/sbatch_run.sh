@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# One run as a job of Slurm, for example:
+#   slurm="--partition=gpu --gres=gpu:1 --time=4:00:00" bash run_scripts/sbatch_run.sh \
+#     --config=configs/experiment/mis/er_density.py --model_config=configs/model/mis_config.py \
+#     --samplers=path_auxiliary,sl_path_auxiliary
+# All arguments go to the program; paths are relative to the repository's root. The environment is made where this is
+# called, which has a network, as compute nodes often have not.
+# slurm: options of sbatch. Slurm reads SBATCH_PARTITION, SBATCH_ACCOUNT and so on besides.
+# module: the program (default sl_discs.main_sampling). One more worker of a search for settings is
+#   module=sl_discs.tune bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
+#     --sampler=sl_path_auxiliary --trials=100
+# Two minutes before the time limit the program gets SIGUSR1; if it returns 75, the job is put into the queue again.
+#SBATCH --job-name=sl_discs
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
+set -euo pipefail
+if [ -f "$(dirname "$0")/requeue.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
+  cd "$(dirname "$0")/.."
+  EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+  exec sbatch ${slurm:-} run_scripts/sbatch_run.sh "$@"
+fi
+cd "$SLURM_SUBMIT_DIR"
+EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+source run_scripts/requeue.sh
+run_or_requeue .venv/bin/python -m "${module:-sl_discs.main_sampling}" "$@"

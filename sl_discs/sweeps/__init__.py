@@ -1,0 +1,1 @@
+"""Sweep files of DISCS's form, and workers that share their runs."""

@@ -1,0 +1,151 @@
+"""The flags of `sl_discs.main_sampling` for a run of a sweep file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sl_discs.discs_plugin.borrowed import NAMESPACE
+from sl_discs.errors import InputError
+from sl_discs.experiment import settings as experiment
+from sl_discs.instances.families import find_family
+from sl_discs.localization import method
+from sl_discs.models.problems import PROBLEMS
+from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
+from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
+
+_SAVE_ROOT = "config.experiment.save_root"
+_CFG_STR = "model_config.cfg_str"
+_CONFIGS = ("config", "model_config", "sampler_config")
+
+
+def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
+    """Flags and values of `--flag=value` arguments that go to every run.
+
+    Raises:
+      InputError: an argument of another form, or the folder of the results, which the sweep chooses.
+    """
+    extra = {}
+    for argument in arguments:
+        flag, equals, value = argument.removeprefix("--").partition("=")
+        if not (argument.startswith("--") and equals):
+            raise InputError(f"{argument!r} after -- is not understood; write --flag=value")
+        if flag == _SAVE_ROOT:
+            raise InputError(f"--{_SAVE_ROOT} is not for a sweep, whose runs have a folder each; give --save_root")
+        extra[flag] = value
+    return extra
+
+
+def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    """Flags and values of a run, counted from 1, without the folder of its results.
+
+    Samplers that this project has are its own; others are those of DISCS, `discs:NAME`. Fields that mean something
+    to DISCS alone are left out (see `left_out`).
+    """
+    settings = sweep.runs[number - 1]
+    name = _own_name(sweep.sampler_of(number))
+    arguments = {
+        "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
+        "model_config": f"configs/model/{sweep.model}_config.py",
+        "sampler_config": f"configs/sampler/{_config_file(name)}",
+        "model_config.graph_type": str(sweep.graph_type),
+        _CFG_STR: "_",
+    }
+    if data_root is not None:
+        arguments["model_config.data_root"] = data_root
+    for flag, value in settings.items():
+        if flag != SAMPLER and not _is_left_out(flag, name):
+            arguments[flag] = str(value)
+    return arguments | extra
+
+
+def left_out(sweep: Sweep) -> list[str]:
+    """Flags of the file that mean something to DISCS alone, sorted."""
+    samplers = [_own_name(sweep.sampler_of(number)) for number in range(1, len(sweep.runs) + 1)]
+    pairs = zip(sweep.runs, samplers, strict=True)
+    return sorted({flag for settings, name in pairs for flag in settings if _is_left_out(flag, name)})
+
+
+def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
+    """The arguments as the program takes them; configs are found here or beside the package."""
+    found = {flag: _find(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
+    return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
+
+
+def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
+    """Checks what can be known before a run starts: model, dataset, sampler and the names of fields.
+
+    Args:
+      sweep: the file.
+      numbers: runs that are to be done, counted from 1.
+      arguments: of each of them.
+
+    Raises:
+      InputError: this project cannot do one of the runs.
+    """
+    if sweep.model not in PROBLEMS or sweep.graph_type is None:
+        raise InputError(
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(PROBLEMS)}, on graphs. "
+            "sl_discs.discs_sweep runs DISCS's other models, with DISCS itself"
+        )
+    for number, given in zip(numbers, arguments, strict=True):
+        graph_type = given["model_config.graph_type"]
+        find_family(given.get("model_config.name", sweep.model), graph_type, given[_CFG_STR])
+        _check_experiment(given)
+        _check_sampler(sweep, number, given)
+
+
+def _own_name(name: str) -> str:
+    """What the runner calls a sampler: a name that only DISCS has gets its namespace."""
+    if name in known_samplers() or ":" in name:
+        return name
+    base = NAMESPACE + name.removeprefix(PREFIX)
+    return localized_name(base) if name.startswith(PREFIX) else base
+
+
+def _config_file(name: str) -> str:
+    return f"discs_config.py:{name}" if NAMESPACE in name else f"{name}_config.py"
+
+
+def _is_left_out(flag: str, sampler: str) -> bool:
+    config, _, field = flag.rpartition(".")
+    if config == "config.experiment":
+        return field in experiment.DISCS_ONLY
+    return config == "sampler_config" and NAMESPACE not in sampler and field in method.DISCS_ONLY
+
+
+def _find(config: str) -> str:
+    path, colon, argument = config.partition(":")
+    beside = Path(__file__).parents[2] / path
+    return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"
+
+
+def _fields(arguments: Mapping[str, str], config: str) -> list[str]:
+    return [flag.removeprefix(f"{config}.") for flag in arguments if flag.startswith(f"{config}.")]
+
+
+def _check_experiment(arguments: Mapping[str, str]) -> None:
+    known = [field.name for field in dataclasses.fields(experiment.Settings)]
+    unknown = [field for field in _fields(arguments, "config.experiment") if field not in known]
+    if unknown:
+        raise InputError(f"config.experiment has no field {unknown[0]!r}; known: {', '.join(known)}")
+
+
+def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> None:
+    theirs = sweep.sampler_of(number)
+    name = _own_name(theirs)
+    if NAMESPACE in name:
+        if importlib.util.find_spec("discs") is None:
+            names = [sweep.sampler_of(other) for other in range(1, len(sweep.runs) + 1)]
+            ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _own_name(one)]
+            raise InputError(
+                f"run {number}: sampler {theirs!r} is DISCS's own; put a checkout of google-research/discs on "
+                f"PYTHONPATH" + (f", or choose --samplers={','.join(ours)}" if ours else "")
+            )
+        return
+    known = method.method_fields(name)
+    unknown = [field for field in _fields(arguments, "sampler_config") if field not in known]
+    if unknown:
+        raise InputError(f"run {number}: sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(known)}")

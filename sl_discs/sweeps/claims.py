@@ -1,0 +1,189 @@
+"""Claims: of any number of workers on any number of machines that share a folder, one holds a run.
+
+A claim is a file ATTEMPTS/<n>.json, made by exclusive creation; the highest n counts. Whoever finds that claim ended
+(its holder wrote so) or stale (its holder is dead, or was silent for too long) may try to create n + 1. No file is
+ever removed or created anew, so of many who found claim n stale one creates n + 1, and who comes late, having looked
+long ago, fails. A holder that was taken for dead, and was not, sees n + 1 and stops.
+
+The holder shows that it lives by the file's time of change. That time is the file server's, and so is the present
+that it is compared with: clocks of machines may differ.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.sweeps.processes import is_running, this_machine
+
+# Seconds between two signs of life, and the least that anyone may wait for one.
+BEAT_S = 5.0
+LEAST_STALE_S = 4 * BEAT_S
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """The claim that counts, as it was found.
+
+    Attributes:
+      number: which attempt it is.
+      host: name of the holder's machine; `?` while the holder is just writing it.
+      pid: its process there.
+      since: when it was made, in seconds since 1970, by the holder's clock.
+      outcome: how it ended; None before.
+      changed_ns: time of the last sign of life, by the file server's clock, in nanoseconds since 1970.
+      machine: the holder's `this_machine`.
+    """
+
+    number: int
+    host: str
+    pid: int
+    since: float
+    outcome: str | None
+    changed_ns: int
+    machine: str
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / f"{number}.json"
+
+
+def latest(folder: Path) -> Seen | None:
+    """The claim that counts in a folder of claims; None where there is none."""
+    try:
+        numbers = [int(path.stem) for path in folder.iterdir() if path.suffix == ".json" and path.stem.isdecimal()]
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not numbers:
+        return None
+    path = _path(folder, max(numbers))
+    changed = path.stat().st_mtime_ns
+    try:
+        content = json.loads(path.read_text())
+    except ValueError:
+        content = {}  # created, but not yet written
+    return Seen(
+        max(numbers),
+        content.get("host", "?"),
+        content.get("pid", 0),
+        content.get("since", changed / 1e9),
+        content.get("outcome"),
+        changed,
+        content.get("machine", ""),
+    )
+
+
+def _now_ns(folder: Path) -> int:
+    """The present by the clock that stamps the files of a folder; this machine's where it may not write there."""
+    probe = folder / f".now.{uuid.uuid4().hex}"
+    try:
+        probe.touch()
+        try:
+            return probe.stat().st_mtime_ns
+        finally:
+            probe.unlink()
+    except OSError:
+        return time.time_ns()
+
+
+def silence_s(folder: Path, seen: Seen) -> float:
+    """Seconds since the last sign of life."""
+    return max(0, _now_ns(folder) - seen.changed_ns) / 1e9
+
+
+def is_held(folder: Path, seen: Seen | None, stale_after: float) -> bool:
+    """Whether a claim counts that has not ended and whose holder lives, as far as one can tell."""
+    if seen is None or seen.outcome is not None:
+        return False
+    if seen.machine == this_machine() and not is_running(seen.pid):
+        return False
+    return silence_s(folder, seen) < stale_after
+
+
+class Claim:
+    """A claim that this process holds."""
+
+    def __init__(self, folder: Path, number: int, content: dict):
+        self._folder, self.number, self._content = folder, number, content
+
+    def beat(self) -> bool:
+        """Shows a sign of life; False if another has taken the run meanwhile."""
+        with contextlib.suppress(OSError):  # a file server may be away for a while
+            os.utime(_path(self._folder, self.number))
+            return not _path(self._folder, self.number + 1).exists()
+        return True
+
+    def end(self, outcome: str) -> None:
+        """Writes how the attempt ended, and so frees the run."""
+        content = self._content | {"outcome": outcome, "seconds": round(time.time() - self._content["since"], 3)}
+        text = json.dumps(content).encode() + b"\n"
+        write_atomically(_path(self._folder, self.number), lambda file: file.write(text))
+
+
+def take(folder: Path, stale_after: float) -> Claim | None:
+    """A claim on a run, or None where another holds it.
+
+    Args:
+      folder: of the run's claims; made where needed.
+      stale_after: seconds without a sign of life after which a claim no longer counts.
+
+    Raises:
+      InputError: the folder cannot be written.
+    """
+    seen = latest(folder)
+    return None if is_held(folder, seen, stale_after) else take_after(folder, seen)
+
+
+def take_after(folder: Path, seen: Seen | None) -> Claim | None:
+    """The claim that follows one that no longer counts, or None where another was faster; raises as `take`."""
+    number = 1 if seen is None else seen.number + 1
+    content = {"host": socket.gethostname(), "pid": os.getpid(), "since": time.time(), "machine": this_machine()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _path(folder, number).open("x") as file:
+            file.write(json.dumps(content) + "\n")
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise InputError(f"{folder}: cannot claim a run ({error.strerror}); choose another --save_root") from None
+    return Claim(folder, number, content)
+
+
+class HeartBeat:
+    """Shows signs of life of a claim, from a thread, while the block runs.
+
+    Attributes:
+      lost: whether another has taken the run meanwhile.
+    """
+
+    def __init__(self, claim: Claim, every_s: float, lost: Callable[[], object]):
+        """`lost` is called, in the thread, once another has taken the run."""
+        self.lost = False
+        self._claim, self._every_s, self._tell = claim, every_s, lost
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._every_s):
+            if not self._claim.beat():
+                self.lost = True
+                self._tell()
+                return
+
+    def __enter__(self) -> HeartBeat:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._ended.set()
+        self._thread.join()

@@ -1,0 +1,161 @@
+"""A run's folder: what was asked for, how it stands, and why it failed.
+
+| file | content |
+|---|---|
+| `run.json` | flags and values of the run, written before it starts |
+| `attempts/<n>.json` | the claims on it, one an attempt (`sl_discs.sweeps.claims`) |
+| `stdout.txt`, `stderr.txt` | what the attempts printed |
+| `failed.json` | how the last attempt failed, if it did |
+| `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
+| `results.json` | the results, written whole or not at all: they are there, so the run is done |
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.sweeps import claims
+
+DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a sweep.
+
+    Attributes:
+      number: counted from 1.
+      label: its settings in words.
+      folder: of its results.
+      arguments: flags and values that its numbers depend on.
+    """
+
+    number: int
+    label: str
+    folder: Path
+    arguments: Mapping[str, str]
+
+    @property
+    def attempts(self) -> Path:
+        """The folder of the claims."""
+        return self.folder / "attempts"
+
+    @property
+    def results(self) -> Path:
+        """The file that is there when the run is done."""
+        return self.folder / "results.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """How a run stands.
+
+    Attributes:
+      name: `done`, `running`, `failed`, `missing`, or `differs`: the folder holds results of other arguments.
+      detail: who runs it, why it failed, what differs, that it was interrupted; else empty.
+      seen: the claim of a run that is running.
+      failed_ns: when the failure was written, in nanoseconds by the file server's clock; 0 for other states.
+    """
+
+    name: str
+    detail: str = ""
+    seen: claims.Seen | None = None
+    failed_ns: int = 0
+
+
+def state_of(run: Run, stale_after: float) -> State:
+    """How a run stands.
+
+    Args:
+      run: which.
+      stale_after: seconds without a sign of life after which a claim no longer counts.
+    """
+    # Claims first: a run that ends between the two looks is then seen as done or failed, not as missing.
+    seen = claims.latest(run.attempts)
+    held = claims.is_held(run.attempts, seen, stale_after)
+    outcome = outcome_of(run)
+    if held and outcome.name not in (DONE, DIFFERS):
+        since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seen.since))
+        return State(RUNNING, f"on {seen.host} (process {seen.pid}) since {since}", seen)
+    return outcome
+
+
+def outcome_of(run: Run) -> State:
+    """How a run stands, whoever may hold it."""
+    if run.results.exists():
+        difference = _difference(run)
+        return State(DIFFERS, difference) if difference else State(DONE)
+    path = run.folder / "failed.json"
+    failure = _read(path)
+    if failure is None:
+        begun = (run.folder / "checkpoint").is_dir()
+        return State(MISSING, "interrupted; it goes on from its checkpoint" if begun else "")
+    return State(FAILED, in_words(failure["exit_code"], failure["message"]), failed_ns=path.stat().st_mtime_ns)
+
+
+def note_arguments(run: Run) -> None:
+    """Writes what is about to run, and forgets the last failure."""
+    _write(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
+    (run.folder / "failed.json").unlink(missing_ok=True)
+
+
+def note_failure(run: Run, exit_code: int, message: str) -> None:
+    """Writes why a run failed.
+
+    Args:
+      run: which.
+      exit_code: of its program, negative if a signal ended it.
+      message: the last line that it wrote to stderr.
+    """
+    _write(run.folder / "failed.json", {"exit_code": exit_code, "message": message})
+
+
+def in_words(exit_code: int, message: str) -> str:
+    """A failure in one line."""
+    if exit_code < 0:
+        try:
+            name = signal.Signals(-exit_code).name
+        except ValueError:
+            name = str(-exit_code)
+        return f"ended by signal {name}" + (f"; it last said: {message}" if message else "")
+    return message or f"exit code {exit_code}, and nothing on stderr"
+
+
+def read_results(run: Run) -> dict[str, Any]:
+    """The results of a run that is done; InputError where the file is damaged."""
+    content = _read(run.results)
+    if content is None:
+        raise InputError(f"{run.results}: damaged; remove it and run again")
+    return content
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    text = json.dumps(content, indent=2).encode() + b"\n"
+    write_atomically(path, lambda file: file.write(text))
+
+
+def _difference(run: Run) -> str:
+    """What sets a run apart from the one whose results its folder holds; empty if nothing."""
+    noted = _read(run.folder / "run.json")
+    if noted is None:
+        return "results of another command, without run.json"
+    theirs, ours = noted["arguments"], dict(run.arguments)
+    flags = sorted(flag for flag in theirs.keys() | ours.keys() if theirs.get(flag) != ours.get(flag))
+    return "; ".join(
+        f"--{flag} is {theirs.get(flag, 'not given')} there and {ours.get(flag, 'not given')} here" for flag in flags
+    )

@@ -1,0 +1,267 @@
+"""The command: which programs it starts, and what it shows and collects."""
+
+import csv
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sl_discs.errors import InputError
+from sl_discs.sweeps import tables
+from sl_discs.sweeps.arguments import check_runnable, command_line, left_out, parse_extra, run_arguments
+from sl_discs.sweeps.run_folder import Run, State, note_arguments
+from sl_discs.sweeps.sweep_file import read_sweep
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "configs" / "sweep" / "seeds_and_samplers.py"
+SWEEP = """
+from ml_collections import config_dict
+
+def get_config():
+    return config_dict.ConfigDict({{
+        "model": "{model}",
+        {graph_type}
+        "sampler": "gwg",
+        "sweep": [{{"sampler_config.name": ["gwg", "sl_gwg"], {more} "config.experiment.num_models": [2]}}],
+    }})
+"""
+
+
+def sweep_of(
+    folder, model="mis", graph_type='"graph_type": "er_density",', more='"model_config.cfg_str": ["r-0.05"],'
+):
+    path = folder / "sweep.py"
+    path.write_text(SWEEP.format(model=model, graph_type=graph_type, more=more))
+    return read_sweep(path)
+
+
+def checked(sweep, extra=()):
+    numbers = range(1, len(sweep.runs) + 1)
+    arguments = [run_arguments(sweep, k, None, parse_extra(extra)) for k in numbers]
+    check_runnable(sweep, numbers, arguments)
+    return arguments
+
+
+def command(what, *arguments, **variables):
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"} | variables
+    return subprocess.run(
+        [sys.executable, "-m", "sl_discs.sweep", what, *map(str, arguments)],
+        cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+
+
+def test_flags_of_a_run(tmp_path, monkeypatch):
+    sweep = sweep_of(tmp_path)
+    arguments = checked(sweep, ["--config.experiment.seed=3", "--engine=xla"])
+    monkeypatch.chdir(ROOT)
+    assert command_line(arguments[1], Path("out")) == [
+        *(f"--{flag}={value}" for flag, value in arguments[1].items()), "--config.experiment.save_root=out"
+    ]  # fmt: skip
+    monkeypatch.chdir(tmp_path)  # configs are found from anywhere
+    assert command_line(arguments[1], Path("out"))[0] == f"--config={ROOT}/{arguments[1]['config']}"
+    assert arguments[1]["sampler_config"] == "configs/sampler/sl_gwg_config.py"
+    assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "xla"
+    assert left_out(sweep) == ["config.experiment.num_models"]
+    assert not any("num_models" in flag or flag == "sampler_config.name" for flag in arguments[1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "extra", "message"),
+    [
+        ({"model": "ising", "graph_type": ""}, [], "model is 'ising'; this project runs mis, maxcut, maxclique"),
+        ({"model": "normcut"}, [], "model is 'normcut'"),
+        ({"graph_type": '"graph_type": "grid",'}, [], "unknown graph_type 'grid'"),
+        ({"more": ""}, [], "needs a cfg_str"),
+        ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "has no field 'steps'"),
+        ({}, ["--config.experiment.chains=5"], "config.experiment has no field 'chains'"),
+        ({}, ["--config.experiment.save_root=out"], "save_root is not for a sweep"),
+        ({}, ["engine=xla"], "'engine=xla' after -- is not understood"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra, message):
+    with pytest.raises(InputError, match=message):
+        checked(sweep_of(tmp_path, **fields), extra)
+
+
+def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
+    path = tmp_path / "sweep.py"
+    path.write_text(
+        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace('"sl_gwg"', '"sl_dlmc"')
+    )
+    sweep = read_sweep(path)
+    assert run_arguments(sweep, 2, None, {})["sampler_config"] == "configs/sampler/discs_config.py:sl:discs:dlmc"
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"'sl_dlmc' is DISCS's own; put a checkout .*, or choose --samplers=gwg"):
+        checked(sweep)
+    checked(read_sweep(path, ["gwg"]))
+
+
+def test_every_sweep_of_discs_on_our_problems():
+    spec = importlib.util.find_spec("discs")
+    if spec is None or spec.submodule_search_locations is None:
+        pytest.skip("DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH")
+    folder = Path(spec.submodule_search_locations[0]) / "run_configs" / "co"
+    counts = {}
+    for problem in ("mis", "maxcut", "maxclique"):
+        for path in sorted((folder / problem).glob("*.py")):
+            counts[f"{problem}/{path.stem}"] = len(checked(read_sweep(path)))
+    assert sum(counts.values()) == 320 and counts["mis/er_density_sampler_sweep"] == 32, counts
+    for path in (folder / "normcut").glob("*.py"):
+        with pytest.raises(InputError, match="model is 'normcut'"):
+            checked(read_sweep(path))
+
+
+def finished_runs(root, numbers):
+    """Runs of the example, of which some have results: made-up ones."""
+    sweep = read_sweep(EXAMPLE)
+    runs = [Run(k, sweep.label(k), root / sweep.folder(k), run_arguments(sweep, k, None, {})) for k in range(1, 13)]
+    for run in runs:
+        if run.number in numbers:
+            note_arguments(run)
+            sampler = {
+                "mean": 10.5 + run.number, "std": 0.5, "instances": [{}, {}], "chain_steps_per_s": 1e5 / run.number
+            }  # fmt: skip
+            run.results.write_text(json.dumps({"samplers": {"gwg": sampler}, "engine": "xla"}))
+    return sweep, runs
+
+
+def test_the_table_has_what_the_results_have(tmp_path):
+    sweep, runs = finished_runs(tmp_path, {1, 2, 9})
+    lines = tables.collect(sweep, runs, tmp_path)
+    rows = json.loads((tmp_path / "collect.json").read_text())["rows"]
+    assert [(row["run"], row["sampler"], row["seed"], row.get("K")) for row in rows] == [
+        (1, "gwg", 0, None), (2, "gwg", 1, None), (9, "sl_gwg", 2, 64)
+    ]  # fmt: skip
+    for row in rows:
+        results = json.loads(runs[row["run"] - 1].results.read_text())
+        saved = results["samplers"]["gwg"]
+        assert {name: row[name] for name in ("mean", "std", "chain_steps_per_s")} == {
+            name: saved[name] for name in ("mean", "std", "chain_steps_per_s")
+        }
+        assert row["n"] == 2 and row["engine"] == "xla"
+    with (tmp_path / "collect.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in read] == [row["mean"] for row in rows]
+    assert len(lines) == 1 + 3 + 2 and "9 of 12 runs are not done" in lines[-2]
+    assert lines[0].split() == ["run", "sampler", "seed", "K", "mean", "std", "n", "chain_steps_per_s", "engine"]
+
+
+def test_nothing_to_collect(tmp_path):
+    with pytest.raises(InputError, match="no run of the sweep is done"):
+        tables.collect(*finished_runs(tmp_path, set()), tmp_path)
+    sweep, runs = finished_runs(tmp_path, {4})
+    runs[3].results.write_text("{")
+    with pytest.raises(InputError, match=r"results.json: damaged"):
+        tables.collect(sweep, runs, tmp_path)
+
+
+def test_the_states_as_a_table(tmp_path):
+    sweep, runs = finished_runs(tmp_path, set())
+    states = [State("failed", "error: no"), State("running", "on a since b"), *[State("done")] * 9, State("missing")]
+    lines = tables.status_lines(sweep, runs, states)
+    assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 2 + 1
+    assert [line.split()[-1] for line in lines[1:13]] == [state.name for state in states]
+    assert lines[-3:] == [
+        "run 1 failed: error: no", "run 2 running: on a since b", "12 in all: 9 done, 1 running, 1 failed, 1 missing"
+    ]  # fmt: skip
+
+
+def test_one_run_from_the_command_line(tmp_path):
+    arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
+    short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=xla"]
+    done = command("run", *arguments, "--sweep_index=5", "--", *short, SL_DISCS_CACHE=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 of 1 runs are done" in done.stdout
+    collected = command("collect", *arguments, "--", *short)
+    assert collected.returncode == 0 and "11 of 12 runs are not done" in collected.stdout
+    (row,) = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
+    (path,) = (tmp_path / "out").glob("5_*/results.json")
+    results = json.loads(path.read_text())
+    saved = results["samplers"]["path_auxiliary"]
+    assert row == {
+        "run": 5, "sampler": "path_auxiliary", "seed": 1, "K": None, "mean": saved["mean"], "std": saved["std"],
+        "n": 2, "chain_steps_per_s": saved["chain_steps_per_s"], "engine": "xla",
+    }  # fmt: skip
+    assert results["seed"] == 1 and results["config"]["experiment"]["chain_length"] == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list"], "no sweep is given"),
+        (["play", f"--sweep={EXAMPLE}"], "expected one of list, run, status, collect"),
+        (["list", f"--sweep={EXAMPLE}", "--sweep_index=13"], "the sweep has runs 1 to 12"),
+        (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, message):
+    done = command(*arguments)
+    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_twelve_real_runs_two_workers_one_killed(tmp_path):
+    """Each run is done once, and the killed worker's run by the other; the table equals the twelve results."""
+    arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
+    short = ["--", "--config.experiment.chain_length=300", "--engine=xla"]
+    line = [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *short]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
+    workers = [
+        subprocess.Popen(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]  # fmt: skip
+    second = [workers[0].stdout.readline() for _ in range(3)][-1]  # started, done, started
+    assert second.endswith(": started\n")
+    workers[0].kill()
+    workers[0].communicate()
+    assert workers[1].communicate()[0] and workers[1].returncode == 0
+    killed = int(second[1 : second.index("]")])
+    attempts = {}
+    for path in (tmp_path / "out").glob("*_*/attempts/*.json"):
+        number = int(path.parent.parent.name.partition("_")[0])
+        attempts.setdefault(number, Counter())[json.loads(path.read_text()).get("outcome")] += 1
+    assert attempts == {k: Counter([None, "done"] if k == killed else ["done"]) for k in range(1, 13)}
+    shown = command("status", *arguments, *short)
+    assert "12 in all: 12 done" in shown.stdout
+    assert command("collect", *arguments, *short).returncode == 0
+    rows = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
+    assert len(rows) == 12
+    for row in rows:
+        (path,) = (tmp_path / "out").glob(f"{row['run']}_*/results.json")
+        saved = json.loads(path.read_text())["samplers"][row["sampler"]]
+        assert (row["mean"], row["std"], row["n"]) == (saved["mean"], saved["std"], len(saved["instances"]))
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
+    long = [
+        "--",
+        "--config.experiment.chain_length=20000",
+        "--engine=xla",
+        "--config.experiment.checkpoint_every_s=0.2",
+    ]
+    arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *long],
+        cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)},
+    )  # fmt: skip
+    while not list((tmp_path / "out").glob("5_*/checkpoint/state-*.npz")):
+        assert worker.poll() is None
+        time.sleep(0.05)
+    worker.terminate()
+    assert worker.wait() == 75
+    assert "run 5 missing: interrupted; it goes on from its checkpoint" in command("status", *arguments, *long).stdout
+    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    arguments[1] = f"--save_root={tmp_path / 'whole'}"
+    assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
+    ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
+    for name in whole.files:
+        np.testing.assert_array_equal(ours[name], whole[name])
+    attempts = sorted((tmp_path / "out").glob("5_*/attempts/*.json"))
+    assert [json.loads(path.read_text())["outcome"] for path in attempts] == ["interrupted", "done"]
