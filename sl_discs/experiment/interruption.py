@@ -16,8 +16,8 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if has
 class Interrupted(Exception):
     """The run was told to stop and has saved where it was, in `folder`."""
 
-    def __init__(self, folder: Path):
-        super().__init__(f"interrupted; the same command, run again, goes on from {folder}")
+    def __init__(self, folder: Path, reason: str = "interrupted"):
+        super().__init__(f"{reason}; the same command, run again, goes on from {folder}")
         self.folder = folder
 
 
@@ -26,10 +26,12 @@ class Notice:
 
     Attributes:
       given: it was.
+      reason: why, in words.
     """
 
     def __init__(self):
         self.given = False
+        self.reason = "interrupted"
 
 
 @contextlib.contextmanager
