@@ -37,6 +37,7 @@ from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, connect
 from sl_discs.experiment.interruption import Interrupted, notice_of_end
 from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -81,6 +82,12 @@ _MESH = flags.DEFINE_string(
     None,
     "How instances and chains are cut into parts, a part a device: instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
+)
+_EVENTS = flags.DEFINE_boolean(
+    "events",
+    None,
+    "Write events files that TensorBoard reads, under events/ beside the results; short for "
+    "--config.experiment.events.",
 )
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of host 0 of several; not needed under SLURM.")
 _NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "How many hosts play the run; goes with --coordinator.")
@@ -213,7 +220,7 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
     settings = settings_from(experiment.get("experiment", {}))
-    short = {"engine": _ENGINE.value, "mesh": _MESH.value}
+    short = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
@@ -233,9 +240,10 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         kind = kind_of_run(config, methods, settings, dataset, versions())
         saved = hosts.checkpoint_folder(folder)
         checkpoints = Checkpoints(saved, kind, settings.checkpoint_every_s, notice)
+        monitor = Monitor(folder / "events", hosts.label) if settings.events else None
         with progress_bar(total_chain_steps(dataset, settings), label=hosts.label) as progress:
             samplers = run_methods(
-                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints
+                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints, monitor
             )
         shares = hosts.gather(pack_records(samplers), notice, saved)
         record = None

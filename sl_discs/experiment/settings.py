@@ -48,6 +48,7 @@ class Settings:
       mesh: into how many parts instances and chains are cut for them, as `instances:4,chains:2`; auto: as evenly as
         each batch allows. Changes speed and memory alone.
       checkpoint_every_s: seconds between checkpoints of a command, from which it goes on when it was interrupted.
+      events: whether to write events files for TensorBoard while the chains run.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
         kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
@@ -72,6 +73,7 @@ class Settings:
     mesh: str = AUTO
     threads: int = 0
     checkpoint_every_s: float = 300.0
+    events: bool = False
     engine: str = "auto"
 
     def __post_init__(self):
@@ -135,7 +137,7 @@ def settings_from(fields: Mapping[str, Any]) -> Settings:
         allowed = typing.get_args(hints[name]) if isinstance(hints[name], types.UnionType) else (hints[name],)
         if float in allowed and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if isinstance(value, bool) or not isinstance(value, allowed):
+        if isinstance(value, bool) != (bool in allowed) or not isinstance(value, allowed):
             expected = " or ".join(kind.__name__ for kind in allowed)
             raise InputError(f"config.experiment.{name} is {value!r}; expected {expected}")
         values[name] = value
