@@ -37,6 +37,7 @@ from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, connect
 from sl_discs.experiment.interruption import Interrupted, notice_of_end
 from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
@@ -226,6 +227,9 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, hosts)
+    settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
+    if note:
+        sys.stderr.write(f"{note}\n")
     folder = check_writable(_save_folder(settings, model, dataset, methods))
     config = {
         "experiment": vars(settings),
