@@ -6,16 +6,21 @@ python -m sl_discs.main_sampling --config=configs/experiment/mis/er_density.py \
 
 Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
 same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
+
+On several hosts the same command runs on each, under SLURM as it is, elsewhere with --coordinator=HOST:PORT
+--num_hosts=N --host=K; host 0 writes the results and prints the summary.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import logging
 import platform
 import re
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,8 +34,11 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.folder_lock import only_run_in
-from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
+from sl_discs.experiment.hosts import Hosts, connect
+from sl_discs.experiment.interruption import Interrupted, notice_of_end
 from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.memory import fit_to_memory
+from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
@@ -40,6 +48,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.results.record import ExperimentRecord, SamplerRecord
+from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
 from sl_discs.version import __version__
 
@@ -75,6 +84,17 @@ _MESH = flags.DEFINE_string(
     "How instances and chains are cut into parts, a part a device: instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
 )
+_EVENTS = flags.DEFINE_boolean(
+    "events",
+    None,
+    "Write events files that TensorBoard reads, under events/ beside the results; short for "
+    "--config.experiment.events.",
+)
+_COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of host 0 of several; not needed under SLURM.")
+_NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "How many hosts play the run; goes with --coordinator.")
+_HOST = flags.DEFINE_integer("host", None, "Which of them this is, from 0; goes with --coordinator.")
+_CONNECT_TIMEOUT_S = flags.DEFINE_float("connect_timeout_s", 300.0, "Seconds that hosts wait for each other.")
+_HOST_TIMEOUT_S = flags.DEFINE_float("host_timeout_s", 60.0, "A host that is silent for so many seconds is dead.")
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Fields of DISCS's model configs that are read off the instances here.
@@ -159,10 +179,11 @@ def versions() -> dict[str, str]:
 
 
 def device_in_words() -> str:
-    """Kind and number of devices, such as `1 x cpu (x86_64)`."""
+    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`."""
     devices = jax.devices()
     kind = devices[0].device_kind
-    return f"{len(devices)} x {kind} ({platform.machine()})"
+    hosts = f", {jax.process_count()} hosts" if jax.process_count() > 1 else ""
+    return f"{len(devices)} x {kind} ({platform.machine()}{hosts})"
 
 
 def _engines(samplers: dict[str, SamplerRecord]) -> str:
@@ -173,45 +194,74 @@ def _engines(samplers: dict[str, SamplerRecord]) -> str:
     return "; ".join(f"{name} {engine}" for name, engine in engines.items())
 
 
-def run() -> ExperimentRecord:
-    """Runs what the flags say, saves it and prints the summary."""
+def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
+    """This host's share of the instances."""
+
+    def load(first: int, count: int | None) -> Dataset:
+        return load_dataset(
+            model["name"],
+            model.get("graph_type", ""),
+            model["cfg_str"],
+            model["data_root"] or None,
+            num_instances=count,
+            first=first,
+            stride=stride,
+            data_seed=settings.data_seed,
+        )
+
+    first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+    if hosts.count == 1:
+        return load(first, count)
+    share = hosts.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
+    return load(first + share.start * stride, len(share))
+
+
+def run(hosts: Hosts) -> ExperimentRecord | None:
+    """Runs what the flags say, saves it and prints the summary; None on hosts that leave this to host 0."""
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
     settings = settings_from(experiment.get("experiment", {}))
-    short = {"engine": _ENGINE.value, "mesh": _MESH.value}
+    short = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
-    dataset = load_dataset(
-        model["name"],
-        model.get("graph_type", ""),
-        model["cfg_str"],
-        model["data_root"] or None,
-        num_instances=settings.num_instances,
-        first=settings.first_instance,
-        stride=settings.instance_stride,
-        data_seed=settings.data_seed,
-    )
+    dataset = _load(settings, model, hosts)
+    settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
+    if note:
+        sys.stderr.write(f"{note}\n")
     folder = check_writable(_save_folder(settings, model, dataset, methods))
     config = {
         "experiment": vars(settings),
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
-    with only_run_in(folder), notice_of_end() as notice:
+    with contextlib.ExitStack() as stack:
+        if hosts.index == 0:
+            stack.enter_context(only_run_in(folder))
+        notice = stack.enter_context(notice_of_end())
+        hosts.attend(notice)
         kind = kind_of_run(config, methods, settings, dataset, versions())
-        checkpoints = Checkpoints(folder / "checkpoint", kind, settings.checkpoint_every_s, notice)
-        with progress_bar(total_chain_steps(dataset, settings)) as progress:
+        saved = hosts.checkpoint_folder(folder)
+        checkpoints = Checkpoints(saved, kind, settings.checkpoint_every_s, notice)
+        monitor = Monitor(folder / "events", hosts.label) if settings.events else None
+        with progress_bar(total_chain_steps(dataset, settings), label=hosts.label) as progress:
             samplers = run_methods(
-                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints
+                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints, monitor
             )
-        record = _record(dataset, config, settings, samplers)
-        paths = write_results(record, folder)
-        paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+        shares = hosts.gather(pack_records(samplers), notice, saved)
+        record = None
+        if shares is not None:
+            samplers = join_records([samplers, *(unpack_records(share) for share in shares[1:])])
+            record = _record(dataset, config, settings, samplers)
+            paths = write_results(record, folder)
+            paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+        hosts.agree_on_end(notice, saved)
         checkpoints.remove()
-    sys.stdout.write(format_summary(record, paths) + "\n")
+        hosts.tidy(folder)
+    if record is not None:
+        sys.stdout.write(format_summary(record, paths) + "\n")
     return record
 
 
@@ -238,20 +288,39 @@ def _record(
     )
 
 
+def _connect() -> Hosts:
+    """The hosts that the flags name."""
+    return connect(
+        _COORDINATOR.value,
+        _NUM_HOSTS.value,
+        _HOST.value,
+        connect_timeout_s=_CONNECT_TIMEOUT_S.value,
+        host_timeout_s=_HOST_TIMEOUT_S.value,
+    )
+
+
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
     one_device_per_core()
+    hosts, code, line = Hosts(), 0, ""
     try:
         if len(argv) > 1:
             raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
-        run()
+        hosts = _connect()
+        run(hosts)
     except InputError as error:
+        code, line = 2, str(error)
         sys.stderr.write(f"error: {error}\n")
-        return 2
     except Interrupted as interruption:
+        code = hosts.exit_code()
         sys.stderr.write(f"{interruption}\n")
-        return RESUME_ME
-    return 0
+    except Exception as error:
+        if hosts.count == 1:
+            raise
+        code, line = 1, f"{type(error).__name__}: {error}"
+        traceback.print_exc()
+    hosts.end(code, " ".join(line.split()))
+    return code
 
 
 def parse_flags(argv: Sequence[str]) -> list[str]:
@@ -269,7 +338,7 @@ def parse_flags(argv: Sequence[str]) -> list[str]:
 def start() -> None:
     """Entry point of the command."""
     # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "matplotlib"):
+    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)
     app.run(main, flags_parser=parse_flags)
 

@@ -134,7 +134,7 @@ class Checkpoints:
             path.unlink(missing_ok=True)
         self._last = time.monotonic()
         if stop:
-            raise Interrupted(self.folder)
+            raise Interrupted(self.folder, self.notice.reason)
 
     def _save(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """A checkpoint that cannot be written must not end the run that it is to protect."""

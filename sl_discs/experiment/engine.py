@@ -33,11 +33,15 @@ def compiler_options() -> dict[str, str]:
     """XLA options under which an instance's numbers do not depend on what is batched with it.
 
     On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. A version of
-    XLA without that library does not know the option and needs none.
+    XLA without that library does not know the option and needs none. On GPUs of several hosts XLA would let the hosts
+    share the search for the fastest kernels, waiting for each other; hosts here play different shapes.
     """
-    if jax.default_backend() != "cpu":
+    if jax.default_backend() == "cpu":
+        options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+    elif jax.process_count() > 1:
+        options = {"xla_gpu_shard_autotuning": False}
+    else:
         return {}
-    options = {"xla_cpu_experimental_ynn_fusion_type": ""}
     try:
         jax.jit(jnp.negative).lower(jnp.float32(0)).compile(compiler_options=options)
     except (RuntimeError, ValueError):

@@ -15,7 +15,7 @@ from sl_discs.instances.digest import dataset_digest
 from sl_discs.localization.method import Method
 
 # Fields of `Settings` that change neither a number nor the division of a run into parts.
-_FREE = ("save_root", "threads", "checkpoint_every_s")
+_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
 
 
 def kind_of_run(

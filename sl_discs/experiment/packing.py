@@ -91,6 +91,9 @@ def plan(
         chosen_layout = layout or best_layout(num_devices, math.ceil(len(members) / count), num_chains)
         size = chosen_layout.instances * math.ceil(len(members) / count / chosen_layout.instances)
         chains = chosen_layout.chains * math.ceil(num_chains / chosen_layout.chains)
+        if (size, chains) == chosen_layout:
+            # XLA compiles a lone chain to scalar code, whose exponentials have other last bits.
+            size *= 2
         shape = Shape(num_sites, size, chains, lists, chosen_layout)
         for start in range(0, len(members), size):
             chosen = members[start : start + size]

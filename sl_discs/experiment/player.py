@@ -17,6 +17,7 @@ from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
+from sl_discs.experiment.monitor import Curves
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
@@ -193,6 +194,7 @@ class Player:
         progress: Progress,
         checkpoints: Checkpoints | None = None,
         part: str = "",
+        curves: Curves | None = None,
     ) -> Outcome:
         """Plays the whole program on one batch, and keeps the chains that were asked for.
 
@@ -204,6 +206,7 @@ class Player:
           progress: called with the number of steps that were played.
           checkpoints: where to go on from, and to save to.
           part: the batch's name there.
+          curves: told what each call has recorded.
         """
         finished = checkpoints and checkpoints.finished(part)
         if finished is not None:
@@ -233,13 +236,17 @@ class Player:
         for first, stop, every in _slices(self.settings, self._steps_per_call()):
             if first < done:
                 traces.append((every, earlier[len(traces)]))
+                if curves is not None:
+                    curves.recall(*traces[-1])
                 continue
             if checkpoints is not None:
                 checkpoints.offer(part, first, chains, [trace for _, trace in traces], self.run_s - run_before)
-            rows = self._slice(first, stop, every)
+            rows, begin_s = self._slice(first, stop, every), self.run_s
             chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
             traces.append((every, trace))
             progress(stop - first)
+            if curves is not None:
+                curves.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
         observation = chains.chain.observation
         final = chains.chain.x if observation is None else final_sample(observation)
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress_bar(total: int, unit: str = " chain-steps") -> Iterator[Callable[[str, int], None]]:
+def progress_bar(total: int, unit: str = " chain-steps", label: str = "") -> Iterator[Callable[[str, int], None]]:
     """A function of (sampler, units done) that draws one bar a sampler on the terminal's error stream.
 
-    Without tqdm, or where the error stream is no terminal, it draws nothing.
+    `label` follows the sampler's name, such as that of the host among several. Without tqdm, or where the error
+    stream is no terminal, it draws nothing.
     """
     try:
         from tqdm import tqdm
@@ -22,7 +23,8 @@ def progress_bar(total: int, unit: str = " chain-steps") -> Iterator[Callable[[s
 
     def advance(name: str, steps: int) -> None:
         if name not in bars:
-            bars[name] = tqdm(total=total, desc=name, unit=unit, unit_scale=True, file=sys.stderr, disable=None)
+            title = f"{name}, {label}" if label else name
+            bars[name] = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr, disable=None)
         bars[name].update(steps)
 
     try:

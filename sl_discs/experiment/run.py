@@ -12,6 +12,7 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.engine import Trace
+from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.player import Outcome, Player, Progress, compile_program
 from sl_discs.experiment.settings import Settings
@@ -30,6 +31,7 @@ def run_sampler(
     progress: Progress,
     player: Player | None = None,
     checkpoints: Checkpoints | None = None,
+    monitor: Monitor | None = None,
 ) -> SamplerRecord:
     """Runs one method on all instances of a dataset.
 
@@ -42,6 +44,7 @@ def run_sampler(
       progress: called with the number of chain-steps that were played.
       player: of this method and these settings (another seed apart), to compile nothing twice.
       checkpoints: of the command, where it can be interrupted; Interrupted is raised where it was.
+      monitor: where to write events while it runs.
 
     Returns:
       the record, with every solution verified on the host.
@@ -67,7 +70,8 @@ def run_sampler(
             progress(steps * settings.batch_size * len(pack.members))
 
         part = f"{method.name}-{number}"
-        outcome = player.play(model, batch, keys, pack.shape, report, checkpoints, part)
+        curves = monitor and monitor.curves(method.name, number, len(packs), len(pack.members), settings)
+        outcome = player.play(model, batch, keys, pack.shape, report, checkpoints, part, curves)
         _verify(problem, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):
             traces[position] = jax.tree.map(lambda leaf, place=place: leaf[:, place], outcome.trace)
@@ -132,6 +136,7 @@ def run_methods(
     settings: Settings,
     progress: Callable[[str, int], None],
     checkpoints: Checkpoints | None = None,
+    monitor: Monitor | None = None,
 ) -> dict[str, SamplerRecord]:
     """`run_sampler` for each method, on the same instances and seeds.
 
@@ -143,12 +148,13 @@ def run_methods(
       settings: likewise.
       progress: called with (name, chain-steps).
       checkpoints: as in `run_sampler`.
+      monitor: likewise.
     """
     check_methods(methods, settings)
     records = {}
     for method in methods:
         report = functools.partial(progress, method.name)
         records[method.name] = run_sampler(
-            problem, dataset, penalty, method, settings, report, checkpoints=checkpoints
+            problem, dataset, penalty, method, settings, report, checkpoints=checkpoints, monitor=monitor
         )
     return records

@@ -49,6 +49,9 @@ class Settings:
       mesh: into how many parts instances and chains are cut for them, as `instances:4,chains:2`; auto: as evenly as
         each batch allows. Changes speed and memory alone.
       checkpoint_every_s: seconds between checkpoints of a command, from which it goes on when it was interrupted.
+      events: whether to write events files for TensorBoard while the chains run.
+      memory_gib: GiB that batches may take on each device; 0: four fifths of what the device, or the machine or its
+        job's limit for CPUs, has. Larger batches than fit are cut smaller, which changes no result.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
         kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
@@ -74,6 +77,8 @@ class Settings:
     mesh: str = AUTO
     threads: int = 0
     checkpoint_every_s: float = 300.0
+    events: bool = False
+    memory_gib: float = 0.0
     engine: str = "auto"
 
     def __post_init__(self):
@@ -88,6 +93,8 @@ class Settings:
             raise InputError(
                 f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
             )
+        if not self.memory_gib >= 0:
+            raise InputError(f"config.experiment.memory_gib is {self.memory_gib}; expected at least 0 GiB")
         if self.num_instances is not None and self.num_instances < 1:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:
@@ -138,7 +145,7 @@ def settings_from(fields: Mapping[str, Any]) -> Settings:
         allowed = typing.get_args(hints[name]) if isinstance(hints[name], types.UnionType) else (hints[name],)
         if float in allowed and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if isinstance(value, bool) or not isinstance(value, allowed):
+        if isinstance(value, bool) != (bool in allowed) or not isinstance(value, allowed):
             expected = " or ".join(kind.__name__ for kind in allowed)
             raise InputError(f"config.experiment.{name} is {value!r}; expected {expected}")
         values[name] = value

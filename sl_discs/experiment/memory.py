@@ -1,0 +1,148 @@
+"""Whether the batches of a run fit into memory, before it starts: smaller batches where they do not, or a refusal.
+
+The estimate counts what grows with the batch: couplings, the chains' states and what a step works with, traces. It is
+meant to err to the high side, by a factor of three at most where the batch is large.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import jax
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.packing import Pack, Shape, plan
+from sl_discs.experiment.player import Player
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import Method
+
+GIB = 2**30
+
+# Of what there is, the rest being for compiled programs, the host's own arrays and fragments.
+_USABLE = 0.8
+# Bytes a place of a matrix: the entry, and the same as float32 in products; a place of a list: index and weight.
+_DENSE, _LISTED = 5, 8
+# The copy of the couplings that the engines for CPU cores and GPUs make of either, of padded size.
+_COPY = 4
+# Bytes a site and chain: state, field, two best states and observation before and after a call (30), and about a
+# dozen vectors of float32 in a step.
+_CHAIN_SITE = 80
+# Value, acceptance and hops of a chain at a logged step.
+_LOGGED = 12
+
+
+def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
+    """Bytes that a batch takes on one device of its layout; those of the engine `cpu` are on the host.
+
+    Args:
+      shape: of the batch.
+      num_logged: logged steps of a chain.
+      engine: `xla`, `cpu` or `gpu`.
+    """
+    instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
+    size = shape.num_sites
+    couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
+    if engine == "gpu":
+        couplings += size**2 * _COPY
+    elif engine == "cpu":
+        couplings += couplings
+    return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
+
+
+def _limit_of_cgroup() -> int | None:
+    """What a cluster's batch system allows this process, where it says so."""
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        return int(text) if text.isdecimal() else None
+    return None
+
+
+def memory_of_a_device(memory_gib: float) -> int | None:
+    """Bytes that batches may take on each device of this process; None where nobody knows.
+
+    Devices on CPU share the machine's memory. All of it is counted, not what is free at the moment: a run that is
+    resumed must be cut into the same batches.
+
+    Args:
+      memory_gib: what to take instead for each device; 0: what the system says.
+    """
+    if memory_gib:
+        return int(memory_gib * GIB)
+    devices = jax.local_devices()
+    if devices[0].platform != "cpu":
+        limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+        return limit and int(limit * _USABLE)
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    return int(min(there, _limit_of_cgroup() or there) * _USABLE) // len(devices)
+
+
+def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: Settings) -> tuple[int, Pack]:
+    """Bytes on a device of the largest batch of all methods, and that batch."""
+    num_logged = settings.chain_length // settings.log_every_steps
+    plans = {}
+    found = []
+    for player in players:
+        key = player.num_devices, player.layout
+        if key not in plans:
+            plans[key] = plan(
+                dataset.problem, dataset.graphs, penalty, settings.instances_per_batch, settings.batch_size, *key
+            )
+        # Batches of the engine `cpu` are on one device and have the memory of all.
+        share = len(jax.local_devices()) if player.engine == "cpu" else 1
+        found += [(batch_bytes(pack.shape, num_logged, player.engine) // share, pack) for pack in plans[key]]
+    return max(found, key=lambda pair: pair[0])
+
+
+def fit_to_memory(
+    dataset: Dataset, penalty: float, methods: list[Method], settings: Settings
+) -> tuple[Settings, str]:
+    """Settings whose batches fit: those given, or with fewer instances a batch, halved until they do.
+
+    Args:
+      dataset: the instances.
+      penalty: of the problem's model.
+      methods: all that will run.
+      settings: as they were given.
+
+    Returns:
+      the settings, and a line about what was changed (empty if nothing was).
+
+    Raises:
+      InputError: the smallest possible batch does not fit.
+    """
+    limit = memory_of_a_device(settings.memory_gib)
+    if limit is None:
+        return settings, ""
+    players = [Player(method, settings) for method in methods]
+    wanted = settings.instances_per_batch
+    while True:
+        need, pack = _largest(dataset, penalty, players, settings)
+        if need <= limit:
+            break
+        if settings.instances_per_batch == 1:
+            largest = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
+            raise InputError(
+                f"{largest.name} ({largest.num_nodes} sites, {settings.batch_size} chains) takes about "
+                f"{_in_words(need)} on a device, and there are {_in_words(limit)}; give fewer chains "
+                "(config.experiment.batch_size), or config.experiment.memory_gib where more is there"
+            )
+        settings = dataclasses.replace(settings, instances_per_batch=settings.instances_per_batch // 2)
+    if settings.instances_per_batch == wanted:
+        return settings, ""
+    return settings, (
+        f"{wanted} instances a batch would not fit into {_in_words(limit)} a device: "
+        f"{settings.instances_per_batch} a batch, about {_in_words(need)}; the results are the same"
+    )
+
+
+def _in_words(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

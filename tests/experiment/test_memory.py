@@ -1,0 +1,77 @@
+"""Batches are cut to fit the memory that there is, and what cannot fit is refused before anything runs."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+from test_run import SETTINGS, method, random_dataset
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.engine import advance, init_chains
+from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory, memory_of_a_device
+from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.packing import build_batch, initial_keys, plan
+from sl_discs.experiment.player import compile_program
+from sl_discs.localization.transition import initial_state
+
+
+def need(dataset, instances):
+    """Bytes of the batches of so many instances, chains on one device."""
+    settings = dataclasses.replace(SETTINGS, mesh="chains:1")
+    packs = plan("mis", dataset.graphs, 1.0001, instances, settings.batch_size, 1, Layout(1, 1))
+    return max(batch_bytes(pack.shape, 5, "xla") for pack in packs)
+
+
+def test_batches_are_halved_until_they_fit():
+    dataset, methods = random_dataset(8), [method("gwg")]
+    settings = dataclasses.replace(SETTINGS, mesh="chains:1")
+    for instances in (8, 4, 2, 1):
+        limited = dataclasses.replace(settings, memory_gib=need(dataset, instances) / GIB)
+        fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
+        assert fitted == dataclasses.replace(limited, instances_per_batch=instances)
+        assert ("8 instances a batch would not fit into" in line and f": {instances} a batch" in line) or (
+            instances == 8 and line == ""
+        )
+    limited = dataclasses.replace(settings, memory_gib=0.99 * need(dataset, 1) / GIB)
+    with pytest.raises(
+        InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device, and there are"
+    ):
+        fit_to_memory(dataset, 1.0001, methods, limited)
+
+
+def test_what_the_machine_has():
+    assert memory_of_a_device(1.5) == 1.5 * GIB
+    there = memory_of_a_device(0.0)
+    assert there is None or 2**24 < there < 2**50
+    with pytest.raises(InputError, match="memory_gib is -1"):
+        dataclasses.replace(SETTINGS, memory_gib=-1.0)
+
+
+@pytest.mark.parametrize("name", ["gwg", "sl_path_auxiliary"])
+def test_the_estimate_covers_what_the_compiler_plans(name):
+    """XLA's own account of a call: arguments, results and temporaries."""
+    dataset = random_dataset(2, num_nodes=200)
+    chosen, (pack,) = (
+        method(name, **({"K": 20} if name.startswith("sl_") else {})),
+        plan("mis", dataset.graphs, 1.0001, 2, SETTINGS.batch_size, 1, Layout(1, 1)),
+    )
+    model, batch = build_batch("mis", dataset.graphs, dataset.index, 1.0001, pack, 0)
+    noise = chosen.localization and chosen.localization.initial_noise()
+
+    def start(keys, batch):
+        states = jax.vmap(jax.vmap(initial_state, (0, None)))(keys, batch.mask)
+        return init_chains(model, chosen.sampler, batch, states, noise)
+
+    def planned(lowered):
+        account = lowered.compile().memory_analysis()
+        parts = (getattr(account, f"{part}_size_in_bytes") for part in ("argument", "output", "temp"))
+        return sum(parts) - account.alias_size_in_bytes
+
+    keys = initial_keys(dataset.index, pack, 0)
+    chains = jax.eval_shape(start, keys, batch)
+    program = compile_program(chosen, SETTINGS)
+    rows = jax.tree.map(lambda leaf: jnp.asarray(leaf.reshape(-1, 50)), program)
+    call = advance.lower(model, chosen.sampler, batch, chains, rows, jnp.int32(1), mesh=make_mesh(Layout(1, 1)))
+    largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
+    assert largest <= batch_bytes(pack.shape, 5, "xla") <= 3 * largest
