@@ -1,5 +1,40 @@
-"""Stochastic localization on top of discrete MCMC samplers, for binary quadratic models and beyond."""
+"""Stochastic localization on top of discrete MCMC samplers, for binary quadratic models and beyond.
+
+problem = sl_discs.maxcut(graph)
+result = sl_discs.sample(problem, "sl_path_auxiliary", seed=0)
+result.best_value, result.best_sample
+"""
+
+import importlib
+from typing import Any
 
 from sl_discs.version import __version__
 
-__all__ = ["__version__"]
+# Where each name lives: it is imported when it is first used, and JAX with `sample` alone.
+_HOMES = {
+    "Graph": "sl_discs.instances.graph",
+    "InputError": "sl_discs.errors",
+    "Problem": "sl_discs.problems",
+    "Result": "sl_discs.solving.result",
+    "from_bqm": "sl_discs.problems",
+    "ising": "sl_discs.problems",
+    "maxclique": "sl_discs.problems",
+    "maxcut": "sl_discs.problems",
+    "mis": "sl_discs.problems",
+    "qubo": "sl_discs.problems",
+    "sample": "sl_discs.solving.sample",
+}
+
+__all__ = ["__version__", *sorted(_HOMES)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

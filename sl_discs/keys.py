@@ -12,6 +12,7 @@ never meets a drawn number. `normals` and `uniforms` of one key overlap: draw on
 from __future__ import annotations
 
 import enum
+import functools
 import math
 
 import jax
@@ -98,7 +99,11 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 
 def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
     """One key a chain; `instances` are positions in the whole dataset, not in the batch."""
-    root = fold(from_seed(seed), int(stream))
+    return _chain_keys(from_seed(seed), int(stream), jnp.asarray(instances), num_chains)
+
+
+@functools.partial(jax.jit, static_argnames="num_chains")
+def _chain_keys(seed: Key, stream, instances, num_chains: int) -> UInt32[Array, "G B 2"]:
     fold_many = jax.vmap(fold, (None, 0))
-    per_instance = fold_many(root, jnp.asarray(instances))
+    per_instance = fold_many(fold(seed, stream), instances)
     return jax.vmap(fold_many, (0, None))(per_instance, jnp.arange(num_chains))

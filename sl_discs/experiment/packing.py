@@ -1,20 +1,20 @@
-"""From graphs to batches: instances of one padded size, cut into batches of one shape, so that one program serves."""
+"""From terms to batches: instances of one padded size, cut into batches of one shape, so that one program serves."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable, Sequence
 
 import jax
 import numpy as np
 
 from sl_discs.experiment.engine import Batch
 from sl_discs.experiment.mesh import Layout, best_layout
-from sl_discs.instances.graph import Graph
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.transition import StepKeys
 from sl_discs.models.coupling import sparse_is_cheaper
-from sl_discs.models.problems import coefficients, quadratic_params
+from sl_discs.models.problems import Coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel
 
 # The benchmark's families are padded by 20 % at most: 64, ..., 512, then 600, 800, 1100 and 1347 nodes just fit.
@@ -23,7 +23,7 @@ _QUANTUM, _GROWTH = 64, 1.25
 
 
 def padded_size(num_nodes: int) -> int:
-    """The padded number of sites, a function of the graph's size alone, so that few sizes need few programs."""
+    """The padded number of sites, a function of the instance's size alone, so that few sizes need few programs."""
     for size in _SIZES:
         if num_nodes <= size:
             return size
@@ -53,7 +53,7 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Pack:
-    """A batch to be: positions in the list of graphs, the last ones repeated to fill the shape."""
+    """A batch to be: positions in the list of instances, the last ones repeated to fill the shape."""
 
     shape: Shape
     members: list[int]
@@ -61,9 +61,7 @@ class Pack:
 
 
 def plan(
-    problem: str,
-    graphs: list[Graph],
-    penalty: float,
+    terms: Iterable[Coefficients],
     per_batch: int,
     num_chains: int,
     num_devices: int = 1,
@@ -72,20 +70,20 @@ def plan(
     """Groups instances by padded size and cuts each group into batches of equal size.
 
     Args:
-      problem: name of the problem.
-      graphs: the instances.
-      penalty: of the problem.
+      terms: of each instance; looked at once, one after the other.
       per_batch: most instances in a batch, unless there are more devices to fill.
       num_chains: of each instance.
       num_devices: to spread a batch over.
       layout: how; None: as even as can be.
     """
     groups: dict[int, list[int]] = {}
-    for position, graph in enumerate(graphs):
-        groups.setdefault(padded_size(graph.num_nodes), []).append(position)
+    degrees = []
+    for position, term in enumerate(terms):
+        groups.setdefault(padded_size(len(term.linear)), []).append(position)
+        degrees.append(term.max_degree())
     packs = []
     for num_sites, members in sorted(groups.items()):
-        degree = max(coefficients(problem, graphs[k], penalty).max_degree() for k in members)
+        degree = max(degrees[k] for k in members)
         lists = degree if sparse_is_cheaper(degree, num_sites) else None
         count = math.ceil(len(members) / max(per_batch, num_devices))
         chosen_layout = layout or best_layout(num_devices, math.ceil(len(members) / count), num_chains)
@@ -103,20 +101,30 @@ def plan(
 
 
 def build_batch(
-    problem: str, graphs: list[Graph], index: list[int], penalty: float, pack: Pack, seed: int
+    terms: Sequence[Coefficients], names: Sequence[int], shape: Shape, seed: int
 ) -> tuple[QuadraticModel, Batch]:
-    """The arrays of a batch; `index` gives each graph's position in the whole dataset, which names its keys."""
-    shape = pack.shape
-    terms = [coefficients(problem, graphs[k], penalty) for k in pack.filled]
+    """The arrays of a batch.
+
+    Args:
+      terms: of the instance in each of the shape's places.
+      names: each instance's position in the whole dataset, which names its keys.
+      shape: of the batch.
+      seed: of the chains.
+    """
     params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
-    mask = np.stack([np.arange(shape.num_sites) < graphs[k].num_nodes for k in pack.filled])
-    names = np.array([index[k] for k in pack.filled])
-    keys = StepKeys(*(chain_keys(seed, s, names, shape.num_chains) for s in (Stream.MCMC, Stream.OBSERVATION)))
+    mask = np.stack([np.arange(shape.num_sites) < len(term.linear) for term in terms])
+    keys = step_keys(names, shape, seed)
     return QuadraticModel(shape.num_sites), Batch(jax.device_put(stacked), jax.device_put(mask), keys)
 
 
-def initial_keys(index: list[int], pack: Pack, seed: int):
+def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:
+    """Keys [G, B, 2] of the chains' steps."""
+    streams = (Stream.MCMC, Stream.OBSERVATION)
+    return StepKeys(*(chain_keys(seed, stream, np.array(names), shape.num_chains) for stream in streams))
+
+
+def initial_keys(names: Sequence[int], shape: Shape, seed: int):
     """Keys [G, B, 2] of the chains' initial states."""
-    return chain_keys(seed, Stream.INITIAL_STATE, np.array([index[k] for k in pack.filled]), pack.shape.num_chains)
+    return chain_keys(seed, Stream.INITIAL_STATE, np.array(names), shape.num_chains)

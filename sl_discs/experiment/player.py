@@ -15,7 +15,7 @@ from sl_discs.batching import over_chains, over_instances
 from sl_discs.errors import InputError
 from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.engine import Chains, Trace, advance, compiler_options, init_chains
+from sl_discs.experiment.engine import Best, Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
 from sl_discs.experiment.monitor import Curves
 from sl_discs.experiment.packing import Shape
@@ -29,6 +29,7 @@ from sl_discs.samplers.base import Sampler
 _STEPS_PER_CALL = 1_000
 
 Progress = Callable[[int], None]
+Watch = Callable[[int, Best], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,7 +130,7 @@ class Player:
 
         Args:
           method: with the sampler that the player was made for, localized or not as before.
-          settings: with as many chains, steps and logged steps as before.
+          settings: with as many chains as before; calls of another shape are compiled when they come.
         """
         self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
@@ -141,18 +142,20 @@ class Player:
     def _steps_per_call(self) -> int:
         return cpu_engine.steps_per_call(self.method.sampler) if self.engine == "cpu" else _STEPS_PER_CALL
 
-    def _start(self, model, batch, keys, noise) -> Chains:
-        states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
+    def _start(self, model, batch, keys, states, noise) -> Chains:
+        if states is None:
+            states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
         return init_chains(model, self.method.sampler, batch, states, noise)
 
     def _executable(self, name, shape, function, *arguments, **keywords):
-        if (name, shape) not in self.compiled:
+        dtypes = tuple(leaf.dtype for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "dtype"))
+        if (name, shape, dtypes) not in self.compiled:
             begin = time.perf_counter()
-            self.compiled[name, shape] = function.lower(*arguments, **keywords).compile(
+            self.compiled[name, shape, dtypes] = function.lower(*arguments, **keywords).compile(
                 compiler_options=compiler_options()
             )
             self.compile_s += time.perf_counter() - begin
-        return self.compiled[name, shape]
+        return self.compiled[name, shape, dtypes]
 
     def _advance_jax(self, advance, model, batch, chains, rows, step, shape):
         call = self._executable(
@@ -195,8 +198,12 @@ class Player:
         checkpoints: Checkpoints | None = None,
         part: str = "",
         curves: Curves | None = None,
+        *,
+        states=None,
+        watch: Watch | None = None,
+        steps_per_call: int | None = None,
     ) -> Outcome:
-        """Plays the whole program on one batch, and keeps the chains that were asked for.
+        """Plays the program on one batch, and keeps the chains that were asked for.
 
         Args:
           model: of the batch.
@@ -207,6 +214,10 @@ class Player:
           checkpoints: where to go on from, and to save to.
           part: the batch's name there.
           curves: told what each call has recorded.
+          states: [G, B, N] int8 states before step 1, 0 outside the mask; None: random ones.
+          watch: called after each call with the number of steps done and the chains' best states so far; True ends
+            the run there.
+          steps_per_call: about how many steps pass between two looks at the watch; None: as many as are fast.
         """
         finished = checkpoints and checkpoints.finished(part)
         if finished is not None:
@@ -220,20 +231,20 @@ class Player:
             "cpu": self._advance_cpu,
             "gpu": functools.partial(self._advance_jax, gpu_engine.advance),
         }[self.engine]
-        start = jax.jit(lambda batch, keys, noise: self._start(model, batch, keys, noise))
-        noise = None if self.noise is None else jnp.float32(self.noise)
+        start = jax.jit(lambda *arguments: self._start(model, *arguments))
+        given = batch, keys, states, None if self.noise is None else jnp.float32(self.noise)
         middle = checkpoints and checkpoints.middle(part)
         if middle is None:
-            chains = self._executable("start", shape, start, batch, keys, noise)(batch, keys, noise)
+            chains = self._executable(("start", states is None), shape, start, *given)(*given)
             done, earlier = 0, []
         else:
-            like = jax.tree.structure(jax.eval_shape(start, batch, keys, noise))
+            like = jax.tree.structure(jax.eval_shape(start, *given))
             chains = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in middle.chains])
             done, earlier = middle.step, [Trace(*leaves) for leaves in middle.traces]
             self.run_s += middle.run_s
             progress(done)
         traces = []
-        for first, stop, every in _slices(self.settings, self._steps_per_call()):
+        for first, stop, every in _slices(self.settings, steps_per_call or self._steps_per_call()):
             if first < done:
                 traces.append((every, earlier[len(traces)]))
                 if curves is not None:
@@ -247,6 +258,8 @@ class Player:
             progress(stop - first)
             if curves is not None:
                 curves.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
+            if watch is not None and watch(stop, chains.best):
+                break
         observation = chains.chain.observation
         final = chains.chain.x if observation is None else final_sample(observation)
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]

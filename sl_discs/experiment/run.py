@@ -19,6 +19,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
+from sl_discs.models.problems import coefficients
 from sl_discs.results.record import InstanceRecord, SamplerRecord
 
 
@@ -51,9 +52,7 @@ def run_sampler(
     """
     player = player or Player(method, settings)
     packs = plan(
-        problem,
-        dataset.graphs,
-        penalty,
+        (coefficients(problem, graph, penalty) for graph in dataset.graphs),
         settings.instances_per_batch,
         settings.batch_size,
         player.num_devices,
@@ -63,8 +62,10 @@ def run_sampler(
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
     for number, pack in enumerate(packs):
-        model, batch = build_batch(problem, dataset.graphs, dataset.index, penalty, pack, settings.seed)
-        keys = initial_keys(dataset.index, pack, settings.seed)
+        terms = [coefficients(problem, dataset.graphs[k], penalty) for k in pack.filled]
+        names = [dataset.index[k] for k in pack.filled]
+        model, batch = build_batch(terms, names, pack.shape, settings.seed)
+        keys = initial_keys(names, pack.shape, settings.seed)
 
         def report(steps, pack=pack):
             progress(steps * settings.batch_size * len(pack.members))

@@ -25,11 +25,11 @@ _STYLE = {
 }
 
 
-def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
-    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically.
+def new_figure(size: tuple[float, float], paint: Callable):
+    """Lets `paint` fill a matplotlib figure and returns it.
 
     Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
+      InputError: matplotlib is not installed.
     """
     try:
         from matplotlib import rc_context
@@ -37,10 +37,23 @@ def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) ->
         from matplotlib.figure import Figure
     except ImportError as error:
         raise InputError(
-            f"{path}: matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
+            "matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
         ) from error
     with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         paint(figure)
+        return figure
+
+
+def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
+    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    figure = new_figure(size, paint)
+    from matplotlib import rc_context
+
+    with rc_context(_STYLE):  # what is drawn only now has the style too
         return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))

@@ -22,6 +22,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
+from sl_discs.models.problems import coefficients
 
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="xla")
 needs_numba = pytest.mark.skipif(
@@ -213,10 +214,11 @@ def test_padding_and_batches():
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
     graphs = random_dataset(10).graphs
-    packs = plan("mis", graphs, 1.0, per_batch=8, num_chains=6)
+    terms = [coefficients("mis", graph, 1.0) for graph in graphs]
+    packs = plan(terms, per_batch=8, num_chains=6)
     assert [len(pack.filled) for pack in packs] == [5, 5]
     assert sorted(k for pack in packs for k in pack.members) == list(range(10))
-    packs = plan("mis", graphs, 1.0, 8, 6, num_devices=4, layout=Layout(4, 1))
+    packs = plan(terms, 8, 6, num_devices=4, layout=Layout(4, 1))
     assert all(len(pack.filled) % 4 == 0 for pack in packs)
     assert sorted(k for pack in packs for k in pack.members) == list(range(10))
 

@@ -1,0 +1,8 @@
+"""Problems as people have them, with their own labels, sense and offset, and the exact value of an answer."""
+
+from sl_discs.problems.bqm import from_bqm
+from sl_discs.problems.forms import ising, qubo
+from sl_discs.problems.graphs import maxclique, maxcut, mis
+from sl_discs.problems.problem import Evaluated, Problem
+
+__all__ = ["Evaluated", "Problem", "from_bqm", "ising", "maxclique", "maxcut", "mis", "qubo"]

@@ -1,0 +1,114 @@
+"""Independent sets, cliques and cuts of graphs in the forms that people have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.from_networkx import graph_from_networkx
+from sl_discs.instances.graph import Graph
+from sl_discs.problems.matrices import entries, is_sparse
+from sl_discs.problems.problem import PENALTY, Problem
+
+
+def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
+    """The largest independent set: nodes of which no two are joined.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      num_nodes: of edges; None: the largest index and 1.
+      penalty: of a conflict in the model that is sampled; at least 1.
+      name: what results call it; empty: the graph's own name, or the kind.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes.
+    """
+    return _problem("mis", graph, None, num_nodes, penalty, name)
+
+
+def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
+    """The largest clique: nodes of which every two are joined. Arguments and errors are those of `mis`."""
+    return _problem("maxclique", graph, None, num_nodes, penalty, name)
+
+
+def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
+    """The heaviest cut: nodes in two parts, and the weights of the edges between them.
+
+    Args:
+      graph: as for `mis`; weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every
+        edge where no edge has it), the entries of a sparse matrix, or those of a `Graph`.
+      weights: [E] of edges [E, 2]; None: 1.
+      num_nodes: of edges; None: the largest index and 1.
+      name: what results call it; empty: the graph's own name, or the kind.
+
+    Raises:
+      InputError: as `mis`, or a weight that is not a finite number.
+    """
+    return _problem("maxcut", graph, weights, num_nodes, PENALTY, name)
+
+
+def _problem(kind: str, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
+    weighted = kind == "maxcut"
+    whole = isinstance(given, nx.Graph | Graph) or is_sparse(given)
+    if whole and not (weights is None and num_nodes is None):
+        raise InputError(f"{kind}: weights and num_nodes belong to edges [E, 2]; a graph or matrix has its own")
+    if isinstance(given, Graph):
+        return Problem(kind, name or given.name, range(given.num_nodes), given, penalty)
+    if isinstance(given, nx.Graph):
+        name = str(name or given.name or kind)
+        if not len(given):
+            raise InputError(f"{name}: the graph is empty; give at least one node")
+        graph = graph_from_networkx(given, name, weighted)
+        labels = tuple(given.nodes)
+        labels = range(len(labels)) if set(labels) == set(range(len(labels))) else labels
+        return Problem(kind, name, labels, graph, penalty)
+    name = name or kind
+    if is_sparse(given):
+        graph = _graph_of_matrix(name, given, weighted)
+    else:
+        graph = _graph_of_edges(name, given, weights, num_nodes)
+    return Problem(kind, name, range(graph.num_nodes), graph, penalty)
+
+
+def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:
+    try:
+        edges = np.asarray(edges)
+    except ValueError:
+        raise InputError(f"{name}: edges have no rectangular shape; expected [E, 2]") from None
+    if edges.size and (edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu"):
+        raise InputError(
+            f"{name}: edges of shape {edges.shape} and dtype {edges.dtype}; expected integers [E, 2], a networkx "
+            "graph (which may have any labels) or a SciPy sparse matrix"
+        )
+    if num_nodes is None:
+        num_nodes = int(edges.max()) + 1 if edges.size else 0
+    return Graph.from_arrays(name, num_nodes, edges, weights)
+
+
+def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
+    rows, columns, values = entries(matrix)
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
+    if (rows == columns).any():
+        raise InputError(f"{name}: self-loop at node {rows[np.argmax(rows == columns)]}; clear the diagonal")
+    above = rows < columns
+    if above.any() and not above.all():
+        upper = _in_order(rows[above], columns[above], values[above])
+        lower = _in_order(columns[~above], rows[~above], values[~above])
+        if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(upper, lower, strict=True)):
+            raise InputError(
+                f"{name}: the adjacency matrix is neither symmetric nor triangular, so the graph is directed; "
+                "use A + A.T, or its upper triangle"
+            )
+        rows, columns, values = upper
+    edges = np.stack([rows, columns], axis=1)
+    return Graph.from_arrays(name, matrix.shape[0], edges, values if weighted else None)
+
+
+def _in_order(rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+    order = np.lexsort((columns, rows))
+    return rows[order], columns[order], values[order]

@@ -1,0 +1,45 @@
+"""The entries of dense and SciPy sparse matrices; SciPy itself is not needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from sl_discs.errors import InputError
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Whether this is one of SciPy's sparse matrices or arrays, of any format."""
+    return hasattr(matrix, "tocoo")
+
+
+def entries(
+    matrix: Any,
+) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
+    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up."""
+    coo = matrix.tocoo(copy=True)
+    coo.sum_duplicates()
+    values = np.asarray(coo.data, np.float64)
+    kept = values != 0
+    return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
+
+
+def square(name: str, what: str, matrix: Any):
+    """Size, rows, columns and values of the entries that are not 0 of a dense or sparse [N, N] matrix.
+
+    Raises:
+      InputError: it is not a square matrix of numbers.
+    """
+    if not is_sparse(matrix):
+        try:
+            matrix = np.asarray(matrix, np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name}: {what} is no matrix of numbers; give a dict, or an [N, N] matrix") from None
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a square matrix [N, N]")
+    if is_sparse(matrix):
+        return matrix.shape[0], *entries(matrix)
+    rows, columns = np.nonzero(matrix)
+    return matrix.shape[0], rows, columns, matrix[rows, columns]

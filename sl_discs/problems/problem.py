@@ -1,0 +1,163 @@
+"""A problem in its owner's words: labels, sense, offset, and the exact value of any answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int8
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.verification import Verifier
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.graph import Graph
+
+GRAPH_KINDS = ("mis", "maxclique", "maxcut")
+FORM_KINDS = ("qubo", "ising")
+
+# The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
+PENALTY = 1.0001
+
+# One answer: a value for each label, or values in the order of the labels.
+Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
+
+
+class Evaluated(NamedTuple):
+    """States of a problem after repair, with their exact values.
+
+    Attributes:
+      values: [B] in the problem's own sense and offset.
+      feasible: [B] whether the repaired states satisfy the constraints, recounted.
+      states: [B, N] zeros and ones; only infeasible sets and cliques differ from what was given.
+    """
+
+    values: Float64[np.ndarray, "B"]
+    feasible: Bool[np.ndarray, "B"]
+    states: Int8[np.ndarray, "B N"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be solved, exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and their like.
+
+    Attributes:
+      kind: `mis`, `maxclique`, `maxcut`, `qubo` or `ising`.
+      name: what results call it.
+      labels: N of them, a tuple or a range, in the order of the variables.
+      source: the graph, or the form with its sense and offset.
+      penalty: of a conflict, for `mis` and `maxclique`: at least 1.
+    """
+
+    kind: str
+    name: str
+    labels: Sequence[Hashable]
+    source: Graph | QuadraticForm
+    penalty: float = PENALTY
+
+    def __post_init__(self):
+        expected = Graph if self.kind in GRAPH_KINDS else QuadraticForm
+        if self.kind not in GRAPH_KINDS + FORM_KINDS or not isinstance(self.source, expected):
+            raise InputError(
+                f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is no problem known here"
+            )
+        if len(self.labels) != self._size or len(set(self.labels)) != self._size:
+            raise InputError(f"{self.name}: expected {self._size} distinct labels, one a variable")
+        if not (np.isfinite(self.penalty) and self.penalty >= 1):
+            raise InputError(f"{self.name}: penalty is {self.penalty}; expected at least 1")
+
+    @property
+    def _size(self) -> int:
+        return self.source.num_nodes if isinstance(self.source, Graph) else self.source.num_variables
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables N."""
+        return self._size
+
+    @property
+    def maximise(self) -> bool:
+        """The sense: whether the largest value is the best. True for every problem on a graph."""
+        return True if isinstance(self.source, Graph) else self.source.maximise
+
+    @property
+    def spins(self) -> bool:
+        """Whether variables are -1 and 1 instead of 0 and 1."""
+        return isinstance(self.source, QuadraticForm) and self.source.spins
+
+    @functools.cached_property
+    def _verifier(self) -> Verifier:
+        return Verifier(self.kind, self.source)
+
+    def value(self, sample: Sample) -> float:
+        """The exact value of an answer, in the problem's own sense and offset.
+
+        A set or clique with conflicts counts as what is left when they are repaired.
+
+        Args:
+          sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for `ising`.
+
+        Raises:
+          InputError: labels are missing or unknown, or a value is not one of the two.
+        """
+        return float(self.evaluate(self.as_state(sample)[None]).values[0])
+
+    def evaluate(self, states: np.ndarray) -> Evaluated:
+        """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each different one once.
+
+        Raises:
+          InputError: a state is not [N] zeros and ones.
+        """
+        states = np.asarray(states)
+        if states.ndim != 2 or states.shape[1] != self._size:
+            raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self._size}]")
+        distinct, place = np.unique(states, axis=0, return_inverse=True)
+        place = place.reshape(-1)
+        if isinstance(self.source, Graph):
+            verified = [self._verifier(state) for state in distinct]
+            values, feasible, repaired = (np.array(column) for column in zip(*verified, strict=True))
+        else:
+            values = np.array([self.source.value(state) for state in distinct])
+            feasible, repaired = np.ones(len(distinct), bool), distinct
+        return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
+
+    def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
+        """An answer as [N] zeros and ones, in the order of `labels`; InputError as `value`."""
+        if isinstance(sample, Mapping):
+            missing = [label for label in self.labels if label not in sample]
+            if missing:
+                raise InputError(f"{self.name}: the sample has no value for {missing[0]!r}; give every label one")
+            if len(sample) > self._size:
+                known = set(self.labels)
+                unknown = next(label for label in sample if label not in known)
+                raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
+            sample = [sample[label] for label in self.labels]
+        values = np.asarray(sample)
+        if values.shape != (self._size,):
+            raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self._size}]")
+        low = -1 if self.spins else 0
+        wrong = ~np.isin(values, (low, 1))
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise InputError(
+                f"{self.name}: the sample's value at {self.labels[place]!r} is {values[place]}; expected {low} or 1"
+            )
+        return (values > 0).astype(np.int8)
+
+    def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:
+        """States of zeros and ones in the problem's own values: -1 and 1 for `ising`."""
+        states = np.asarray(states, np.int8)
+        return (2 * states - 1).astype(np.int8) if self.spins else states
+
+    def __repr__(self) -> str:
+        sense = "maximise" if self.maximise else "minimise"
+        return f"Problem({self.kind} {self.name!r}, {self._size} variables, {sense})"
+
+
+def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
+    """Labels as a range where they are 0 .. n-1 in this order, else as a tuple."""
+    plain = range(len(labels))
+    whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
+    return plain if whole and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)

@@ -1,0 +1,160 @@
+"""How a problem is sampled where its owner leaves it open: sampler, steps, levels, annealing, logged steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.experiment import cpu_engine
+from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.localization.method import Method, build_method
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.problems import Coefficients
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.solving.scale import temperature_range
+
+AUTO = "auto"
+# Samplers that try one site a step, whose steps are therefore counted in sweeps over all sites.
+SINGLE_SITE = ("gibbs", "metropolis")
+SWEEPS = 1_000
+# Temperatures of that many steps take a few hundred megabytes.
+MOST_STEPS = 10_000_000
+_FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
+
+_ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
+_LOGGED = 100
+
+
+def choose_sampler(sampler: str, engine: str) -> str:
+    """A known sampler's name; `auto` is `metropolis` where the CPU engine can play it, else `path_auxiliary`.
+
+    Raises:
+      InputError: an unknown sampler or engine.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
+    if sampler == AUTO:
+        native = engine in ("auto", "cpu") and cpu_engine.why_not(Metropolis()) is None
+        return "metropolis" if native else "path_auxiliary"
+    if not isinstance(sampler, str):
+        raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'")
+    base_name(sampler)
+    return sampler
+
+
+def tries_one_site(sampler: str) -> bool:
+    """Whether a sampler's steps are counted in sweeps."""
+    return base_name(sampler) in SINGLE_SITE
+
+
+def default_steps(sampler: str, num_sites: int) -> int:
+    """1,000 sweeps of a sampler that tries one site a step, at most 10 million steps; ten steps a site of others,
+    which look at all sites each, but 2,000 to 20,000.
+    """  # fmt: skip
+    if tries_one_site(sampler):
+        return min(SWEEPS * num_sites, MOST_STEPS)
+    return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
+
+
+def annealing_fields(annealing: Any, terms: Coefficients) -> dict[str, Any]:
+    """Fields of `Settings` for the temperature.
+
+    Args:
+      annealing: None for exponential decay over the `temperature_range` of the terms; (initial, final) for decay
+        from one to the other; or a dict of t_schedule, init_temperature, final_temperature, decay_rate, anneal_every,
+        where those left out are as for None.
+      terms: of the model.
+
+    Raises:
+      InputError: it is none of these, or a temperature is not above 0, or rises.
+    """
+    if annealing is not None and not isinstance(annealing, Mapping):
+        try:
+            initial, final = (float(one) for one in annealing)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"annealing is {annealing!r}; expected (initial, final) temperatures or a dict of "
+                + ", ".join(_ANNEALING)
+            ) from None
+        if not 0 < final <= initial:
+            raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0")
+        return _decay(initial, final)
+    given = dict(annealing or {})
+    unknown = sorted(set(given) - set(_ANNEALING))
+    if unknown:
+        raise InputError(f"annealing has no field {unknown[0]!r}; known: {', '.join(_ANNEALING)}")
+    if {"init_temperature", "final_temperature"} <= set(given):
+        found = given["init_temperature"], given["final_temperature"]
+    else:
+        found = temperature_range(terms)
+    initial, final = given.get("init_temperature", found[0]), given.get("final_temperature", found[1])
+    if not all(isinstance(one, int | float) and one > 0 for one in (initial, final)):
+        raise InputError(f"annealing goes from {initial!r} to {final!r}; expected temperatures above 0")
+    return _decay(float(initial), float(min(initial, final))) | {"final_temperature": float(final)} | given
+
+
+def _decay(initial: float, final: float) -> dict[str, Any]:
+    return {
+        "t_schedule": "exp_decay",
+        "init_temperature": initial,
+        "final_temperature": final,
+        "decay_rate": final / initial,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What is the same for chains of any length.
+
+    Attributes:
+      sampler: a known name.
+      fields: of the sampler's config that are given.
+      chains: number of them.
+      engine: wanted.
+      annealing: fields of `Settings`.
+      seed: of the chains.
+    """
+
+    sampler: str
+    fields: Mapping[str, Any]
+    chains: int
+    engine: str
+    annealing: Mapping[str, Any]
+    seed: int
+
+    @property
+    def n_min(self) -> int:
+        """Steps that a level of localization takes at least; 1 without it."""
+        least = self.fields.get("n_min", Localization.n_min) if is_localized(self.sampler) else 1
+        return least if isinstance(least, int) else 1
+
+    def method(self, steps: int, *, fit: bool = False) -> Method:
+        """The sampler for chains of so many steps.
+
+        Args:
+          steps: of a chain.
+          fit: lowers a number of levels K that is given where the steps do not suffice; K that is not given is
+            lowered always.
+        """
+        fields = {"name": self.sampler, **self.fields}
+        if is_localized(self.sampler):
+            levels = fields.get("K", Localization.K)
+            if (fit or "K" not in fields) and isinstance(levels, int):
+                fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
+        return build_method(fields, self.chains)
+
+    def settings(self, steps: int, every: int | None = None) -> Settings:
+        """The run of so many steps; `every` steps are logged, None: about a hundredth of them."""
+        return settings_from(
+            {
+                "batch_size": self.chains,
+                "chain_length": steps,
+                "log_every_steps": every or max(1, steps // _LOGGED),
+                "engine": self.engine,
+                "seed": self.seed,
+                **self.annealing,
+            }
+        )

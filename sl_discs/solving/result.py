@@ -1,0 +1,183 @@
+"""What `sl_discs.sample` returns: the best answer, what every chain found, and how the run went."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int8, Int64
+
+from sl_discs.errors import InputError
+from sl_discs.results.canvas import COLOURS, new_figure, save_figure
+
+
+class Trajectory(NamedTuple):
+    """What L logged steps recorded, in the problem's own sense and offset; values are in 32 bits, conflicts counted.
+
+    Attributes:
+      step: of the whole run, over all rounds.
+      round: of the step, from 0.
+      best: the best value at a logged step so far.
+      mean: over chains, of the value at this step.
+      temperature: at this step.
+    """
+
+    step: Int64[np.ndarray, "L"]
+    round: Int64[np.ndarray, "L"]
+    best: Float64[np.ndarray, "L"]
+    mean: Float64[np.ndarray, "L"]
+    temperature: Float64[np.ndarray, "L"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """Answers to a problem; all values are exact, evaluated on the host from the problem as it was given.
+
+    Attributes:
+      kind: of the problem.
+      name: of the problem.
+      labels: N of them.
+      maximise: the problem's sense.
+      spins: whether variables are -1 and 1 instead of 0 and 1.
+      values: [B] of the best state that each chain met at any step.
+      states: [B, N] those states, in the problem's own values and the order of `labels`; sets are repaired.
+      feasible_chains: [B] whether they satisfy the constraints.
+      final_states: [B, N] what each chain ended with, as sampled and not repaired: the samples of a run at a constant
+        temperature, and of a localized sampler the sign of its observation; of the last round that was whole.
+      trajectory: what logged steps recorded.
+      acceptance: mean acceptance probability of a step.
+      hops: mean number of variables that a step changed.
+      steps: of each chain, over all rounds.
+      rounds: annealings that were played.
+      stopped: why the run ended: `steps`, `time`, `target` or `callback`.
+      timing: seconds: `build_s` to lay out the problem, `compile_s` to trace and compile, `run_s` of sampling.
+      engine: what played.
+      engine_note: why not what was asked for; empty if it is.
+      sampler: its name.
+      annealing: the temperature's fields.
+      seed: of the chains.
+    """
+
+    kind: str
+    name: str
+    labels: Sequence[Hashable]
+    maximise: bool
+    spins: bool
+    values: Float64[np.ndarray, "B"]
+    states: Int8[np.ndarray, "B N"]
+    feasible_chains: Bool[np.ndarray, "B"]
+    final_states: Int8[np.ndarray, "B N"]
+    trajectory: Trajectory
+    acceptance: float
+    hops: float
+    steps: int
+    rounds: int
+    stopped: str
+    timing: Mapping[str, float]
+    engine: str
+    engine_note: str
+    sampler: str
+    annealing: Mapping[str, Any]
+    seed: int
+
+    @property
+    def best_chain(self) -> int:
+        """The chain with the best value, the first of equal ones."""
+        return int(np.argmax(self.values if self.maximise else -self.values))
+
+    @property
+    def best_value(self) -> float:
+        """Of all chains."""
+        return float(self.values[self.best_chain])
+
+    @property
+    def best_sample(self) -> dict[Hashable, int]:
+        """The best answer by label: 0 and 1, or -1 and 1."""
+        return dict(zip(self.labels, self.states[self.best_chain].tolist(), strict=True))
+
+    @property
+    def best_set(self) -> set[Hashable]:
+        """Labels whose variable is 1: the set, the clique, or one side of the cut."""
+        return {label for label, value in self.best_sample.items() if value == 1}
+
+    @property
+    def partition(self) -> tuple[set[Hashable], set[Hashable]]:
+        """Both sides: labels whose variable is 1, and the others."""
+        return self.best_set, {label for label, value in self.best_sample.items() if value != 1}
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the best answer satisfies the constraints; True where there are none."""
+        return bool(self.feasible_chains[self.best_chain])
+
+    def to_dataframe(self):
+        """A pandas DataFrame with a row for each chain: a column for each label, then `value`, the best first.
+
+        Raises:
+          InputError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise InputError("to_dataframe needs pandas; install it with: pip install pandas") from error
+        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
+        frame["value"] = self.values
+        order = np.argsort(-self.values if self.maximise else self.values, kind="stable")
+        return frame.iloc[order].reset_index(drop=True)
+
+    def plot(self, path: str | os.PathLike | None = None):
+        """Draws best and mean value and the temperature over steps.
+
+        Args:
+          path: of a PNG file; None to get the matplotlib figure instead, which a notebook shows.
+
+        Raises:
+          InputError: matplotlib is not installed, or the file cannot be written.
+        """
+        size = 6.0, 3.6
+        return new_figure(size, self._paint) if path is None else save_figure(Path(path), size, self._paint)
+
+    def _paint(self, figure) -> None:
+        axes = figure.subplots()
+        axes.plot(self.trajectory.step, self.trajectory.mean, color=COLOURS[5], label="mean of chains")
+        axes.plot(self.trajectory.step, self.trajectory.best, color=COLOURS[0], label="best so far")
+        axes.set(xlabel="step", ylabel="value", title=f"{self.name}: {self.sampler}, best {self.best_value:g}")
+        axes.legend(loc="best", frameon=False)
+        other = axes.twinx()
+        other.plot(self.trajectory.step, self.trajectory.temperature, color=COLOURS[1], linewidth=0.8)
+        other.set(yscale="log", ylabel="temperature")
+        other.spines["right"].set_visible(True)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+
+        Raises:
+          InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
+        """
+        from sl_discs.solving.storing import write_result
+
+        return write_result(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Result:
+        """What `save` wrote.
+
+        Raises:
+          InputError: there is no such file, or it is another one.
+        """
+        from sl_discs.solving.storing import read_result
+
+        return read_result(Path(path))
+
+    def __repr__(self) -> str:
+        infeasible = "" if self.feasible else ", infeasible"
+        rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
+        return (
+            f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{infeasible}, {self.sampler} on "
+            f"{self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
+            f"{self.timing['run_s']:.3g} s, stopped by {self.stopped})"
+        )

@@ -1,0 +1,104 @@
+"""Whole annealings of growing length that fill a time limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sl_discs.experiment.engine import Best
+from sl_discs.experiment.player import Player
+from sl_discs.problems import Problem
+
+# Part of the time left that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
+_SAFE = 0.9
+# A last round shorter than this part of the longest is not worth its start.
+_WORTH = 0.25
+
+
+class Clock:
+    """Seconds of wall time since it was made, without those that the player spent compiling."""
+
+    def __init__(self, player: Player):
+        self._player, self._compiled, self._begin = player, player.compile_s, time.perf_counter()
+
+    def __call__(self) -> float:
+        """Seconds so far."""
+        return time.perf_counter() - self._begin - (self._player.compile_s - self._compiled)
+
+
+def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:
+    """Lengths of rounds, asked for one after the other was played: doubling, until one that fills the time left.
+
+    Args:
+      first: steps of the first round, which measures the rate.
+      unit: of which lengths are multiples.
+      most: steps of a round.
+      left: seconds that are left.
+    """
+    length = longest = first
+    while True:
+        before = left()
+        yield length
+        after = left()
+        fits = _SAFE * after * length / max(before - after, 1e-9)
+        if fits < max(unit, _WORTH * longest):
+            return
+        # Twice the length again would not fit after a doubled round: this one takes all.
+        length = fits if fits < 6 * length else 2 * length
+        length = max(unit, int(min(length, most)) // unit * unit)
+        longest = max(longest, length)
+
+
+class Watcher:
+    """Looks at the chains after each call, and ends the run when there is a reason to.
+
+    Attributes:
+      reason: `target`, `callback` or `time`; empty while there is none.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        chains: int,
+        target: float | None,
+        callback: Callable[[int, float], object] | None,
+        is_over: Callable[[], bool],
+    ):
+        self.reason = ""
+        self._problem, self._chains, self._target = problem, chains, target
+        self._callback, self._is_over = callback, is_over
+        self._sign = 1.0 if problem.maximise else -1.0
+        self._best = -self._sign * np.inf
+        self._before = self._done = 0
+        self._highest = -np.inf
+
+    def next_round(self) -> int:
+        """After a round; how many steps of it were played."""
+        done, self._done, self._highest = self._done, 0, -np.inf
+        self._before += done
+        return done
+
+    def reached(self, states: np.ndarray) -> bool:
+        """Takes notice of states [B, N]; whether the target is reached."""
+        values = self._problem.evaluate(states).values
+        self._best = self._sign * max(self._sign * self._best, float((self._sign * values).max()))
+        if self._target is not None and self._sign * (self._best - self._target) >= 0:
+            self.reason = "target"
+        return bool(self.reason)
+
+    def __call__(self, done: int, best: Best) -> bool:
+        """As `Player.play` calls it; values are exact where somebody looks at them."""
+        self._done = done
+        if self._target is not None or self._callback is not None:
+            values = np.asarray(best.value)[0, : self._chains]
+            place = int(np.argmax(values))
+            if values[place] > self._highest:
+                self._highest = values[place]
+                self.reached(np.asarray(best.x[0, place])[None, : self._problem.num_variables])
+            if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
+                self.reason = "callback"
+        if not self.reason and self._is_over():
+            self.reason = "time"
+        return bool(self.reason)

@@ -1,0 +1,60 @@
+"""Temperatures for a model that nobody has tuned, from the gains of its flips.
+
+A few random states are quenched: of the sites whose flip gains, half flip at a time, until hardly any is left. There
+flips lose, by amounts that a chain meets where good answers are. Annealing starts at the mean loss, at which a
+typical flip is accepted with probability 1/e. It ends where the smallest losses that matter, the 1 % quantile of
+those above a thousandth of the mean, are frozen: at temperature loss / log(10 N) a sweep over all N sites accepts
+fewer than one in ten.
+
+To begin where large losses are free and to end where small ones are frozen is White's rule ("Concepts of scale in
+simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` reads both off the coefficients. Losses at quenched
+states, instead, keep a penalty, a hub, or the tiniest of many coefficients from deciding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64, Int8
+
+from sl_discs.models.problems import Coefficients
+
+_ROUNDS = 50
+_MANY_SITES = 1_000
+_MOST_STATES = 16
+_NEGLIGIBLE = 1e-3
+_QUANTILE = 0.01
+
+
+def temperature_range(terms: Coefficients) -> tuple[float, float]:
+    """The temperatures at which annealing begins and ends, in the units of the terms; (1, 1) where all are 0."""
+    rng = np.random.default_rng(0)
+    num_sites = len(terms.linear)
+    states = min(_MOST_STATES, -(-_MANY_SITES // num_sites))
+    losses = np.concatenate([np.abs(_gains(terms, _quenched(terms, rng))) for _ in range(states)])
+    mean = float(losses.mean())
+    if mean == 0:
+        # Quenched into states that no flip changes; what the coefficients can do is the only scale left.
+        mean = float(max(np.abs(terms.linear).max(), np.abs(terms.scale * terms.weights).max(initial=0.0))) or 1.0
+        return mean, mean / np.log(10 * num_sites + 1)
+    smallest = float(np.quantile(losses[losses > _NEGLIGIBLE * mean], _QUANTILE))
+    return mean, min(smallest, mean) / float(np.log(10 * num_sites))
+
+
+def _gains(terms: Coefficients, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
+    first, second = terms.edges[:, 0], terms.edges[:, 1]
+    size = len(terms.linear)
+    coupled = np.bincount(first, terms.weights * x[second], size) + np.bincount(
+        second, terms.weights * x[first], size
+    )
+    return (1 - 2 * x) * (terms.linear + terms.scale * coupled)
+
+
+def _quenched(terms: Coefficients, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
+    """A state that hardly any single flip improves."""
+    x = rng.integers(0, 2, len(terms.linear), np.int8)
+    for _ in range(_ROUNDS):
+        willing = _gains(terms, x) > 0
+        if not willing.any():
+            break
+        x ^= willing & (rng.random(len(x)) < 0.5)
+    return x

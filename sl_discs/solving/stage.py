@@ -1,0 +1,129 @@
+"""One problem laid out in arrays, and the player that serves all problems of its shape."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
+from sl_discs.experiment.player import Outcome, Player, Progress, Watch
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.graph import Graph
+from sl_discs.localization.method import Method
+from sl_discs.models.coupling import sparse_is_cheaper
+from sl_discs.models.problems import Coefficients, coefficients, form_coefficients
+from sl_discs.problems import Problem
+from sl_discs.solving.recipe import Recipe
+
+# Sums of so many terms of these sizes stay finite in float32, and the smallest do not vanish.
+_LARGEST, _SMALLEST = 1e30, 1e-30
+
+# Players that wait for the next problem of the same sampler and chains, with what they have compiled. One is taken
+# out while it plays, so that threads never share it.
+_WAITING: dict[tuple, Player] = {}
+_MOST_WAITING = 16
+
+
+def terms_of(problem: Problem) -> tuple[Coefficients, float]:
+    """The model that is maximised, and the constant that it leaves out: their sum is the value, or its negative.
+
+    Raises:
+      InputError: coefficients beyond the range of the model's 32-bit numbers.
+    """
+    if isinstance(problem.source, Graph):
+        terms, constant = coefficients(problem.kind, problem.source, problem.penalty), 0.0
+    else:
+        terms, constant = form_coefficients(problem.source)
+    sizes = np.abs(np.concatenate([terms.linear, terms.scale * terms.weights]))
+    largest = float(sizes.max())
+    if not (largest == 0 or _SMALLEST < largest < _LARGEST):
+        raise InputError(
+            f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
+            f"lies between {_SMALLEST:g} and {_LARGEST:g}"
+        )
+    return terms, constant
+
+
+class Stage:
+    """Chains of one problem; each round of them has its own random numbers.
+
+    Attributes:
+      player: what plays them.
+    """
+
+    def __init__(
+        self, terms: Coefficients, recipe: Recipe, steps: int, states: Int8[np.ndarray, "R N"] | None, *, fit: bool
+    ):
+        """Lays out chains.
+
+        Args:
+          terms: of the model.
+          recipe: for the chains.
+          steps: of the first round.
+          states: that the chains begin at, in turn; None: random ones.
+          fit: as in `Recipe.method`.
+        """
+        self._seed = recipe.seed
+        method, settings = recipe.method(steps, fit=fit), recipe.settings(steps)
+        self._key = method.sampler, method.localization is None, recipe.engine, recipe.chains
+        self.player = _WAITING.pop(self._key, None) or Player(method, settings)
+        [pack] = plan([terms], 1, recipe.chains, self.player.num_devices, self.player.layout)
+        self._shape = dataclasses.replace(pack.shape, degree=_rounded(pack.shape.degree, pack.shape.num_sites))
+        places = len(pack.filled)
+        self._model, self._batch = build_batch([terms] * places, [0] * places, self._shape, recipe.seed)
+        self._states = None
+        if states is not None:
+            padded = np.zeros((places, self._shape.num_chains, self._shape.num_sites), np.int8)
+            padded[:, :, : states.shape[1]] = np.resize(states, (self._shape.num_chains, states.shape[1]))
+            self._states = padded
+
+    def play(
+        self,
+        number: int,
+        method: Method,
+        settings: Settings,
+        watch: Watch,
+        progress: Progress,
+        steps_per_call: int | None,
+    ) -> Outcome:
+        """One round of chains.
+
+        Args:
+          number: of the round, which names its random numbers.
+          method: of the recipe.
+          settings: likewise.
+          watch: as in `Player.play`.
+          progress: likewise.
+          steps_per_call: as in `Player.play`.
+        """
+        self.player.load(method, settings)
+        names = [number] * len(self._batch.mask)
+        batch = self._batch._replace(keys=step_keys(names, self._shape, self._seed))
+        keys = initial_keys(names, self._shape, self._seed)
+        return self.player.play(
+            self._model,
+            batch,
+            keys,
+            self._shape,
+            progress,
+            states=self._states,
+            watch=watch,
+            steps_per_call=steps_per_call,
+        )
+
+    def close(self) -> None:
+        """Leaves the player to the next problem."""
+        while len(_WAITING) >= _MOST_WAITING:
+            _WAITING.pop(next(iter(_WAITING)), None)
+        _WAITING[self._key] = self.player
+
+
+def _rounded(degree: int | None, num_sites: int) -> int | None:
+    """A power of two for the length of neighbour lists, so that problems alike share a program; None: rows."""
+    if degree is None:
+        return None
+    longer = 1 << max(degree - 1, 0).bit_length()
+    return longer if sparse_is_cheaper(longer, num_sites) else degree

@@ -1,0 +1,67 @@
+"""A `Result` as one .npz file: arrays, and everything else as JSON text in it. Nothing is pickled."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.solving.result import Result, Trajectory
+
+_FORMAT = "sl_discs result 1"
+_ARRAYS = ("values", "states", "feasible_chains", "final_states")
+_PLAIN = (
+    "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
+    "engine_note", "sampler", "annealing", "seed",
+)  # fmt: skip
+
+
+def write_result(result: Result, path: Path) -> Path:
+    """As `Result.save`."""
+    ordered = isinstance(result.labels, range)
+    text = {name: getattr(result, name) for name in _PLAIN}
+    text |= {"format": _FORMAT, "labels": None if ordered else [_plain_label(path, label) for label in result.labels]}
+    arrays = {name: getattr(result, name) for name in _ARRAYS}
+    arrays |= {f"trajectory_{name}": leaf for name, leaf in result.trajectory._asdict().items()}
+    arrays["json"] = np.array(json.dumps(text))
+    return write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+
+
+def read_result(path: Path) -> Result:
+    """As `Result.load`."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        text = json.loads(str(arrays["json"]))
+        if text.pop("format") != _FORMAT:
+            raise ValueError("another format")
+        labels = text.pop("labels")
+        labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(_label, labels))
+        trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
+        return Result(labels=labels, trajectory=trajectory, **{name: arrays[name] for name in _ARRAYS}, **text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
+
+
+def _plain_label(path: Path, label: Hashable) -> Any:
+    if isinstance(label, tuple):
+        return [_plain_label(path, part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or isinstance(label, bool | int | float | str):
+        return label
+    raise InputError(
+        f"{path}: the label {label!r} is a {type(label).__name__}; relabel with numbers, strings or tuples to save"
+    )
+
+
+def _label(plain: Any) -> Hashable:
+    return tuple(map(_label, plain)) if isinstance(plain, list) else plain

@@ -1,0 +1,221 @@
+"""Whatever form a problem comes in: its value at any answer is that of its definition, by its owner's own labels."""
+
+import itertools
+import math
+import subprocess
+import sys
+
+import dimod
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sl_discs
+from sl_discs import InputError
+
+numbers = st.integers(-8, 8) | st.floats(-1e3, 1e3, allow_nan=False).map(lambda v: round(v, 3))
+label = st.text(max_size=2) | st.integers(-3, 9) | st.tuples(st.integers(0, 3), st.text(max_size=1))
+labels_of = st.lists(label, min_size=1, max_size=6, unique=True)
+cheap = settings(max_examples=40, deadline=None)
+
+
+@st.composite
+def terms(draw, own=True):
+    """Labels, and coefficients of pairs of them in any direction."""
+    labels = draw(labels_of)
+    pairs = st.tuples(st.sampled_from(labels), st.sampled_from(labels)).filter(lambda p: own or p[0] != p[1])
+    count = len(labels) if own or len(labels) > 1 else 0
+    return labels, draw(st.dictionaries(pairs, numbers, max_size=2 * count))
+
+
+def some_sample(data, labels, values):
+    return {label: data.draw(st.sampled_from(values)) for label in labels}
+
+
+def assert_value(problem, sample, expected):
+    """By label, by position, and back."""
+    assert problem.value(sample) == pytest.approx(expected, rel=1e-12, abs=1e-9)
+    state = problem.as_state(sample)
+    assert dict(zip(problem.labels, problem.as_values(state).tolist(), strict=True)) == sample
+    assert problem.value([sample[label] for label in problem.labels]) == problem.value(sample)
+
+
+@cheap
+@given(st.data(), terms(), numbers, st.booleans())
+def test_a_qubo_of_a_dict(data, labelled, offset, maximise):
+    labels, Q = labelled
+    Q |= {(label, label): Q.get((label, label), 0) for label in labels}
+    problem = sl_discs.qubo(Q, offset=offset, maximise=maximise)
+    assert set(problem.labels) == set(labels) and problem.maximise == maximise
+    sample = some_sample(data, labels, (0, 1))
+    assert_value(problem, sample, offset + sum(q * sample[i] * sample[j] for (i, j), q in Q.items()))
+
+
+@cheap
+@given(st.data(), st.integers(1, 5), st.sampled_from([np.array, scipy.sparse.csr_array, scipy.sparse.coo_matrix]))
+def test_a_qubo_of_a_matrix(data, size, form):
+    Q = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(size, size)
+    problem = sl_discs.qubo(form(Q))
+    assert problem.labels == range(size) and not problem.maximise
+    x = np.array(data.draw(st.lists(st.sampled_from((0, 1)), min_size=size, max_size=size)))
+    assert problem.value(x) == pytest.approx(x @ Q @ x, abs=1e-9)
+
+
+@cheap
+@given(st.data(), terms(own=False), numbers, st.booleans())
+def test_an_ising_model_of_dicts(data, labelled, offset, maximise):
+    labels, J = labelled
+    h = {label: data.draw(numbers) for label in labels}
+    problem = sl_discs.ising(h, J, offset=offset, maximise=maximise)
+    sample = some_sample(data, labels, (-1, 1))
+    assert set(problem.labels) == set(labels) and problem.spins and problem.maximise == maximise
+    assert_value(problem, sample, dimod.ising_energy(sample, h, J, offset))
+
+
+@cheap
+@given(st.data(), st.integers(1, 5), st.booleans(), st.booleans())
+def test_an_ising_model_of_arrays(data, size, sparse, dict_of_pairs):
+    J = np.array(data.draw(st.lists(numbers, min_size=size**2, max_size=size**2))).reshape(size, size)
+    h = np.array(data.draw(st.lists(numbers, min_size=size, max_size=size)))
+    pairs = {(i, j): J[i, j] for i, j in itertools.product(range(size), repeat=2)}
+    problem = sl_discs.ising(h, pairs if dict_of_pairs else scipy.sparse.coo_array(J) if sparse else J)
+    s = np.array(data.draw(st.lists(st.sampled_from((-1, 1)), min_size=size, max_size=size)))
+    assert problem.value(s) == pytest.approx(h @ s + s @ J @ s, abs=1e-9)
+    assert sl_discs.ising(dict(enumerate(h)), J).value(s) == problem.value(s)
+    assert sl_discs.ising(None, J).value(s) == pytest.approx(s @ J @ s, abs=1e-9)
+
+
+@cheap
+@given(st.data(), terms(own=False), numbers, st.sampled_from(["BINARY", "SPIN"]))
+def test_a_bqm(data, labelled, offset, vartype):
+    labels, quadratic = labelled
+    linear = {label: data.draw(numbers) for label in labels}
+    bqm = dimod.BinaryQuadraticModel(linear, quadratic, offset, vartype)
+    problem = sl_discs.from_bqm(bqm)
+    assert list(problem.labels) == list(bqm.variables) and not problem.maximise
+    sample = some_sample(data, labels, (-1, 1) if vartype == "SPIN" else (0, 1))
+    assert_value(problem, sample, bqm.energy(sample))
+
+
+@cheap
+@given(st.data(), terms(own=False))
+def test_cuts_of_graphs_in_every_form(data, labelled):
+    labels, weights = labelled
+    graph = nx.Graph()
+    graph.add_nodes_from(labels)
+    graph.add_weighted_edges_from((u, v, w) for (u, v), w in weights.items())
+    place = {label: k for k, label in enumerate(graph)}
+    edges = np.array([(place[u], place[v]) for u, v in graph.edges], int).reshape(-1, 2)
+    numbers = np.array([graph.edges[edge]["weight"] for edge in graph.edges], float)
+    adjacency = nx.to_scipy_sparse_array(graph, dtype=float)
+    sample = some_sample(data, labels, (0, 1))
+    expected = sum(w for u, v, w in graph.edges.data("weight") if sample[u] != sample[v])
+    assert_value(sl_discs.maxcut(graph), sample, expected)
+    x = [sample[label] for label in graph]
+    canonical = sl_discs.Graph.from_arrays("g", len(graph), edges, numbers)
+    for problem in (
+        sl_discs.maxcut(edges, numbers, num_nodes=len(graph)),
+        sl_discs.maxcut(adjacency),
+        sl_discs.maxcut(scipy.sparse.triu(adjacency)),
+        sl_discs.maxcut(canonical),
+    ):
+        assert problem.labels == range(len(graph)) and problem.maximise
+        assert problem.value(x) == pytest.approx(expected, abs=1e-9)
+
+
+@cheap
+@given(st.data(), st.integers(1, 7), st.integers(0, 2**21 - 1))
+def test_sets_and_cliques(data, size, bits):
+    """A feasible set counts its nodes; whatever else counts as what is left of it, which is feasible."""
+    edges = [e for k, e in enumerate(itertools.combinations(range(size), 2)) if bits >> k & 1]
+    graph = nx.relabel_nodes(nx.Graph(edges), str)
+    graph.add_nodes_from(map(str, range(size)))
+    chosen = {node for node in graph if data.draw(st.booleans())}
+    sample = {node: int(node in chosen) for node in graph}
+    for problem, other in ((sl_discs.mis(graph), graph), (sl_discs.maxclique(graph), nx.complement(graph))):
+        conflicts = other.subgraph(chosen).number_of_edges()
+        found = problem.evaluate(problem.as_state(sample)[None])
+        kept = {node for node, x in zip(problem.labels, found.states[0], strict=True) if x}
+        assert kept <= chosen and found.feasible[0] and not other.subgraph(kept).number_of_edges()
+        assert problem.value(sample) == len(kept) >= len(chosen) - conflicts
+        assert conflicts or kept == chosen
+
+
+def test_labels_are_those_that_were_given():
+    assert sl_discs.qubo({(3, 1): 1.0, (2, 0): 1.0}).labels == range(4)
+    assert sl_discs.qubo({(7, 1): 1.0}).labels == (1, 7)
+    assert sl_discs.qubo({("b", "a"): 1.0}).labels == ("b", "a")
+    assert sl_discs.ising({"z": 1.0}, {("a", "z"): 2.0}).labels == ("z", "a")
+    assert sl_discs.maxcut(nx.Graph([(2, 1), (1, 0)])).labels == range(3)
+    assert sl_discs.mis(nx.Graph([("x", 0)])).labels == ("x", 0)
+    assert sl_discs.mis([[0, 4]]).num_variables == 5
+
+
+NAN = math.nan
+BAD = {
+    "directed": (sl_discs.maxcut, (nx.DiGraph([(0, 1)]),), "directed graph"),
+    "a multigraph": (sl_discs.mis, (nx.MultiGraph([(0, 1)]),), "multigraph"),
+    "a self-loop": (sl_discs.maxcut, (nx.Graph([(0, 0), (0, 1)]),), "self-loop at node 0"),
+    "no nodes": (sl_discs.mis, (nx.Graph(),), "empty"),
+    "some weights": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": 2}), (1, 2)]),), "some edges have a weight"),
+    "a NaN weight": (sl_discs.maxcut, ([[0, 1]], [NAN]), r"weight of edge \(0, 1\) is nan"),
+    "too few weights": (sl_discs.maxcut, ([[0, 1], [1, 2]], [1.0]), "weights for 2 edges"),
+    "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
+    "edges of strings": (sl_discs.mis, ([["a", "b"]],), "networkx"),
+    "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
+    "a dense adjacency": (sl_discs.maxcut, (np.ones((3, 3)),), "SciPy sparse"),
+    "a directed matrix": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]),), "directed"),
+    "two weights": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1], [2, 0]]),), "directed"),
+    "a loop in a matrix": (sl_discs.mis, (scipy.sparse.coo_array([[1]]),), "self-loop at node 0"),
+    "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "belong to edges"),
+    "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
+    "a QUBO with a vector": (sl_discs.qubo, (np.ones(3),), "square"),
+    "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
+    "a QUBO of words": (sl_discs.qubo, ("words",), "matrix of numbers"),
+    "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
+    "a dense QUBO with a NaN": (sl_discs.qubo, (np.array([[0, NAN], [0, 0]]),), "Q at 0, 1 is nan"),
+    "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
+    "a value that is no number": (sl_discs.qubo, ({("a", "b"): "c"},), "no number"),
+    "h and J of two sizes": (sl_discs.ising, (np.ones(2), np.ones((3, 3))), r"expected \[3\]"),
+    "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
+    "an infinite h": (sl_discs.ising, ({"a": math.inf}, {}), "h at 'a' is inf"),
+    "no spins": (sl_discs.ising, ({}, {}), "no variables"),
+    "an empty BQM": (sl_discs.from_bqm, (dimod.BinaryQuadraticModel("SPIN"),), "no variables"),
+    "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_explained(case):
+    constructor, arguments, message = BAD[case]
+    with pytest.raises(InputError, match=message):
+        constructor(*arguments)
+
+
+def test_bad_answers_are_explained():
+    problem = sl_discs.ising({"a": 1.0, "b": 1.0}, {})
+    for sample, message in (
+        ({"a": 1}, "no value for 'b'"),
+        ({"a": 1, "b": 1, "c": 1}, "'c', which is not a label"),
+        ({"a": 1, "b": 0}, "'b' is 0; expected -1 or 1"),
+        ([1, 1, 1], "shape"),
+    ):
+        with pytest.raises(InputError, match=message):
+            problem.value(sample)
+    with pytest.raises(InputError, match="penalty is 0.5"):
+        sl_discs.mis(nx.path_graph(3), penalty=0.5)
+
+
+def test_problems_need_no_jax():
+    """Nor does importing the package load anything that is slow."""
+    code = """
+import sys, sl_discs
+assert not {"jax", "networkx", "numba", "pandas", "dimod"} & set(sys.modules)
+assert set(sl_discs.__all__) <= set(dir(sl_discs))
+sl_discs.maxcut([[0, 1]]).value([0, 1])
+assert "jax" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
