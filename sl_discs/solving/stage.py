@@ -20,6 +20,8 @@ from sl_discs.solving.recipe import Recipe
 
 # Sums of so many terms of these sizes stay finite in float32, and the smallest do not vanish.
 _LARGEST, _SMALLEST = 1e30, 1e-30
+# Padded sites up to which rows cost next to nothing.
+_SMALL = 128
 
 # Players that wait for the next problem of the same sampler and chains, with what they have compiled. One is taken
 # out while it plays, so that threads never share it.
@@ -122,8 +124,11 @@ class Stage:
 
 
 def _rounded(degree: int | None, num_sites: int) -> int | None:
-    """A power of two for the length of neighbour lists, so that problems alike share a program; None: rows."""
-    if degree is None:
+    """The length of neighbour lists, so chosen that problems alike share a program; None: rows.
+
+    Lists are a power of two long, and small problems have none.
+    """
+    if degree is None or num_sites <= _SMALL:
         return None
     longer = 1 << max(degree - 1, 0).bit_length()
     return longer if sparse_is_cheaper(longer, num_sites) else degree

@@ -205,7 +205,7 @@ def test_bad_answers_are_explained():
     ):
         with pytest.raises(InputError, match=message):
             problem.value(sample)
-    with pytest.raises(InputError, match="penalty is 0.5"):
+    with pytest.raises(InputError, match=r"penalty is 0\.5"):
         sl_discs.mis(nx.path_graph(3), penalty=0.5)
 
 

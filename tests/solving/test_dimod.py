@@ -1,0 +1,86 @@
+"""The dimod sampler passes dimod's own suite, and agrees with its exact solver."""
+
+import unittest
+
+import dimod
+import dimod.testing
+import numpy as np
+import pytest
+
+from sl_discs.dimod import SLSampler
+from sl_discs.errors import InputError
+
+
+@dimod.testing.load_sampler_bqm_tests(SLSampler)
+class TestSLSampler(unittest.TestCase):
+    """dimod's conformance suite."""
+
+    def test_api(self):
+        dimod.testing.assert_sampler_api(SLSampler())
+
+
+def random_bqm(seed):
+    """2 to 9 variables with labels of several types, of either vartype, with integer or real coefficients."""
+    rng = np.random.default_rng(seed)
+    labels = [("t", 0), "a", 3, "b", 0, (), -1, "c", 2.5][: rng.integers(2, 10)]
+    draw = (lambda: float(rng.integers(-5, 6))) if seed % 2 else rng.normal
+    pairs = {(u, v): draw() for k, u in enumerate(labels) for v in labels[:k] if rng.random() < 0.6}
+    vartype = dimod.SPIN if seed % 4 < 2 else dimod.BINARY
+    return dimod.BinaryQuadraticModel({label: draw() for label in labels}, pairs, draw(), vartype)
+
+
+def test_it_agrees_with_the_exact_solver():
+    for seed in range(50):
+        bqm = random_bqm(seed)
+        found = SLSampler().sample(bqm, num_reads=8, num_sweeps=200, seed=seed)
+        dimod.testing.assert_response_energies(found, bqm)
+        exact = dimod.ExactSolver().sample(bqm)
+        assert found.first.energy == pytest.approx(exact.first.energy, abs=1e-9)
+
+
+def test_samples_at_a_fixed_temperature_follow_its_law():
+    """Final states of 4,000 chains at beta 0.7; with 7 degrees of freedom chi-squared exceeds 41.2 once in 10^6."""
+    bqm = dimod.BinaryQuadraticModel({"a": 0.5, "b": -0.3}, {("a", "b"): 0.8, ("b", "c"): -0.6}, 1.0, "SPIN")
+    found = SLSampler().sample(
+        bqm, num_reads=4_000, num_sweeps=40, beta_range=(0.7, 0.7), states="final", sampler="gibbs", seed=3
+    )
+    exact = dimod.ExactSolver().sample(bqm)
+    columns = [exact.variables.index(label) for label in found.variables]
+    weights = np.exp(-0.7 * exact.record.energy)
+    expected = 4_000 * weights / weights.sum()
+    counts = [(found.record.sample == state[columns]).all(axis=1).sum() for state in exact.record.sample]
+    assert ((counts - expected) ** 2 / expected).sum() < 41.2
+
+
+def test_arguments_of_simulated_annealing():
+    bqm = random_bqm(4)
+    one, two = (SLSampler().sample(bqm, num_reads=3, num_sweeps=50, beta_range=(0.1, 4.2), seed=88) for _ in range(2))
+    assert one == two and one.info["beta_range"] == pytest.approx([0.1, 4.2])
+    assert one.info["steps"] == 50 * bqm.num_variables and one.info["seed"] == 88
+    assert set(one.info["timing"]) >= {"preprocessing_ns", "sampling_ns", "postprocessing_ns"}
+    assert min(one.info["timing"].values()) >= 0
+    lowest = dimod.ExactSolver().sample(bqm).first.sample
+    tiled = SLSampler().sample(bqm, initial_states=lowest, initial_states_generator="tile", num_reads=4, steps=1)
+    assert tiled.record.energy == pytest.approx([bqm.energy(lowest)] * 4)
+    calls = []
+    stopped = SLSampler().sample(bqm, num_sweeps=10**6, seed=1, interrupt_function=lambda: calls.append(1) or True)
+    assert len(calls) == 1 and stopped.info["steps"] < 10**6 * bqm.num_variables
+    with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning):
+        SLSampler().sample(bqm, num_sweeps=1, num_sweeps_per_beta=2)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"beta_schedule_type": "linear"},
+        {"beta_range": (2.0, 1.0)},
+        {"beta_range": 1.0},
+        {"states": "first"},
+        {"num_sweeps": 10, "steps": 10},
+        {"num_sweeps": 0},
+        {"sampler_fields": {"sigma": 1.0}},
+    ],
+)
+def test_bad_arguments_are_explained(arguments):
+    with pytest.raises(InputError):
+        SLSampler().sample(random_bqm(4), **arguments)

@@ -1,0 +1,94 @@
+"""Results survive a file, and say what they hold."""
+
+import dataclasses
+import importlib.util
+import pickle
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import InputError, Result
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("numba") is None, reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'"
+)
+
+
+@pytest.fixture(scope="module")
+def cut():
+    graph = nx.relabel_nodes(nx.cycle_graph(6), {0: "zero", 1: (1, ("a", None)), 2: 2.5, 3: -3, 4: 4, 5: 5})
+    graph.graph["name"] = "ring"
+    return graph, sl_discs.sample(sl_discs.maxcut(graph), steps=600, chains=3, seed=4)
+
+
+def test_the_answer_in_words(cut):
+    graph, result = cut
+    assert result.best_value == 6 == nx.cut_size(graph, result.best_set)
+    left, right = result.partition
+    assert left == result.best_set and left | right == set(graph) and not left & right
+    assert set(result.best_sample) == set(graph)
+    text = repr(result)
+    assert "maxcut 'ring': best_value=6, metropolis on cpu, 3 chains x 600 steps" in text and len(text) < 140
+
+
+def assert_same(one, other):
+    for field in dataclasses.fields(Result):
+        ours, theirs = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "trajectory":
+            for a, b in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(a, b)
+                assert a.dtype == b.dtype
+        elif isinstance(ours, np.ndarray):
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.dtype == theirs.dtype
+        else:
+            assert ours == theirs and type(ours) is type(theirs), field.name
+
+
+def test_a_file_holds_all_of_it(cut, tmp_path):
+    _, result = cut
+    path = result.save(tmp_path / "folder" / "cut.npz")
+    assert_same(result, Result.load(path))
+    assert [file.name for file in path.parent.iterdir()] == ["cut.npz"]
+    with np.load(path, allow_pickle=False) as file:
+        assert all(file[name].dtype.kind != "O" for name in file)
+    spins = sl_discs.sample(sl_discs.ising([1.0, -1.0], {}), steps=20, chains=2)
+    assert_same(spins, Result.load(spins.save(tmp_path / "spins")))
+
+
+def test_files_that_are_not_results(cut, tmp_path):
+    _, result = cut
+    np.savez(tmp_path / "other.npz", a=np.arange(3))
+    (tmp_path / "text.npz").write_text("text")
+    (tmp_path / "pickle.npz").write_bytes(pickle.dumps({"a": 1}))
+    whole = result.save(tmp_path / "whole.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    for name in ("other.npz", "text.npz", "pickle.npz", "cut.npz", "none.npz"):
+        with pytest.raises(InputError, match=name):
+            Result.load(tmp_path / name)
+
+
+def test_labels_that_cannot_be_written(tmp_path):
+    result = sl_discs.sample(sl_discs.qubo({(frozenset("ab"), "c"): 1.0}), steps=20, chains=1)
+    with pytest.raises(InputError, match="frozenset; relabel"):
+        result.save(tmp_path / "result.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_data_frame(cut):
+    pytest.importorskip("pandas")
+    graph, result = cut
+    frame = result.to_dataframe()
+    assert list(frame.columns) == [*graph, "value"] and len(frame) == 3
+    assert frame["value"].tolist() == sorted(result.values, reverse=True)
+    assert {column: int(frame[column].iloc[0]) for column in graph} == result.best_sample
+
+
+def test_a_figure(cut, tmp_path):
+    pytest.importorskip("matplotlib")
+    _, result = cut
+    assert result.plot(tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    axes, temperature = result.plot().axes
+    assert len(axes.lines) == 2 and temperature.get_yscale() == "log"
