@@ -25,7 +25,6 @@ MOST_STEPS = 10_000_000
 _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 
 _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
-_LOGGED = 100
 
 
 def choose_sampler(sampler: str, engine: str) -> str:
@@ -146,13 +145,13 @@ class Recipe:
                 fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
         return build_method(fields, self.chains)
 
-    def settings(self, steps: int, every: int | None = None) -> Settings:
-        """The run of so many steps; `every` steps are logged, None: about a hundredth of them."""
+    def settings(self, steps: int, every: int = 1) -> Settings:
+        """The run of so many steps, one in `every` of which is logged."""
         return settings_from(
             {
                 "batch_size": self.chains,
                 "chain_length": steps,
-                "log_every_steps": every or max(1, steps // _LOGGED),
+                "log_every_steps": every,
                 "engine": self.engine,
                 "seed": self.seed,
                 **self.annealing,

@@ -13,9 +13,11 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.errors import InputError
+from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
+from sl_discs.samplers.base import Sampler
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.recipe import (
     AUTO,
@@ -90,11 +92,13 @@ def sample(
             "or from_bqm"
         )
     _check(steps=steps, time_limit=time_limit, target=target, chains=chains, seed=seed)
+    steps, chains, seed = steps and int(steps), int(chains), int(seed)
     name = choose_sampler(sampler, engine)
     terms, constant = terms_of(problem)
     recipe = Recipe(name, sampler_fields, chains, engine, annealing_fields(annealing, terms), seed)
     states = _initial_states(problem, initial_states, chains)
-    player_engine, _ = choose_engine(engine, recipe.method(MOST_STEPS, fit=True).sampler)
+    kernel = recipe.method(MOST_STEPS, fit=True).sampler
+    player_engine, _ = choose_engine(engine, kernel)
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
@@ -114,12 +118,13 @@ def sample(
         collector.add_states(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)
     lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
-    look = unit if growing and player_engine != "cpu" else None
+    one_shape = growing and player_engine != "cpu"
+    look = unit if one_shape else None
     total = None if time_limit is not None else first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
         for number, length in enumerate(lengths):
-            settings = recipe.settings(length, unit if growing and player_engine != "cpu" else None)
-            method = recipe.method(length, fit=growing)
+            every = unit if one_shape else _logged_every(length, player_engine, kernel)
+            settings, method = recipe.settings(length, every), recipe.method(length, fit=growing)
             before = clock()
             outcome = stage.play(number, method, settings, watcher, lambda played: bar(name, played * chains), look)
             collector.add(outcome, settings, watcher.next_round())
@@ -143,6 +148,12 @@ def sample(
 def _unit(engine: str, sampler: str) -> int:
     """Of which lengths of rounds are multiples; JAX plays so many steps a call, so that one program serves all."""
     return 1_000 if engine != "cpu" and tries_one_site(sampler) else 100
+
+
+def _logged_every(steps: int, engine: str, sampler: Sampler) -> int:
+    """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
+    most = cpu_engine.steps_per_call(sampler) if engine == "cpu" else 1_000
+    return max(1, min(steps // 100, most))
 
 
 def _check(*, steps, time_limit, target, chains, seed) -> None:

@@ -3,6 +3,9 @@
 import importlib.util
 import itertools
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -71,17 +74,16 @@ def test_the_optimum_of_every_kind(name):
     assert abs(best[-1]) <= abs(result.best_value) * (1 + 1e-5) + 1e-5 or not problem.maximise
 
 
-def test_the_reference_engine_and_its_time_limit():
-    """Rounds double, and calls have one shape: one program to start, one to play."""
+def test_the_reference_engine_under_a_time_limit():
+    """Rounds of growing length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
-    result = sl_discs.sample(problem, chains=4, engine="xla", time_limit=0.6, seed=2)
+    sl_discs.sample(problem, chains=4, engine="xla", time_limit=0.1)
+    result = sl_discs.sample(problem, chains=4, engine="xla", time_limit=1.5, seed=2)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem) and result.sampler == "path_auxiliary"
-    assert result.rounds > 2 and result.stopped == "time" and result.timing["run_s"] < 3
+    assert result.rounds > 1 and result.stopped == "time" and result.timing["compile_s"] == 0
     first = result.trajectory.step[result.trajectory.round == 0]
-    assert (np.diff(first) == 100).all() and first[-1] == 200
-    again = sl_discs.sample(problem, chains=4, engine="xla", time_limit=0.3, seed=3)
-    assert again.timing["compile_s"] == 0
+    assert first.tolist() == [100, 200]
 
 
 @needs_numba
@@ -131,10 +133,10 @@ def test_it_stops_at_the_target():
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 60, seed=1))
     whole, ended, easy = (
         sl_discs.sample(problem, "metropolis", steps=2_000_000, chains=2, seed=1, target=target)
-        for target in (None, 82, 70)
+        for target in (None, 80, 70)
     )
-    assert whole.stopped == "steps" and whole.best_value >= 82
-    assert ended.stopped == "target" and ended.best_value >= 82 and ended.steps <= 2_000_000
+    assert whole.stopped == "steps" and whole.best_value >= 80
+    assert ended.stopped == "target" and ended.best_value >= 80 and ended.steps <= 2_000_000
     assert easy.stopped == "target" and easy.best_value >= 70 and easy.steps < 2_000_000
     played = len(easy.trajectory.step)
     np.testing.assert_array_equal(easy.trajectory.mean, whole.trajectory.mean[:played])
@@ -275,3 +277,11 @@ def test_every_sampler_finds_the_optimum(name, sampler):
     result = sl_discs.sample(problem, sampler, chains=16, seed=1)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem)
+
+
+@pytest.mark.slow
+@needs_numba
+def test_the_example_draws_its_picture(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "maxcut_picture.py"
+    subprocess.run([sys.executable, example, tmp_path / "cut.png"], check=True, timeout=600)
+    assert (tmp_path / "cut.png").read_bytes().startswith(b"\x89PNG")
