@@ -223,6 +223,17 @@ def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
     )
 
 
+def prepare(model: QuadraticModel, batch: Batch):
+    """The instances in the form of the loops; dense ones take as long to prepare as thousands of steps to play."""
+    return _instances(batch, model.num_sites, _whole_tiles(model.num_sites))
+
+
+def _whole_tiles(num_sites: int) -> int:
+    from sl_discs.native.tree import TILE
+
+    return -(-num_sites // TILE) * TILE
+
+
 def advance(
     model: QuadraticModel,
     sampler: Sampler,
@@ -231,6 +242,7 @@ def advance(
     program: ProgramStep,
     first_step: int,
     threads: int = 0,
+    targets=None,
 ) -> tuple[Chains, Trace]:
     """As `engine.advance`, with arrays on the host.
 
@@ -242,17 +254,17 @@ def advance(
       program: leaves [L, E]: L logged intervals of E steps.
       first_step: number of the first step.
       threads: 0 for as many as there are cores.
+      targets: of `prepare`, for many calls; None: prepared for this one.
     """
     from sl_discs.native.chunk import make_room, play
-    from sl_discs.native.tree import TILE
 
     num_sites = model.num_sites
-    size = -(-num_sites // TILE) * TILE
+    size = _whole_tiles(num_sites)
     arrays = _chain_arrays(batch, chains, size)
     rows = _program(program, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]
     traces = [np.zeros((rows.rate.shape[0], len(arrays.spins)), np.float32) for _ in range(3)]
-    targets, settings = _instances(batch, num_sites, size), _settings(sampler)
+    targets, settings = targets or prepare(model, batch), _settings(sampler)
     everyone = np.arange(len(arrays.spins))
 
     def play_some(members):

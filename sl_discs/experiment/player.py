@@ -176,15 +176,21 @@ class Player:
         self.run_s += time.perf_counter() - begin
         return result
 
-    def _advance_cpu(self, model, batch, chains, rows, step, shape):
+    def _prepare_cpu(self, model, batch):
+        begin = time.perf_counter()
+        targets = cpu_engine.prepare(model, batch)
+        self.run_s += time.perf_counter() - begin
+        return functools.partial(self._advance_cpu, targets)
+
+    def _advance_cpu(self, targets, model, batch, chains, rows, step, shape):
         arguments = (model, self.method.sampler, batch, chains)
         if ("cpu", shape) not in self.compiled:
             begin = time.perf_counter()
-            cpu_engine.advance(*arguments, jax.tree.map(lambda leaf: leaf[:0], rows), step)
+            cpu_engine.advance(*arguments, jax.tree.map(lambda leaf: leaf[:0], rows), step, targets=targets)
             self.compiled["cpu", shape] = True
             self.compile_s += time.perf_counter() - begin
         begin = time.perf_counter()
-        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads)
+        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads, targets)
         self.run_s += time.perf_counter() - begin
         return result
 
@@ -226,11 +232,10 @@ class Player:
             progress(self.settings.chain_length)
             return outcome
         run_before = self.run_s
-        play = {
-            "xla": functools.partial(self._advance_jax, advance),
-            "cpu": self._advance_cpu,
-            "gpu": functools.partial(self._advance_jax, gpu_engine.advance),
-        }[self.engine]
+        if self.engine == "cpu":
+            play = self._prepare_cpu(model, batch)
+        else:
+            play = functools.partial(self._advance_jax, gpu_engine.advance if self.engine == "gpu" else advance)
         start = jax.jit(lambda *arguments: self._start(model, *arguments))
         given = batch, keys, states, None if self.noise is None else jnp.float32(self.noise)
         middle = checkpoints and checkpoints.middle(part)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 from jaxtyping import Float64, Int, Int32
 
 from sl_discs.errors import InputError
+from sl_discs.exact_sum import exact_sum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +86,6 @@ class QuadraticForm:
         if x.shape != self.linear.shape or not np.isin(x, (0, 1)).all():
             raise InputError(f"{self.name}: expected {self.num_variables} zeros and ones, got shape {x.shape}")
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
-        # Products with -1, 0 and 1 are exact, and so is fsum but for its one rounding.
+        # Products with -1, 0 and 1 are exact.
         products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
-        return math.fsum([self.offset, *(self.linear * v), *products])
+        return exact_sum(np.concatenate([[self.offset], self.linear * v, products]))

@@ -21,29 +21,27 @@ class Collector:
         """`constant` is what the model leaves out of the problem's value."""
         self._problem, self._constant = problem, constant
         self._sign = 1.0 if problem.maximise else -1.0
-        self._best: Evaluated | None = None
+        self._begun: Evaluated | None = None
+        self._values = self._states = None
         self._final = None
         self._parts: list[Trajectory] = []
         self._acceptance: list[np.ndarray] = []
         self._hops: list[np.ndarray] = []
         self._steps = self._rounds = 0
 
-    def add_states(self, states: Int8[np.ndarray, "B N"]) -> None:
-        """One state a chain, of zeros and ones; the better of it and the chain's best is kept."""
-        found = self._problem.evaluate(states)
-        if self._best is not None:
-            better = self._sign * (found.values - self._best.values) > 0
-            found = Evaluated(
-                np.where(better, found.values, self._best.values),
-                np.where(better, found.feasible, self._best.feasible),
-                np.where(better[:, None], found.states, self._best.states),
-            )
-        self._best = found
+    def begin(self, states: Int8[np.ndarray, "B N"]) -> None:
+        """The states that chains begin with, which count as met."""
+        self._begun = self._problem.evaluate(states)
 
     def add(self, outcome: Outcome, settings: Settings, steps: int) -> None:
         """A round of so many steps, fewer than the settings say where it was cut short."""
         size = self._problem.num_variables
-        self.add_states(outcome.best[1][0][:, :size])
+        values, states = outcome.best[0][0], outcome.best[1][0][:, :size]
+        if self._states is not None:
+            better = values > self._values
+            values = np.where(better, values, self._values)
+            states = np.where(better[:, None], states, self._states)
+        self._values, self._states = values, states
         if self._final is None or steps == settings.chain_length:
             self._final = outcome.final[0][:, :size]
         every = settings.log_every_steps
@@ -63,9 +61,20 @@ class Collector:
         self._steps += steps
         self._rounds += 1
 
+    def _best(self) -> Evaluated:
+        """Evaluated once, at the end: of a dense problem that takes longer than a short round."""
+        found = self._problem.evaluate(self._states)
+        if self._begun is None:
+            return found
+        better = self._sign * (found.values - self._begun.values) >= 0
+        pairs = zip(found, self._begun, strict=True)
+        return Evaluated(
+            *(np.where(better if one.ndim == 1 else better[:, None], one, other) for one, other in pairs)
+        )
+
     def result(self, *, annealing: Mapping[str, Any], **how: Any) -> Result:
         """Everything so far; `how` are the remaining fields of `Result`."""
-        problem, best = self._problem, self._best
+        problem, best = self._problem, self._best()
         trajectory = Trajectory(*(np.concatenate(leaves) for leaves in zip(*self._parts, strict=True)))
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         return Result(

@@ -80,7 +80,9 @@ def sample(
       callback: called between calls to the engine with the steps done and the exact best value so far; something true
         ends the run.
       progress: draws a bar on the terminal, with tqdm.
-      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones.
+      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. Levels K that are not
+        given are as many as the steps suffice for, 256 at most; those that are given are lowered in the short rounds
+        of a time limit alone.
 
     Raises:
       InputError: a wrong argument; its message says which.
@@ -115,7 +117,7 @@ def sample(
     watcher = Watcher(problem, chains, target, callback, lambda: left() <= 0)
     collector = Collector(problem, constant)
     if states is not None:
-        collector.add_states(np.resize(states, (chains, states.shape[1])))
+        collector.begin(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)
     lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
     one_shape = growing and player_engine != "cpu"
