@@ -18,6 +18,7 @@ from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
+from sl_discs.models.problems import coefficients
 
 GIB = 2**30
 
@@ -93,9 +94,8 @@ def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: 
     for player in players:
         key = player.num_devices, player.layout
         if key not in plans:
-            plans[key] = plan(
-                dataset.problem, dataset.graphs, penalty, settings.instances_per_batch, settings.batch_size, *key
-            )
+            terms = (coefficients(dataset.problem, graph, penalty) for graph in dataset.graphs)
+            plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are on one device and have the memory of all.
         share = len(jax.local_devices()) if player.engine == "cpu" else 1
         found += [(batch_bytes(pack.shape, num_logged, player.engine) // share, pack) for pack in plans[key]]

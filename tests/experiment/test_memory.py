@@ -14,12 +14,17 @@ from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
 from sl_discs.localization.transition import initial_state
+from sl_discs.models.problems import coefficients
+
+
+def terms_of(dataset):
+    return [coefficients("mis", graph, 1.0001) for graph in dataset.graphs]
 
 
 def need(dataset, instances):
     """Bytes of the batches of so many instances, chains on one device."""
     settings = dataclasses.replace(SETTINGS, mesh="chains:1")
-    packs = plan("mis", dataset.graphs, 1.0001, instances, settings.batch_size, 1, Layout(1, 1))
+    packs = plan(terms_of(dataset), instances, settings.batch_size, 1, Layout(1, 1))
     return max(batch_bytes(pack.shape, 5, "xla") for pack in packs)
 
 
@@ -54,9 +59,9 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     dataset = random_dataset(2, num_nodes=200)
     chosen, (pack,) = (
         method(name, **({"K": 20} if name.startswith("sl_") else {})),
-        plan("mis", dataset.graphs, 1.0001, 2, SETTINGS.batch_size, 1, Layout(1, 1)),
+        plan(terms_of(dataset), 2, SETTINGS.batch_size, 1, Layout(1, 1)),
     )
-    model, batch = build_batch("mis", dataset.graphs, dataset.index, 1.0001, pack, 0)
+    model, batch = build_batch(terms_of(dataset), dataset.index, pack.shape, 0)
     noise = chosen.localization and chosen.localization.initial_noise()
 
     def start(keys, batch):
@@ -68,7 +73,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
         parts = (getattr(account, f"{part}_size_in_bytes") for part in ("argument", "output", "temp"))
         return sum(parts) - account.alias_size_in_bytes
 
-    keys = initial_keys(dataset.index, pack, 0)
+    keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
     rows = jax.tree.map(lambda leaf: jnp.asarray(leaf.reshape(-1, 50)), program)
