@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -32,6 +33,18 @@ class Monitor:
         """The curves of batch `number` of `count`, of which `members` instances count."""
         batch = f"batch-{number}-of-{count}" if count > 1 else ""
         return Curves(self.folder / method.replace("/", "-") / self.label / batch, members, settings)
+
+
+class Recorder(Protocol):
+    """What a player tells of its calls; see `Curves`."""
+
+    def recall(self, every: int, trace: Trace) -> None:
+        """Of a call that was made before the run was interrupted."""
+
+    def add(
+        self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
+    ) -> None:
+        """Of a call that was just made."""
 
 
 class Curves:

@@ -17,7 +17,7 @@ from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.engine import Best, Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
-from sl_discs.experiment.monitor import Curves
+from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
@@ -203,7 +203,7 @@ class Player:
         progress: Progress,
         checkpoints: Checkpoints | None = None,
         part: str = "",
-        curves: Curves | None = None,
+        recorder: Recorder | None = None,
         *,
         states=None,
         watch: Watch | None = None,
@@ -219,7 +219,7 @@ class Player:
           progress: called with the number of steps that were played.
           checkpoints: where to go on from, and to save to.
           part: the batch's name there.
-          curves: told what each call has recorded.
+          recorder: told what each call has recorded.
           states: [G, B, N] int8 states before step 1, 0 outside the mask; None: random ones.
           watch: called after each call with the number of steps done and the chains' best states so far; True ends
             the run there.
@@ -252,8 +252,8 @@ class Player:
         for first, stop, every in _slices(self.settings, steps_per_call or self._steps_per_call()):
             if first < done:
                 traces.append((every, earlier[len(traces)]))
-                if curves is not None:
-                    curves.recall(*traces[-1])
+                if recorder is not None:
+                    recorder.recall(*traces[-1])
                 continue
             if checkpoints is not None:
                 checkpoints.offer(part, first, chains, [trace for _, trace in traces], self.run_s - run_before)
@@ -261,8 +261,8 @@ class Player:
             chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
             traces.append((every, trace))
             progress(stop - first)
-            if curves is not None:
-                curves.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
+            if recorder is not None:
+                recorder.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
             if watch is not None and watch(stop, chains.best):
                 break
         observation = chains.chain.observation

@@ -118,6 +118,12 @@ class Localization:
             noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
         )
 
+    def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
+        """Time t of the level that each step belongs to; InputError as `levels`."""
+        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
+        last = self.levels(chain_length).last
+        return grid[np.searchsorted(last, np.arange(chain_length))]
+
     def compile(self, chain_length: int) -> LocalizationStep:
         """The same as arrays over chain_length steps; InputError as `levels`."""
         levels = self.levels(chain_length)

@@ -53,7 +53,9 @@ class Collector:
                 np.full(len(number), self._rounds),
                 self._sign * (self._sign * values).max(axis=1),
                 values.mean(axis=1),
+                *np.quantile(values, (0.1, 0.9), axis=1),
                 settings.temperatures()[number - 1].astype(np.float64),
+                outcome.trace.acceptance[:, 0].mean(axis=1, dtype=np.float64),
             )
         )
         self._acceptance.append(outcome.trace.acceptance)

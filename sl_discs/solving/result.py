@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float64, Int8, Int64
 
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import COLOURS, new_figure, save_figure
+from sl_discs.solving.contraction import Contraction
 
 
 class Trajectory(NamedTuple):
@@ -23,14 +24,20 @@ class Trajectory(NamedTuple):
       round: of the step, from 0.
       best: the best value at a logged step so far.
       mean: over chains, of the value at this step.
+      low: the tenth part of the chains has smaller values.
+      high: the tenth part of the chains has larger values.
       temperature: at this step.
+      acceptance: mean acceptance probability of the steps since the previous logged step.
     """
 
     step: Int64[np.ndarray, "L"]
     round: Int64[np.ndarray, "L"]
     best: Float64[np.ndarray, "L"]
     mean: Float64[np.ndarray, "L"]
+    low: Float64[np.ndarray, "L"]
+    high: Float64[np.ndarray, "L"]
     temperature: Float64[np.ndarray, "L"]
+    acceptance: Float64[np.ndarray, "L"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +56,7 @@ class Result:
       final_states: [B, N] what each chain ended with, as sampled and not repaired: the samples of a run at a constant
         temperature, and of a localized sampler the sign of its observation; of the last round that was whole.
       trajectory: what logged steps recorded.
+      contraction: how the observation localized the chains, for `sl_` samplers.
       acceptance: mean acceptance probability of a step.
       hops: mean number of variables that a step changed.
       steps: of each chain, over all rounds.
@@ -72,6 +80,7 @@ class Result:
     feasible_chains: Bool[np.ndarray, "B"]
     final_states: Int8[np.ndarray, "B N"]
     trajectory: Trajectory
+    contraction: Contraction
     acceptance: float
     hops: float
     steps: int

@@ -19,6 +19,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
 from sl_discs.solving.collecting import Collector
+from sl_discs.solving.contraction import ContractionRecorder
 from sl_discs.solving.recipe import (
     AUTO,
     MOST_STEPS,
@@ -36,6 +37,8 @@ from sl_discs.solving.stage import Stage, terms_of
 _FIRST_SWEEPS, _FIRST_STEPS = 10, 200
 # Seconds between two looks at the clock that loops on CPU cores aim at.
 _LOOK_S = 0.1
+# About how often a localized chain is looked at, for its contraction.
+_LOOKS = 50
 
 
 def sample(
@@ -128,7 +131,12 @@ def sample(
             every = unit if one_shape else _logged_every(length, player_engine, kernel)
             settings, method = recipe.settings(length, every), recipe.method(length, fit=growing)
             before = clock()
-            outcome = stage.play(number, method, settings, watcher, lambda played: bar(name, played * chains), look)
+            recorder = ContractionRecorder(method, chains, length)
+            if method.localization is not None and not one_shape:
+                look = min(look or length, max(1, length // _LOOKS))
+            outcome = stage.play(
+                number, method, settings, watcher, lambda played: bar(name, played * chains), look, recorder
+            )
             collector.add(outcome, settings, watcher.next_round())
             if watcher.reason or time_limit is None:
                 break
@@ -137,6 +145,7 @@ def sample(
     run_s = clock()
     stage.close()
     return collector.result(
+        contraction=recorder.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
         timing={"build_s": build_s, "compile_s": stage.player.compile_s - compiled_before, "run_s": run_s},
         engine=stage.player.engine,

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
@@ -90,6 +91,7 @@ class Stage:
         watch: Watch,
         progress: Progress,
         steps_per_call: int | None,
+        recorder: Recorder,
     ) -> Outcome:
         """One round of chains.
 
@@ -100,6 +102,7 @@ class Stage:
           watch: as in `Player.play`.
           progress: likewise.
           steps_per_call: as in `Player.play`.
+          recorder: likewise.
         """
         self.player.load(method, settings)
         names = [number] * len(self._batch.mask)
@@ -111,6 +114,7 @@ class Stage:
             keys,
             self._shape,
             progress,
+            recorder=recorder,
             states=self._states,
             watch=watch,
             steps_per_call=steps_per_call,

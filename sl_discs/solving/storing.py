@@ -12,6 +12,7 @@ import numpy as np
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.result import Result, Trajectory
 
 _FORMAT = "sl_discs result 1"
@@ -29,6 +30,7 @@ def write_result(result: Result, path: Path) -> Path:
     text |= {"format": _FORMAT, "labels": None if ordered else [_plain_label(path, label) for label in result.labels]}
     arrays = {name: getattr(result, name) for name in _ARRAYS}
     arrays |= {f"trajectory_{name}": leaf for name, leaf in result.trajectory._asdict().items()}
+    arrays |= {f"contraction_{name}": leaf for name, leaf in result.contraction._asdict().items()}
     arrays["json"] = np.array(json.dumps(text))
     return write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
@@ -44,7 +46,9 @@ def read_result(path: Path) -> Result:
         labels = text.pop("labels")
         labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(_label, labels))
         trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
-        return Result(labels=labels, trajectory=trajectory, **{name: arrays[name] for name in _ARRAYS}, **text)
+        contraction = Contraction(*(arrays[f"contraction_{name}"] for name in Contraction._fields))
+        whole = {name: arrays[name] for name in _ARRAYS}
+        return Result(labels=labels, trajectory=trajectory, contraction=contraction, **whole, **text)
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:

@@ -1,0 +1,262 @@
+"""Command: solves the problem in a file.
+
+python -m sl_discs.solve FILE [--problem=maxcut|mis|maxclique|qubo|ising] [--sampler=auto] [--time_limit=10]
+    [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
+python -m sl_discs.solve FILE --check=ANSWERS.json
+
+FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
+formula (its conflict graph) or an .npz archive, plain or compressed by gzip, bzip2 or xz; its content says what it is.
+A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms.
+
+Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from absl import flags
+
+from sl_discs.atomic import check_writable
+from sl_discs.errors import InputError
+from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.settings import ENGINES
+from sl_discs.instances.formats import READERS, Instance, read_instances
+from sl_discs.instances.graph import Graph
+from sl_discs.problems import Problem
+from sl_discs.problems.problem import FORM_KINDS, GRAPH_KINDS, PENALTY, in_order
+from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
+from sl_discs.solving.report import Run, verification, write_report
+from sl_discs.solving.result import Result
+from sl_discs.solving.sample import sample
+
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+
+
+def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
+    define(name, default, words, flag_values=FLAGS, **more)
+
+
+flags.DEFINE_enum(
+    "problem",
+    None,
+    [*GRAPH_KINDS, *FORM_KINDS],
+    "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
+    flag_values=FLAGS,
+)
+_define(flags.DEFINE_string, "format", None, f"Of FILE, by default what its content says: {', '.join(READERS)}.")
+_define(
+    flags.DEFINE_string, "sampler", "auto", "gwg, path_auxiliary, dmala, gibbs, metropolis, sl_ of each, or auto."
+)
+_define(flags.DEFINE_multi_string, "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.")
+_define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
+_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; annealings grow until one fills them.")
+_define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
+_define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
+_define(
+    flags.DEFINE_list,
+    "annealing",
+    None,
+    "INITIAL,FINAL temperatures, in units of the value; default: from the problem's own gains.",
+)
+_define(flags.DEFINE_float, "penalty", PENALTY, "Of a conflict in mis and maxclique, at least 1.")
+flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
+_define(flags.DEFINE_integer, "seed", 0, "Of the chains.")
+_define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
+_define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
+_define(flags.DEFINE_string, "check", None, "File of answers to recount instead of solving.")
+
+_BAR_BYTES = 2**23
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above, and 130 when stopped from the keyboard."""
+    if {"--help", "-h", "--helpfull"} & set(argv):
+        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+        return 0
+    try:
+        paths = FLAGS(list(argv))[1:]
+        if len(paths) != 1:
+            raise InputError(f"{len(paths)} files were named; name one FILE, and see --help")
+        return _check(Path(paths[0])) if FLAGS.check else _solve(Path(paths[0]), argv)
+    except (InputError, flags.Error) as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; nothing was saved\n")
+        return 130
+    finally:
+        FLAGS.unparse_flags()
+
+
+def _solve(path: Path, argv: Sequence[str]) -> int:
+    for name, suffix in ("save", ".json"), ("report", ".html"):
+        target = FLAGS[name].value
+        if target is not None and Path(target).suffix != suffix:
+            raise InputError(f"--{name}={target}: the name of that file ends in {suffix}")
+        if target is not None:
+            check_writable(Path(target).parent)
+    fields = _fields()
+    begin = time.perf_counter()
+    instances = _read(path)
+    read_s = time.perf_counter() - begin
+    one_device_per_core()
+    problems = [problem_of(instance, FLAGS.problem, FLAGS.penalty) for instance in instances]
+    runs, good = [], True
+    for instance, problem in zip(instances, problems, strict=True):
+        given = _given(instance)
+        _say(f"{problem.name}: {problem.kind} of {', '.join(words for _, words in given)}")
+        result = sample(
+            problem,
+            FLAGS.sampler,
+            steps=FLAGS.steps,
+            time_limit=FLAGS.time_limit,
+            target=FLAGS.target,
+            chains=FLAGS.chains,
+            annealing=_annealing(),
+            engine=FLAGS.engine,
+            seed=FLAGS.seed,
+            progress=True,
+            **fields,
+        )
+        held, words = verification(problem, result)
+        good &= held
+        _say(_summary(result, read_s, words))
+        runs.append(Run(problem, result, given, read_s))
+    command = shlex.join(["python", "-m", "sl_discs.solve", *argv[1:]])
+    if FLAGS.save:
+        _say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, command))}")
+    if FLAGS.report:
+        _say(f"report: {write_report(Path(FLAGS.report), runs, command)}")
+    return 0 if good else 1
+
+
+def _check(path: Path) -> int:
+    """Recounts the answers of a file in the problems of another."""
+    answers = read_answers(Path(FLAGS.check))
+    if FLAGS.problem not in (None, answers.kind):
+        raise InputError(f"{FLAGS.check}: answers to {answers.kind}, not to --problem={FLAGS.problem}")
+    FLAGS.problem = answers.kind
+    if digest_of(path) != answers.sha256:
+        _say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
+    problems = [problem_of(instance, answers.kind, FLAGS.penalty) for instance in _read(path)]
+    if len(problems) != len(answers.answers):
+        raise InputError(f"{FLAGS.check}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
+    good = True
+    for problem, answer in zip(problems, answers.answers, strict=True):
+        value, feasible = recount(problem, answer)
+        held = feasible and value == answer.value
+        why = "" if held else " - violates constraints" if not feasible else " - not what is claimed"
+        _say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
+        good &= held
+    return 0 if good else 1
+
+
+def problem_of(instance: Instance, kind: str | None, penalty: float = PENALTY) -> Problem:
+    """The problem that a file's content is.
+
+    Args:
+      instance: from the file.
+      kind: what is asked; None where the content says it.
+      penalty: of conflicts.
+
+    Raises:
+      InputError: a graph of which nothing is asked.
+    """
+    content = instance.content
+    if isinstance(content, Graph):
+        kind = kind or ("mis" if instance.format == "cnf" else None)
+        if kind is None:
+            raise InputError(f"{instance.path}: a graph; say what is asked: --problem=maxcut, mis or maxclique")
+        return Problem(kind, content.name, in_order(instance.labels), content, penalty)
+    return Problem("ising" if content.spins else "qubo", content.name, in_order(instance.labels), content)
+
+
+def _read(path: Path) -> list[Instance]:
+    """Reads, with a progress bar if the file is large."""
+    with contextlib.ExitStack() as stack:
+        progress = None
+        if path.is_file() and (size := path.stat().st_size) > _BAR_BYTES:
+            advance = stack.enter_context(progress_bar(size, "B"))
+
+            def progress(count):
+                advance(path.name, count)
+
+        return read_instances(path, problem=FLAGS.problem, format=FLAGS.format, progress=progress)
+
+
+def _fields() -> dict[str, Any]:
+    fields = {}
+    for given in FLAGS.field:
+        name, equals, value = given.partition("=")
+        if not (name and equals):
+            raise InputError(f"--field={given}: expected NAME=VALUE, such as --field=sigma=4.0")
+        try:
+            fields[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            raise InputError(f"--field={given}: {value!r} is no number, word or list") from None
+    return fields
+
+
+def _annealing() -> tuple[float, float] | None:
+    if FLAGS.annealing is None:
+        return None
+    try:
+        initial, final = map(float, FLAGS.annealing)
+    except ValueError:
+        raise InputError(f"--annealing={','.join(FLAGS.annealing)}: expected two numbers, INITIAL,FINAL") from None
+    return initial, final
+
+
+def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
+    content = instance.content
+    if isinstance(content, Graph):
+        weights = "" if content.weights is None else ", weighted"
+        size = f"{content.num_nodes:,} nodes, {content.num_edges:,} edges{weights}"
+    else:
+        size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
+    return ("file", f"{instance.path.name} ({instance.format})"), ("size", size)
+
+
+def _summary(result: Result, read_s: float, verified: str) -> str:
+    chains, timing, annealing = len(result.values), result.timing, result.annealing
+    reached = int((result.values == result.best_value).sum())
+    note = f" ({result.engine_note})" if result.engine_note else ""
+    rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+    temperatures = f"{annealing['init_temperature']:.3g} to {annealing['final_temperature']:.3g}"
+    return "\n".join(
+        [
+            f"  best {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
+            f"  {result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
+            f"temperature {temperatures}, ended by {result.stopped}",
+            f"  seconds: {read_s:.2f} reading, {timing['build_s']:.2f} layout, {timing['compile_s']:.2f} compiling, "
+            f"{timing['run_s']:.2f} sampling",
+        ]
+    )
+
+
+def _answers(path: Path, runs: list[Run], command: str) -> Answers:
+    found = tuple(
+        Answer(run.problem.name, run.result.best_value, list(best), list(best.values()))
+        for run in runs
+        for best in [run.result.best_sample]
+    )
+    return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,117 @@
+"""Files of answers: what was found, by label, so that anybody can recount it from the problem's own file."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.problems import Problem
+from sl_discs.version import __version__
+
+_FORMAT = "sl_discs answers 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """One problem's answer.
+
+    Attributes:
+      name: of the problem.
+      value: that is claimed.
+      labels: N of them, as the problem's file names its nodes or variables.
+      values: N, of each: 0 and 1, or -1 and 1 for `ising`.
+    """
+
+    name: str
+    value: float
+    labels: Sequence[Any]
+    values: Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """The answers to all problems of a file.
+
+    Attributes:
+      kind: of the problems: `mis`, `maxclique`, `maxcut`, `qubo` or `ising`.
+      source: name of their file.
+      sha256: of its bytes.
+      command: that found them.
+      answers: in the order of the file.
+    """
+
+    kind: str
+    source: str
+    sha256: str
+    command: str
+    answers: tuple[Answer, ...]
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal; InputError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the problem's file") from error
+
+
+def write_answers(path: Path, answers: Answers) -> Path:
+    """Writes a JSON file, atomically; InputError where it cannot be written."""
+    content = {
+        "format": _FORMAT,
+        "version": __version__,
+        "problem": answers.kind,
+        "file": answers.source,
+        "sha256": answers.sha256,
+        "command": answers.command,
+        "answers": [
+            {"name": one.name, "value": one.value, "labels": list(one.labels), "values": list(one.values)}
+            for one in answers.answers
+        ],
+    }
+    text = json.dumps(content, allow_nan=False)
+    return write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def read_answers(path: Path) -> Answers:
+    """What `write_answers` wrote.
+
+    Raises:
+      InputError: it cannot be read, or is something else.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise ValueError
+        found = tuple(
+            Answer(str(one["name"]), float(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
+            for one in content["answers"]
+        )
+        if any(len(one.labels) != len(one.values) for one in found):
+            raise ValueError
+        strings = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
+        return Answers(*strings, found)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: no file of answers; python -m sl_discs.solve FILE --save=... writes one") from None
+
+
+def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
+    """The exact value of an answer in the problem as its file states it, and whether it satisfies the constraints.
+
+    A set or clique with conflicts is not repaired here: it is not an answer.
+
+    Raises:
+      InputError: labels are missing or unknown, or a value is not one of the two.
+    """
+    state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
+    evaluated = problem.evaluate(state[None])
+    return float(evaluated.values[0]), bool((evaluated.states[0] == state).all() and evaluated.feasible[0])

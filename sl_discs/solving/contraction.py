@@ -1,0 +1,53 @@
+"""How the observation localizes chains while they run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from sl_discs.experiment.monitor import contractions
+from sl_discs.localization.method import Method
+
+
+class Contraction(NamedTuple):
+    """Looks at localized chains, Q of them; means over variables and chains. All empty without localization.
+
+    Attributes:
+      step: of the last round.
+      time: t of the level at work.
+      mean: |U|, of the estimate of the posterior mean of the spins; NaN where a level had just begun. A mean over few
+        samples looks more decided than the posterior is.
+      field: |tanh h|, of what the observation's field h alone would make of free spins.
+    """
+
+    step: Int64[np.ndarray, "Q"]
+    time: Float64[np.ndarray, "Q"]
+    mean: Float64[np.ndarray, "Q"]
+    field: Float64[np.ndarray, "Q"]
+
+
+class ContractionRecorder:
+    """Told of each call of a round by the player."""
+
+    def __init__(self, method: Method, num_chains: int, num_steps: int):
+        self._chosen = slice(1), slice(num_chains)
+        self._times = method.localization and method.localization.times(num_steps)
+        self._rows: list[tuple[float, float, float, float]] = []
+
+    def recall(self, every: int, trace) -> None:
+        """Nothing: what was before an interruption is not looked at again."""
+
+    def add(self, first, stop, every, trace, chains, batch, program, seconds) -> None:
+        """As `monitor.Curves.add`."""
+        found = contractions(chains, batch, program, stop, self._chosen)
+        if found:
+            at = min(stop, len(self._times) - 1)
+            mean = found.get("posterior_contraction", np.nan)
+            self._rows.append((stop, self._times[at], mean, found["tilt_contraction"]))
+
+    def contraction(self) -> Contraction:
+        """What was seen."""
+        columns = np.array(self._rows, np.float64).reshape(-1, 4).T
+        return Contraction(columns[0].astype(np.int64), *columns[1:])

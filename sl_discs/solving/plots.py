@@ -1,0 +1,115 @@
+"""The plots of a report, as pieces of SVG: small enough that their letters can be read on a phone and in print."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from sl_discs.results.canvas import COLOURS, new_figure
+from sl_discs.solving.result import Result
+
+_SIZE = 4.4, 2.7  # inches
+
+
+def svg(name: str, paint: Callable) -> str:
+    """What `paint` draws as an <svg> element that fills its container's width.
+
+    Args:
+      name: of the plot, different from those of the others on the page, which share one space of identifiers.
+      paint: fills a matplotlib figure.
+
+    Raises:
+      InputError: matplotlib is not installed.
+    """
+    figure = new_figure(_SIZE, paint)
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    # Letters stay letters, drawn by the browser; the salt keeps files equal from run to run.
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = buffer.getvalue()
+    head, body = text[text.index("<svg") :].split(">", 1)
+    head = re.sub(r' (width|height)="[^"]*"', "", head)
+    # All plots of a page share one space of identifiers.
+    return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", f"{head}>{body}")
+
+
+def objective(result: Result) -> Callable:
+    """Values over steps: the best so far, the mean of the chains, and the band that holds 80 % of them."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.trajectory
+        band = {"color": COLOURS[5], "alpha": 0.35, "linewidth": 0, "label": "80 % of chains"}
+        axes.fill_between(found.step, found.low, found.high, **band)
+        axes.plot(found.step, found.mean, color=COLOURS[0], linewidth=1, label="mean of chains")
+        axes.plot(found.step, found.best, color=COLOURS[6], label="best so far")
+        axes.set(xlabel="step", ylabel="value")
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def temperature(result: Result) -> Callable:
+    """Temperature and acceptance over steps."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.trajectory
+        axes.plot(found.step, found.temperature, color=COLOURS[1])
+        axes.set(xlabel="step", yscale="log")
+        axes.set_ylabel("temperature", color=COLOURS[1])
+        other = axes.twinx()
+        other.plot(found.step, found.acceptance, color=COLOURS[2], linewidth=1)
+        other.set_ylim(0, 1.02)
+        other.set_ylabel("acceptance", color=COLOURS[2])
+        other.spines["right"].set_visible(True)
+
+    return paint
+
+
+def contraction(result: Result) -> Callable:
+    """|posterior mean| over the time of localization."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.contraction
+        known = np.isfinite(found.mean)
+        axes.plot(found.time[known], found.mean[known], color=COLOURS[3], marker=".", label="|posterior mean|")
+        axes.plot(found.time, found.field, color=COLOURS[0], linewidth=1, label="|tanh| of the observation's field")
+        axes.set(xlabel="time t of localization", ylim=(0, 1.04))
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def histogram(result: Result) -> Callable:
+    """The best value of each chain."""
+
+    def paint(figure) -> None:
+        axes, values = figure.subplots(), result.values
+        whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+        bins = np.arange(values.min() - 0.5, values.max() + 1) if whole else min(20, len(np.unique(values)))
+        axes.hist(values, bins=bins, color=COLOURS[0], rwidth=0.9)
+        axes.axvline(result.best_value, color=COLOURS[1], linestyle="--", label="best")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set(xlabel="best value of a chain", ylabel="chains")
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def seconds(parts: dict[str, float]) -> Callable:
+    """Where the time went."""
+
+    def paint(figure) -> None:
+        axes = figure.subplots()
+        names, values = list(parts), list(parts.values())
+        bars = axes.barh(names, values, color=[COLOURS[k % len(COLOURS)] for k in range(len(names))])
+        axes.bar_label(bars, [f"{value:.2f} s" for value in values], padding=3, fontsize=8)
+        axes.invert_yaxis()
+        axes.margins(x=0.25)
+        axes.set(xlabel="seconds")
+
+    return paint

@@ -1,0 +1,198 @@
+"""A run on one page: an HTML file of its own with the question, the verified answer, plots, and how to repeat it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from sl_discs.atomic import write_atomically
+from sl_discs.problems import Problem
+from sl_discs.solving import plots
+from sl_discs.solving.result import Result
+from sl_discs.version import __version__
+
+_MOST_LABELS = 2_000
+
+_STYLE = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a;
+  background: #fff; }
+h1 { font-size: 1.5rem; line-height: 1.25; margin: 0.5rem 0; overflow-wrap: anywhere; }
+h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; border-bottom: 1px solid #ccc; }
+h3 { font-size: 1rem; margin: 0 0 0.25rem; }
+.answer { font-size: 1.1rem; } .answer strong { font-size: 1.6rem; }
+.good { color: #00644a; } .bad { color: #a33a00; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1.25rem; }
+figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #444; }
+svg { width: 100%; height: auto; display: block; }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top;
+  padding: 0.2rem 0.75rem 0.2rem 0; border-bottom: 1px solid #eee; overflow-wrap: anywhere; }
+th { font-weight: 600; white-space: nowrap; width: 1%; }
+pre, .labels { background: #f5f5f5; padding: 0.75rem; overflow-wrap: anywhere; white-space: pre-wrap;
+  font: 0.85rem/1.4 ui-monospace, monospace; }
+footer { margin-top: 2rem; font-size: 0.85rem; color: #444; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } .plots { grid-template-columns: 1fr 1fr; }
+  details { display: none; } }
+"""
+
+_WORDS = {
+    "mis": "Largest independent set",
+    "maxclique": "Largest clique",
+    "maxcut": "Heaviest cut",
+    "qubo": "Quadratic binary optimisation",
+    "ising": "Ising model",
+}
+_RECOUNTED = {
+    "mis": "counted anew from the edges as given, of which none lies inside the set",
+    "maxclique": "counted anew from the edges as given, which join every two of its nodes",
+    "maxcut": "the weights of the edges across, as given, added up anew in exact arithmetic",
+    "qubo": "all terms as given, added up anew in exact arithmetic",
+    "ising": "all terms as given, added up anew in exact arithmetic",
+}
+
+
+class Run(NamedTuple):
+    """One problem and what was found.
+
+    Attributes:
+      problem: as it was given.
+      result: of `sl_discs.sample`.
+      given: what is known of the source, as (title, words).
+      read_s: seconds of reading it.
+    """
+
+    problem: Problem
+    result: Result
+    given: tuple[tuple[str, str], ...] = ()
+    read_s: float = 0.0
+
+
+def write_report(path: Path, runs: Iterable[Run], command: str) -> Path:
+    """Writes the page, atomically.
+
+    Args:
+      path: of the .html file.
+      runs: a section each.
+      command: that repeats the run.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    runs = list(runs)
+    title = runs[0].problem.name if len(runs) == 1 else f"{len(runs)} problems"
+    sections = "\n".join(_section(number, run) for number, run in enumerate(runs))
+    page = f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)} - sl_discs</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+{sections}
+<h2>Repeat it</h2>
+<pre>{html.escape(command)}</pre>
+<p>The same seed gives the same answer on the same machine, unless a time limit decides how long the run is.</p>
+<footer>sl_discs {__version__}</footer>
+</body>
+</html>
+"""
+    return write_atomically(path, lambda file: file.write(page.encode()))
+
+
+def verification(problem: Problem, result: Result) -> tuple[bool, str]:
+    """Whether the best answer has the value that is claimed in the problem as given, and how that was found out."""
+    value = problem.value(result.best_sample)
+    if value != result.best_value:
+        return False, f"not verified: counted anew, the answer is worth {value:.17g}"
+    if not result.feasible:
+        return False, "not verified: the answer violates constraints"
+    return True, f"verified: {_RECOUNTED[problem.kind]}"
+
+
+def _section(number: int, run: Run) -> str:
+    problem, result = run.problem, run.result
+    good, words = verification(problem, result)
+    reached = int((result.values == result.best_value).sum())
+    several = f"{reached} of {len(result.values)} chains reached it" if len(result.values) > 1 else ""
+    return f"""<section>
+<h1>{_WORDS[problem.kind]}: {html.escape(problem.name)}</h1>
+<p class="answer">Best value <strong>{result.best_value:,.12g}</strong>{f" ({several})" if several else ""}<br>
+<span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
+<div class="plots">
+{_plots(number, run)}
+</div>
+<h2>The question</h2>
+{_table([*run.given, *_question(problem)])}
+<h2>How it was sampled</h2>
+{_table(_settings(result))}
+<h2>The answer</h2>
+{_answer(problem, result)}
+</section>"""
+
+
+def _plots(number: int, run: Run) -> str:
+    result = run.result
+    shown = [
+        ("objective", plots.objective(result), "Values at logged steps, in the sense of the problem."),
+        ("temperature", plots.temperature(result), "Temperature, and acceptance of steps, mean of the chains."),
+    ]
+    if len(result.contraction.step):
+        words = "How the observation localizes the state: from 0, nothing known, to 1, every variable decided."
+        shown.append(("contraction", plots.contraction(result), words))
+    shown.append(("histogram", plots.histogram(result), "What each chain found."))
+    parts = {"reading": run.read_s, "layout": result.timing["build_s"], "compiling": result.timing["compile_s"]}
+    shown.append(("seconds", plots.seconds(parts | {"sampling": result.timing["run_s"]}), "Where the time went."))
+    return "\n".join(
+        f"<figure>{plots.svg(f'{name}-{number}', paint)}<figcaption>{caption}</figcaption></figure>"
+        for name, paint, caption in shown
+    )
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = (f"<tr><th>{html.escape(title)}</th><td>{html.escape(words)}</td></tr>" for title, words in rows)
+    return "<table>" + "".join(lines) + "</table>"
+
+
+def _question(problem: Problem) -> list[tuple[str, str]]:
+    values = "-1 and 1" if problem.spins else "0 and 1"
+    return [
+        ("variables", f"{problem.num_variables:,}, each {values}"),
+        ("sense", "maximise" if problem.maximise else "minimise"),
+    ]
+
+
+def _settings(result: Result) -> list[tuple[str, str]]:
+    engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
+    rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+    annealing = ", ".join(f"{name} {value}" for name, value in result.annealing.items())
+    return [
+        ("sampler", result.sampler),
+        ("engine", engine),
+        ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),
+        ("annealing", annealing),
+        ("ended by", result.stopped),
+        ("seed", str(result.seed)),
+        ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change a step"),
+    ]
+
+
+def _answer(problem: Problem, result: Result) -> str:
+    chosen = result.best_set
+    ordered = [label for label in problem.labels if label in chosen]
+    words = {
+        "mis": f"{len(ordered):,} nodes in the set",
+        "maxclique": f"{len(ordered):,} nodes in the clique",
+        "maxcut": f"{len(ordered):,} nodes on one side, {problem.num_variables - len(ordered):,} on the other",
+    }.get(problem.kind, f"{len(ordered):,} of {problem.num_variables:,} variables are 1")
+    shown = " ".join(html.escape(str(label)) for label in ordered[:_MOST_LABELS])
+    more = f" and {len(ordered) - _MOST_LABELS:,} more" if len(ordered) > _MOST_LABELS else ""
+    return (
+        f"<p>{words}.</p><details><summary>Which</summary><p class='labels'>{shown}{more}</p></details>"
+        if ordered
+        else f"<p>{words}.</p>"
+    )

@@ -1,0 +1,131 @@
+"""The command, as a newcomer runs it: what it prints, saves and checks, and how it refuses."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs import solve
+from sl_discs.solving.answers import read_answers
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(capsys, *arguments):
+    code = solve.main(["solve", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def write_rudy(path, graph):
+    lines = [f"{len(graph)} {graph.number_of_edges()}"]
+    lines += [f"{u + 1} {v + 1} {data.get('weight', 1)}" for u, v, data in graph.edges(data=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def cycle(tmp_path):
+    """Of five nodes: the largest cut has four edges, the largest independent set and clique two nodes."""
+    return write_rudy(tmp_path / "cycle.rudy", nx.cycle_graph(5))
+
+
+@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2)])
+def test_graph(cycle, tmp_path, capsys, kind, value):
+    saved = tmp_path / "answer.json"
+    code, out, err = run(capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", f"--save={saved}")
+    assert code == 0, err
+    assert f"best {value}, reached by" in out and "verified: " in out and str(saved) in out
+    answers = read_answers(saved)
+    assert (answers.kind, answers.source, answers.answers[0].value) == (kind, "cycle.rudy", value)
+    assert list(answers.answers[0].labels) == [1, 2, 3, 4, 5]
+    code, out, err = run(capsys, cycle, f"--check={saved}")
+    assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
+
+
+def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
+    saved = tmp_path / "answer.json"
+    assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
+    content = json.loads(saved.read_text())
+    for change, words in (
+        ({"value": 3.0}, "3 claimed, 2 counted - not what is claimed: WRONG"),
+        ({"values": [1, 1, 0, 0, 0]}, "violates constraints: WRONG"),
+    ):
+        answer = content["answers"][0] | change
+        saved.write_text(json.dumps(content | {"answers": [answer]}))
+        code, out, _ = run(capsys, cycle, f"--check={saved}")
+        assert code == 1 and words in out
+    other = write_rudy(tmp_path / "other.rudy", nx.path_graph(5))
+    saved.write_text(json.dumps(content))
+    assert "is not byte for byte the file that was solved" in run(capsys, other, f"--check={saved}")[1]
+
+
+def test_several_models_in_a_file(tmp_path, capsys):
+    """OR-Library's form: x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
+    path = tmp_path / "bqp.txt"
+    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    code, _, err = run(capsys, path, "--steps=200", "--chains=2", f"--save={tmp_path / 'a.json'}")
+    assert code == 0, err
+    assert [one.value for one in read_answers(tmp_path / "a.json").answers] == [1, 5]
+
+
+def test_fields_target_and_annealing(cycle, capsys):
+    code, out, err = run(
+        capsys, cycle, "--problem=maxcut", "--sampler=sl_gwg", "--field=K=10", "--field=sigma=2.5", "--steps=400",
+        "--target=4", "--annealing=1.5,0.5", "--chains=2", "--seed=3",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "sl_gwg on " in out and "temperature 1.5 to 0.5" in out and "best 4" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a graph; say what is asked: --problem=maxcut, mis or maxclique"),
+        (["--problem=qubo"], "needs a quadratic model"),
+        (["--problem=mis", "--save=a.txt"], "the name of that file ends in .json"),
+        (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),
+        (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
+        (["--problem=mis", "--field=K=3"], "K"),
+        (["--problem=mis", "--annealing=1"], "two numbers, INITIAL,FINAL"),
+        (["--problem=mis", "--annealing=1,2"], "initial >= final > 0"),
+        (["--problem=mis", "--sampler=best"], "unknown sampler 'best'"),
+        (["--problem=mis", "--steps=0"], "steps is 0"),
+        (["--problem=mis", "--chains=none"], "chains"),
+        (["--problem=tsp"], "problem"),
+        (["--colour=red"], "colour"),
+        (["more.rudy"], "2 files were named"),
+        (["--check=missing.json"], "missing.json: cannot be read"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
+    code, out, err = run(capsys, cycle, *arguments)
+    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
+    assert "best" not in out
+
+
+def test_help_names_every_flag(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert all(f"--{name}" in out or f"--[no]{name}" in out for name in solve.FLAGS if name not in ("?", "help"))
+
+
+def test_in_a_process_of_its_own(cycle):
+    command = [sys.executable, "-m", "sl_discs.solve", str(cycle), "--problem=maxcut", "--steps=200", "--chains=2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "best 4" in done.stdout, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_ising_keeps_sense_and_offset(tmp_path, capsys):
+    path = tmp_path / "chain.coo"
+    path.write_text("# vartype=SPIN\n0 0 0.5\n0 1 -1.25\n1 2 1.0\n")
+    saved = tmp_path / "a.json"
+    code, _, err = run(capsys, path, "--steps=200", "--chains=4", f"--save={saved}")
+    assert code == 0, err
+    (answer,) = read_answers(saved).answers
+    spins = np.array(answer.values)
+    assert set(spins) <= {-1, 1} and answer.value == -2.75
