@@ -5,7 +5,7 @@ python -m sl_discs.solve FILE [--problem=maxcut|mis|maxclique|qubo|ising] [--sam
 python -m sl_discs.solve FILE --check=ANSWERS.json
 
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
-formula (its conflict graph) or an .npz archive, plain or compressed by gzip, bzip2 or xz; its content says what it is.
+formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
 A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms.
 
 Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input.

@@ -169,7 +169,10 @@ def _question(problem: Problem) -> list[tuple[str, str]]:
 def _settings(result: Result) -> list[tuple[str, str]]:
     engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
-    annealing = ", ".join(f"{name} {value}" for name, value in result.annealing.items())
+    annealing = ", ".join(
+        f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else str(value)
+        for name, value in result.annealing.items()
+    )
     return [
         ("sampler", result.sampler),
         ("engine", engine),
