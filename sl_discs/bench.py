@@ -6,7 +6,8 @@ Repetitions of all contenders alternate. A rate counts Markov steps of all chain
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
 engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for speed alone.
+comparison; `default` is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
+is measured for speed alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.contenders import NotPlayed, Own
+from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.discs_plugin import launch
@@ -34,14 +35,16 @@ _OWN_ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
-    ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned"],
-    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs.",
+    ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
+    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs; "
+    "`default` is sl_discs.sample, which knows nothing of the case, for --seconds.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10)
 _REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
 _GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs a case.", lower_bound=1)
 _CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads a graph.", lower_bound=1)
+_SECONDS = flags.DEFINE_float("seconds", 1.0, "Of wall time a graph for `default`.", lower_bound=0.01)
 _OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are saved.")
 
 
@@ -75,7 +78,9 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             own = name in _OWN_ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
             try:
-                if own and sampler == "tuned":
+                if own and sampler == "default":
+                    contenders[sampler, name] = Default(name, dataset, _CHAINS.value, _SECONDS.value)
+                elif own and sampler == "tuned":
                     if name != "cpu":
                         raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
                     contenders[sampler, name] = build(case.tuned.sampler, dataset, case.tuned.settings(settings))
@@ -100,7 +105,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
     one_device_per_core()
-    known = ["tuned", *known_samplers()]
+    known = ["tuned", "default", *known_samplers()]
     unknown = [name for name in _SAMPLERS.value if name not in known]
     if unknown:
         raise InputError(f"--samplers: unknown sampler {unknown[0]!r}; known: {', '.join(known)}")

@@ -10,13 +10,16 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.benchmark.cases import PENALTY
-from sl_discs.experiment.player import Player
+from sl_discs.experiment.player import Player, choose_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization
+from sl_discs.problems import Problem
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.solving.sample import sample
 
 
 class Measurement(NamedTuple):
@@ -86,6 +89,35 @@ class Own:
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])
         return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, best)
+
+
+class Default:
+    """`sl_discs.sample` as it comes: its own choice of sampler and annealing, for so many seconds a graph.
+
+    Raises:
+      NotPlayed: the engine is not the one that it takes.
+    """
+
+    unit = "chain-steps"
+
+    def __init__(self, engine: str, dataset: Dataset, chains: int, seconds: float):
+        self.name, self._chains, self._seconds = engine, chains, seconds
+        if choose_engine("auto", Metropolis())[0] != engine:
+            raise NotPlayed("sl_discs.sample chooses another engine here")
+        self._problems = [
+            Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs
+        ]
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """One graph after the other; `seconds` are those of the peers."""
+        del seconds
+        results = [
+            sample(problem, chains=self._chains, seed=seed, time_limit=self._seconds) for problem in self._problems
+        ]
+        steps = [result.steps * self._chains for result in results]
+        flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))
+        elapsed = sum(result.timing["run_s"] for result in results)
+        return Measurement(sum(steps), flips, elapsed, np.array([result.best_value for result in results]))
 
 
 def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarray, "G"]:

@@ -27,7 +27,7 @@ class Discs:
     _STEPS = 20
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
-        if sampler == "tuned":
+        if sampler in ("tuned", "default"):
             raise NotPlayed("its steps are those of our samplers by their names")
         loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
         experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
@@ -41,25 +41,29 @@ class Discs:
         return Measurement(self._STEPS * self._per_step, None, self._loop.play(self._STEPS), None)
 
 
-class _Annealer(abc.ABC):
-    """Simulated annealing of one graph after the other on one core, as many reads as we have chains.
-
-    Given CPU-seconds, the number of sweeps is chosen to use them up; its own default schedule otherwise.
-    """
-
-    unit = "updates of a site"
-    _TRIAL_SWEEPS = 100
+class _Minimiser(abc.ABC):
+    """A heuristic for one graph after the other on one core, as many reads as we have chains."""
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
         self._dataset, self._reads = dataset, settings.batch_size
         terms = [coefficients(dataset.problem, graph, PENALTY) for graph in dataset.graphs]
         self._problems = [self._problem(term) for term in terms]
-        self._sweep_s: float | None = None
 
     @abc.abstractmethod
     def _problem(self, terms: Coefficients) -> Any:
         """The minimisation of -f in the peer's form."""
+
+
+class _Annealer(_Minimiser):
+    """Simulated annealing.
+
+    Given CPU-seconds, the number of sweeps is chosen to use them up; its own default schedule otherwise.
+    """
+
+    unit = "updates of a site"
+    _TRIAL_SWEEPS = 100
+    _sweep_s: float | None = None
 
     @abc.abstractmethod
     def _states(self, problem: Any, sweeps: int, seed: int) -> np.ndarray:
@@ -79,23 +83,48 @@ class _Annealer(abc.ABC):
         return Measurement(sweeps * sites * self._reads, None, elapsed, best_of_reads(self._dataset, reads))
 
 
+def _as_bqm(terms: Coefficients) -> Any:
+    dimod = importlib.import_module("dimod")
+    u, v = terms.edges.T
+    weights = -terms.scale * terms.weights
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(-terms.linear, (u, v, weights), 0.0, dimod.BINARY)
+
+
 class DWave(_Annealer):
     """`dwave.samplers.SimulatedAnnealingSampler`, its default schedule."""
 
     name = "dwave-samplers"
-
-    def _problem(self, terms):
-        dimod = importlib.import_module("dimod")
-        u, v = terms.edges.T
-        return dimod.BinaryQuadraticModel.from_numpy_vectors(
-            -terms.linear, (u, v, -terms.scale * terms.weights), 0.0, dimod.BINARY
-        )
+    _problem = staticmethod(_as_bqm)
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
         found = sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
         order = np.argsort(found.variables)
         return found.record.sample[:, order]
+
+
+class Tabu(_Minimiser):
+    """`dwave.samplers.TabuSampler`, which takes a time for each read."""
+
+    name = "tabu"
+    unit = "reads"
+    _problem = staticmethod(_as_bqm)
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Searches all graphs; given CPU-seconds, each read takes its part of them, 20 ms otherwise."""
+        sampler = importlib.import_module("dwave.samplers").TabuSampler()
+        reads = self._reads * len(self._problems)
+        limit = 20.0 if seconds is None else max(1.0, 1e3 * seconds / reads)  # milliseconds
+
+        def search():
+            found = [
+                sampler.sample(problem, num_reads=self._reads, timeout=limit, seed=seed + 1)
+                for problem in self._problems
+            ]
+            return [one.record.sample[:, np.argsort(one.variables)] for one in found]
+
+        elapsed, states = timed(search)
+        return Measurement(reads, None, elapsed, best_of_reads(self._dataset, states))
 
 
 class OpenJij(_Annealer):
@@ -129,6 +158,7 @@ def available_peers() -> dict[str, Callable[..., Contender]]:
         found[Discs.name] = Discs
     if _has("dwave.samplers", "dimod"):
         found[DWave.name] = DWave
+        found[Tabu.name] = Tabu
     if _has("openjij"):
         found[OpenJij.name] = OpenJij
     return found

@@ -12,13 +12,15 @@ import pytest
 
 from sl_discs.benchmark import peers
 from sl_discs.benchmark.cases import CASES, chosen_cases
-from sl_discs.benchmark.contenders import Measurement, Own, best_of_reads
+from sl_discs.benchmark.contenders import Default, Measurement, NotPlayed, Own, best_of_reads
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.errors import InputError
+from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.write_discs import networkx_graph
+from sl_discs.samplers.metropolis import Metropolis
 
 
 def small_dataset(problem="mis"):
@@ -52,7 +54,9 @@ def test_an_engine_is_measured_and_verified():
     np.testing.assert_array_equal(first.best, largest_sets(dataset))
 
 
-@pytest.mark.parametrize(("name", "module"), [("DWave", "dwave.samplers"), ("OpenJij", "openjij")])
+@pytest.mark.parametrize(
+    ("name", "module"), [("DWave", "dwave.samplers"), ("Tabu", "dwave.samplers"), ("OpenJij", "openjij")]
+)
 def test_annealers_solve_the_same_problem(name, module):
     if importlib.util.find_spec(module.partition(".")[0]) is None:
         pytest.skip(f"{module} is not installed: pip install 'sl_discs[peers]'")
@@ -60,7 +64,17 @@ def test_annealers_solve_the_same_problem(name, module):
     peer = getattr(peers, name)("gwg", dataset, Settings(batch_size=8, chain_length=400))
     measured = peer.play(3, seconds=0.05)
     np.testing.assert_array_equal(measured.best, largest_sets(dataset))
-    assert measured.chain_steps % (28 * 8) == 0
+    assert measured.chain_steps % (2 * 8 if name == "Tabu" else 28 * 8) == 0
+
+
+def test_the_default_choice_is_measured_and_verified():
+    dataset = small_dataset()
+    engine = choose_engine("auto", Metropolis())[0]
+    measured = Default(engine, dataset, chains=8, seconds=0.2).play(1)
+    np.testing.assert_array_equal(measured.best, largest_sets(dataset))
+    assert 0.2 < measured.seconds < 5 and measured.chain_steps % 8 == 0
+    with pytest.raises(NotPlayed, match="another engine"):
+        Default("gpu", dataset, chains=8, seconds=0.2)
 
 
 def test_reads_are_verified():

@@ -83,6 +83,15 @@ def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
     assert cells[0].sampler["K"] == 125
 
 
+def test_a_cell_is_named_by_what_changes_its_numbers():
+    """A new setting either belongs here, and makes old cells other cells, or among those without effect."""
+    whole = Dataset(MIS.name, "mis", "generated", "", [Graph.from_arrays("one", 2, [[0, 1]])], [0], 32)
+    assert set(identity(CHOICE.cell(MIS, "gwg"), whole)["settings"]) == {
+        "anneal_every", "batch_size", "chain_length", "data_seed", "decay_rate", "engine", "final_temperature",
+        "init_temperature", "log_every_steps", "t_schedule",
+    }  # fmt: skip
+
+
 def test_profiles():
     assert set(PROFILES["cpu"].instances) == set(PROFILES["full"].instances) == set(PUBLISHED)
     assert PROFILES["cpu"].count("mis/satlib", False) == 125 and PROFILES["cpu"].count("mis/satlib", True) == 8
