@@ -1,0 +1,192 @@
+"""The paper's numbers: the level of each base method, differences of MaxCut methods, and which method is above which.
+
+A level or a difference passes within 2.5 combined standard errors: a method equal to the paper's fails a comparison
+with probability 1.2 %, and a sign with the probability that its own test states. All seeds are fixed, so a comparison
+that passes today fails only through a change of graphs, methods or engine. What is known to be apart stands in
+`APART` with its reason, and fails as soon as it no longer is.
+
+Not marked slow are a few graphs of four cells. Real instances are those of the folder that the other tests use.
+"""
+
+import functools
+import importlib.util
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sl_discs.reproduction.cell import Choice
+from sl_discs.reproduction.datasets import PUBLISHED
+from sl_discs.reproduction.rows import in_published_unit
+from sl_discs.reproduction.runner import Runner
+from sl_discs.reproduction.statistics import z_score
+from sl_discs.results.published import published_row
+from sl_discs.results.summary import Spread
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+LIMIT = 2.5
+
+pytestmark = [
+    pytest.mark.published,
+    pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="without numba it takes hours"),
+]
+
+# As DISCS's own sampler configs have them. GWG adapts how many sites it flips there; our default is one flip.
+BASE = {"gwg": {"adaptive": True}, "path_auxiliary": {}, "dmala": {}}
+ONE_FLIP = "gwg, one flip"
+FIELDS = BASE | {ONE_FLIP: {}} | {f"sl_{name}": fields for name, fields in BASE.items()}
+
+# Graphs of a cell: the first ones of each set, which are drawn from data seed 0 where they are not given.
+GRAPHS = {
+    "mis/er_density/r-0.05": 64,
+    "mis/er_density/r-0.10": 64,
+    "mis/er_density/r-0.20": 64,
+    "mis/er_density/r-0.25": 64,
+    "mis/satlib": 64,
+    "maxclique/rb": 128,
+    "maxclique/twitter": 196,
+    "maxcut/er/r-er-0.15-n-256-300": 32,
+    "maxcut/er/r-er-0.15-n-512-600": 16,
+    "maxcut/er/r-er-0.15-n-1024-1100": 8,
+    "maxcut/ba/r-ba-4-n-256-300": 32,
+    "maxcut/ba/r-ba-4-n-512-600": 16,
+    "maxcut/ba/r-ba-4-n-1024-1100": 8,
+    "maxcut/optsicom/r-b": 10,
+}
+# The published percentages of these are of a reference that is not at hand.
+DRAWN_CUTS = [name for name in GRAPHS if name.startswith("maxcut/er") or name.startswith("maxcut/ba")]
+
+
+def method_of(name):
+    return "gwg" if name == ONE_FLIP else name
+
+
+@pytest.fixture(scope="module")
+def play(tmp_path_factory):
+    """(dataset, name in FIELDS, number of graphs if not the usual one) -> the finished cell; each is run once."""
+    runner = Runner(tmp_path_factory.mktemp("cells"), lambda line: None, 0)
+    choice = Choice(None, None, "auto", (0,))
+
+    def load(dataset, count):
+        published = PUBLISHED[dataset]
+        data = str(DATA) if DATA.is_dir() else None
+        if published.absent(data) is not None:
+            pytest.skip("the folder of real instances is not there")
+        return published.load(data, count)
+
+    @functools.cache
+    def run(dataset, name, count=None):
+        cell = choice.cell(PUBLISHED[dataset], method_of(name), changes=FIELDS[name], setting=name)
+        # SL is compared in pairs only, which need fewer graphs.
+        count = count or GRAPHS[dataset] // (2 if name.startswith("sl_") else 1)
+        return runner.run(cell, load(dataset, count))
+
+    return run
+
+
+def paired(play, dataset, first, second):
+    """[G] first minus second on the graphs that both played: sizes, or per cent of the better of the two."""
+    one, two = (play(dataset, name).result.by_graph() for name in (first, second))
+    count = min(len(one), len(two))
+    one, two = one[:count], two[:count]
+    return one - two if PUBLISHED[dataset].problem == "mis" else 100 * (one - two) / np.maximum(one, two)
+
+
+# Why a comparison is further apart than its limit. Keys: dataset and what is compared.
+_ONE_FLIP = (
+    "The paper's GWG flips several sites a step, as DISCS's gwg_config.py has it (adaptive=True): ours reaches the "
+    "published mean so (z -0.6, -1.0, -0.4 and 0.6 on the four densities), and not with one flip (z -4.1, -3.1)"
+)
+APART = {
+    ("mis/er_density/r-0.05", ONE_FLIP): _ONE_FLIP,
+    ("mis/er_density/r-0.10", ONE_FLIP): _ONE_FLIP,
+}
+
+
+def cases(*keys):
+    """Parameters; those known to be apart are expected to fail, and must."""
+    return [pytest.param(*key, marks=[_apart(APART[key])] if key in APART else [], id="-".join(key)) for key in keys]
+
+
+def _apart(reason):
+    return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
+
+
+def check_level(done, name):
+    """A mean in the paper's unit; where every published graph is solved to the optimum, so is every one of ours."""
+    published = published_row(done.dataset.name, method_of(name))
+    values = in_published_unit(done)
+    if published.std == 0:
+        assert (values == published.mean).all()
+    else:
+        z = z_score(Spread.of(values), published, done.cell.dataset.published_n)
+        assert abs(z) <= LIMIT, f"{values.mean():.3f}, published {published.mean}, z {z:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("dataset", "count"),
+    [("mis/er_density/r-0.20", 16), ("maxclique/rb", 32), ("maxclique/twitter", 32), ("maxcut/optsicom/r-b", 10)],
+)
+def test_level_of_a_few_graphs(play, dataset, count):
+    check_level(play(dataset, "path_auxiliary", count), "path_auxiliary")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dataset", "name"),
+    cases(
+        *itertools.product([name for name in GRAPHS if name not in DRAWN_CUTS], BASE),
+        *itertools.product(["mis/er_density/r-0.05", "mis/er_density/r-0.10"], [ONE_FLIP]),
+    ),
+)
+def test_level(play, dataset, name):
+    check_level(play(dataset, name), name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dataset", "first", "second"),
+    cases(*((dataset, *pair) for dataset in DRAWN_CUTS for pair in itertools.combinations(BASE, 2))),
+)
+def test_difference_of_cuts(play, dataset, first, second):
+    """First minus second, in per cent, which hardly depends on the reference.
+
+    The paper gives no error of a difference. It is taken to scatter over the published graphs as ours does over our
+    own; to that comes the rounding of two means to three digits.
+    """
+    values = paired(play, dataset, first, second)
+    published = published_row(dataset, first).mean - published_row(dataset, second).mean
+    scatter, n = values.std(ddof=1), PUBLISHED[dataset].published_n
+    error = math.sqrt(scatter**2 * (1 / len(values) + 1 / n) + 2 * 0.001**2 / 12)
+    z = (values.mean() - published) / error
+    assert abs(z) <= LIMIT, f"{values.mean():.4f}, published {published:.4f}, z {z:.2f}"
+
+
+def published_order():
+    """(dataset, better, worse) of base methods, of SL methods, and of an SL method and its base.
+
+    Those whose means differ by more than the error of the difference of two independent means.
+    """
+    pairs = [*itertools.permutations(BASE, 2)]
+    pairs += [(f"sl_{one}", f"sl_{two}") for one, two in pairs]
+    pairs += [order for name in BASE for order in ((f"sl_{name}", name), (name, f"sl_{name}"))]
+    for dataset in GRAPHS:
+        for better, worse in pairs:
+            one, two = published_row(dataset, better), published_row(dataset, worse)
+            error = math.hypot(one.std, two.std) / math.sqrt(PUBLISHED[dataset].published_n)
+            if one.mean - two.mean > error:
+                yield dataset, better, worse
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dataset", "better", "worse"), cases(*published_order()))
+def test_order(play, dataset, better, worse):
+    """The better one has the higher mean on the same graphs.
+
+    With a true difference of d standard errors of ours a sign is wrong with probability Phi(-d).
+    """
+    values = paired(play, dataset, better, worse)
+    error = values.std(ddof=1) / math.sqrt(len(values))
+    assert values.mean() > 0, f"{values.mean():.4f} +- {error:.4f}"
