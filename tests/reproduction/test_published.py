@@ -5,13 +5,16 @@ with probability 1.2 %, and a sign with the probability that its own test states
 that passes today fails only through a change of graphs, methods or engine. What is known to be apart stands in
 `APART` with its reason, and fails as soon as it no longer is.
 
-Not marked slow are a few graphs of four cells. Real instances are those of the folder that the other tests use.
+Not marked slow are a few graphs of four cells; the whole takes an hour on two cores, or a minute where
+SL_DISCS_CELLS names the folder `cells` of a report (profile cpu) made by this very code. Real instances are those of
+the folder that the other tests use.
 """
 
 import functools
 import importlib.util
 import itertools
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ import pytest
 
 from sl_discs.reproduction.cell import Choice
 from sl_discs.reproduction.datasets import PUBLISHED
+from sl_discs.reproduction.profiles import PROFILES
 from sl_discs.reproduction.rows import in_published_unit
 from sl_discs.reproduction.runner import Runner
 from sl_discs.reproduction.statistics import z_score
@@ -33,28 +37,12 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="without numba it takes hours"),
 ]
 
-# As DISCS's own sampler configs have them. GWG adapts how many sites it flips there; our default is one flip.
-BASE = {"gwg": {"adaptive": True}, "path_auxiliary": {}, "dmala": {}}
+BASE = ("gwg", "path_auxiliary", "dmala")
 ONE_FLIP = "gwg, one flip"
-FIELDS = BASE | {ONE_FLIP: {}} | {f"sl_{name}": fields for name, fields in BASE.items()}
+FIELDS = {key: {} for key in (*BASE, *(f"sl_{name}" for name in BASE))} | {ONE_FLIP: {"adaptive": False}}
 
-# Graphs of a cell: the first ones of each set, which are drawn from data seed 0 where they are not given.
-GRAPHS = {
-    "mis/er_density/r-0.05": 64,
-    "mis/er_density/r-0.10": 64,
-    "mis/er_density/r-0.20": 64,
-    "mis/er_density/r-0.25": 64,
-    "mis/satlib": 64,
-    "maxclique/rb": 128,
-    "maxclique/twitter": 196,
-    "maxcut/er/r-er-0.15-n-256-300": 32,
-    "maxcut/er/r-er-0.15-n-512-600": 16,
-    "maxcut/er/r-er-0.15-n-1024-1100": 8,
-    "maxcut/ba/r-ba-4-n-256-300": 32,
-    "maxcut/ba/r-ba-4-n-512-600": 16,
-    "maxcut/ba/r-ba-4-n-1024-1100": 8,
-    "maxcut/optsicom/r-b": 10,
-}
+# Graphs of a cell, as in a report of that profile; those of random sets are drawn from data seed 0.
+GRAPHS = {name: PROFILES["cpu"].count(name, False) for name in PUBLISHED}
 # The published percentages of these are of a reference that is not at hand.
 DRAWN_CUTS = [name for name in GRAPHS if name.startswith("maxcut/er") or name.startswith("maxcut/ba")]
 
@@ -66,7 +54,8 @@ def method_of(name):
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
     """(dataset, name in FIELDS, number of graphs if not the usual one) -> the finished cell; each is run once."""
-    runner = Runner(tmp_path_factory.mktemp("cells"), lambda line: None, 0)
+    kept = os.environ.get("SL_DISCS_CELLS")
+    runner = Runner(Path(kept) if kept else tmp_path_factory.mktemp("cells"), lambda line: None, 0)
     choice = Choice(None, None, "auto", (0,))
 
     def load(dataset, count):
@@ -79,9 +68,7 @@ def play(tmp_path_factory):
     @functools.cache
     def run(dataset, name, count=None):
         cell = choice.cell(PUBLISHED[dataset], method_of(name), changes=FIELDS[name], setting=name)
-        # SL is compared in pairs only, which need fewer graphs.
-        count = count or GRAPHS[dataset] // (2 if name.startswith("sl_") else 1)
-        return runner.run(cell, load(dataset, count))
+        return runner.run(cell, load(dataset, count or GRAPHS[dataset]))
 
     return run
 
