@@ -48,7 +48,7 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
         names = [f"{row['dataset']} {row['base']} ({row['protocol']})" for row in chosen]
         lines.append(
             f"- Localization's 95% interval lies {words} zero in {len(chosen)} of {len(alike)} pairs"
-            f"{listed(names, ': ')}."
+            f"{listed(names, ': ')} (one in forty is by chance)."
         )
     return "\n".join(lines)
 
