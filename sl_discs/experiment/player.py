@@ -232,6 +232,7 @@ class Player:
             progress(self.settings.chain_length)
             return outcome
         run_before = self.run_s
+        progress(0)  # shows that it has begun; the first call compiles
         if self.engine == "cpu":
             play = self._prepare_cpu(model, batch)
         else:
