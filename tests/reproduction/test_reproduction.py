@@ -144,7 +144,7 @@ def test_what_stands_out_is_named():
     cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
     text = in_short(cells, pair_rows([base, localized]))
     assert "1 of 2 cells" in text and f"not so: {MIS.name} gwg (-" in text
-    assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs." in text
+    assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs" in text
     short = cell_row(made_up("gwg", [[55, 56, 54]]), None, published_row(MIS.name, "gwg"))
     assert "0 of 0 cells" in in_short([short], []) and "z compares runs of unequal length" in main_text(
         [short], [], []
