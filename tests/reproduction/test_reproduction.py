@@ -150,7 +150,7 @@ def test_what_stands_out_is_named():
         [short], [], []
     )
     same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
-    assert "above zero in 0 of 0 pairs." in in_short(cells, pair_rows(same))
+    assert "above zero in 0 of 0 pairs" in in_short(cells, pair_rows(same))
     unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
     assert "above zero in 0 of 1 pairs." in in_short(cells, pair_rows(unclear))
 
