@@ -45,8 +45,8 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
 
 
 def _sweep(num_sites: int) -> float:
-    """log N, and at least 2, so that small models end cold, too."""
-    return max(2.0, float(np.log(num_sites)))
+    """log N, and at least 4, so that small models end cold, too."""
+    return max(4.0, float(np.log(num_sites)))
 
 
 def _gains(terms: Coefficients, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:

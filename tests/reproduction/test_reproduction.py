@@ -152,7 +152,7 @@ def test_what_stands_out_is_named():
     same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
     assert "above zero in 0 of 0 pairs" in in_short(cells, pair_rows(same))
     unclear = [made_up("gwg", [[55, 56, 55]]), made_up("sl_gwg", [[61, 55, 61]])]
-    assert "above zero in 0 of 1 pairs." in in_short(cells, pair_rows(unclear))
+    assert "above zero in 0 of 1 pairs" in in_short(cells, pair_rows(unclear))
 
 
 def test_overhead_is_of_seconds_a_chain_step():
