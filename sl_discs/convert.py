@@ -12,7 +12,6 @@ Written files name nodes from 1 on in the order of the input's (from 0 on in arc
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +20,13 @@ import numpy as np
 from absl import flags
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.complement import complement
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_archive import write_forms
-from sl_discs.instances.formats import READERS, Instance, dimacs, read_instances, rudy
+from sl_discs.instances.formats import READERS, dimacs, rudy
 from sl_discs.instances.graph import Graph
+from sl_discs.reading import read_with_progress
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -61,7 +60,6 @@ _SUFFIXES = {
     ".txt": "rudy",
 }
 _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
-_BAR_BYTES = 2**23
 
 
 def main(argv: Sequence[str]) -> int:
@@ -85,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(source: str, target: str) -> str:
     """Converts; returns the summary."""
     to = _target_format(target)
-    instances = _read(source)
+    instances = read_with_progress(source, FLAGS.problem, FLAGS["from"].value)
     contents = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
     if models and (to != "npz" or FLAGS.complement):
@@ -113,16 +111,6 @@ def _target_format(target: str) -> str:
     if to not in ("npz", *_WRITERS):
         raise InputError(f"--to={to}: cannot be written; choose one of {', '.join(('npz', *_WRITERS))}")
     return to
-
-
-def _read(source: str) -> list[Instance]:
-    """Reads, with a progress bar if the file is large."""
-    with contextlib.ExitStack() as stack:
-        advance = None
-        if Path(source).is_file() and (size := Path(source).stat().st_size) > _BAR_BYTES:
-            bar = stack.enter_context(progress_bar(size, "B"))
-            advance = lambda count: bar(Path(source).name, count)  # noqa: E731
-        return read_instances(source, problem=FLAGS.problem, format=FLAGS["from"].value, progress=advance)
 
 
 def _tell_graphs(graphs: list[Graph]) -> str:

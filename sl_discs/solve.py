@@ -13,7 +13,6 @@ Exit code 0; 1 where an answer does not hold what it claims; 2 after one line ab
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import sys
 import time
@@ -27,12 +26,12 @@ from absl import flags
 from sl_discs.atomic import check_writable
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
-from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.instances.formats import READERS, Instance, read_instances
+from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import FORM_KINDS, GRAPH_KINDS, PENALTY, in_order
+from sl_discs.reading import read_with_progress
 from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
 from sl_discs.solving.report import Run, verification, write_report
 from sl_discs.solving.result import Result
@@ -75,8 +74,6 @@ _define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
 _define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
 _define(flags.DEFINE_string, "check", None, "File of answers to recount instead of solving.")
 
-_BAR_BYTES = 2**23
-
 
 def main(argv: Sequence[str]) -> int:
     """Exit codes as above, and 130 when stopped from the keyboard."""
@@ -107,7 +104,7 @@ def _solve(path: Path, argv: Sequence[str]) -> int:
             check_writable(Path(target).parent)
     fields = _fields()
     begin = time.perf_counter()
-    instances = _read(path)
+    instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
     read_s = time.perf_counter() - begin
     one_device_per_core()
     problems = [problem_of(instance, FLAGS.problem, FLAGS.penalty) for instance in instances]
@@ -148,7 +145,8 @@ def _check(path: Path) -> int:
     FLAGS.problem = answers.kind
     if digest_of(path) != answers.sha256:
         _say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
-    problems = [problem_of(instance, answers.kind, FLAGS.penalty) for instance in _read(path)]
+    instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
+    problems = [problem_of(instance, answers.kind, FLAGS.penalty) for instance in instances]
     if len(problems) != len(answers.answers):
         raise InputError(f"{FLAGS.check}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
     good = True
@@ -179,19 +177,6 @@ def problem_of(instance: Instance, kind: str | None, penalty: float = PENALTY) -
             raise InputError(f"{instance.path}: a graph; say what is asked: --problem=maxcut, mis or maxclique")
         return Problem(kind, content.name, in_order(instance.labels), content, penalty)
     return Problem("ising" if content.spins else "qubo", content.name, in_order(instance.labels), content)
-
-
-def _read(path: Path) -> list[Instance]:
-    """Reads, with a progress bar if the file is large."""
-    with contextlib.ExitStack() as stack:
-        progress = None
-        if path.is_file() and (size := path.stat().st_size) > _BAR_BYTES:
-            advance = stack.enter_context(progress_bar(size, "B"))
-
-            def progress(count):
-                advance(path.name, count)
-
-        return read_instances(path, problem=FLAGS.problem, format=FLAGS.format, progress=progress)
 
 
 def _fields() -> dict[str, Any]:
