@@ -111,8 +111,10 @@ def _entries(coupling: Dense | Sparse, num_sites: int):
     """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
     if isinstance(coupling, Dense):
         rows = np.asarray(coupling.rows)
-        instance, site, neighbour = np.nonzero(rows)
-        return instance, site, neighbour, rows[instance, site, neighbour]
+        # Three times as fast as np.nonzero, which a short run notices.
+        place = np.flatnonzero(rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_))
+        row, neighbour = np.divmod(place, num_sites)
+        return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
     neighbours, weights = (np.asarray(leaf) for leaf in coupling)
     instance, site, place = np.nonzero(neighbours < num_sites)
     return instance, site, neighbours[instance, site, place], weights[instance, site, place]
@@ -137,7 +139,10 @@ def _instances(batch: Batch, num_sites: int, size: int):
     first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
     lists = np.cumsum(counts, axis=1), neighbour.astype(np.int32), weight, first
     num_open = mask.sum(axis=1, dtype=np.int64)
-    return Targets(linear, scale, dense, rows, *lists, mask.astype(np.float32), closed_last, num_open)
+    used = mask.copy()
+    used[instance, site] = True
+    sizes = np.array([_whole_tiles(size - int(np.argmax(one[::-1]))) for one in used])
+    return Targets(linear, scale, dense, rows, *lists, mask.astype(np.float32), closed_last, num_open, sizes)
 
 
 def _chain_arrays(batch: Batch, chains: Chains, size: int):

@@ -12,8 +12,8 @@ from sl_discs.native.jit import FUSED, called, entered, inlined
 from sl_discs.native.kinds import needs_weights, play_step, usual_draws
 from sl_discs.native.record import Record, make_record, note, write_out
 from sl_discs.native.step import BLOCK, MOST_DRAWS, Moment, fill_words
-from sl_discs.native.tree import Tree, make_tree
-from sl_discs.native.walk import Walk, make_walk, set_base, weigh_all
+from sl_discs.native.tree import Tree, make_tree, smaller_tree
+from sl_discs.native.walk import Walk, make_walk, set_base, smaller_walk, weigh_all
 
 _F = np.float32
 
@@ -59,6 +59,7 @@ class Targets(NamedTuple):
       mask: [G, N].
       open_sites: [G, N] those that may flip, then the others.
       num_open: [G] how many may flip.
+      sizes: [G] whole tiles that hold all sites which may flip or are coupled; a chain looks at no others.
     """
 
     linear: np.ndarray
@@ -72,6 +73,7 @@ class Targets(NamedTuple):
     mask: np.ndarray
     open_sites: np.ndarray
     num_open: np.ndarray
+    sizes: np.ndarray
 
 
 class ChainArrays(NamedTuple):
@@ -144,6 +146,17 @@ def make_room(size: int, coupled_dtype) -> Room:
 
 
 @inlined
+def _smaller_room(room, size):
+    """Room for fewer sites in the same memory."""
+    record = room.record
+    return Room(
+        smaller_walk(room.walk, size), Record(record.value, record.spins[:size], record.journal[:size], record.state),
+        smaller_tree(room.one, size), smaller_tree(room.other, size), room.first, room.second,
+        room.marks[:size], room.noise[:size],
+    )  # fmt: skip
+
+
+@inlined
 def _enter(room, chains, c):
     """Copies a chain into the room."""
     walk, record = room.walk, room.record
@@ -177,7 +190,6 @@ def _observe(y, mean, marks, spins, collected, drift, spread, noise):
     """The observation's step at a boundary, and an empty posterior mean for the next level."""
     for i in range(y.shape[0]):
         y[i] += drift * (mean[i] + spins[i] * (collected - marks[i])) + spread * noise[i]
-    for i in range(y.shape[0]):
         mean[i] = _F(0)
         marks[i] = _F(0)
 
@@ -204,7 +216,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                 row_of_words = 0
             if begins or new_level or program.refresh[interval, row]:
                 if new_level:
-                    _set_tilt(walk.tilt, program.tilt_scale[interval, row], chains.y[c])
+                    _set_tilt(walk.tilt, program.tilt_scale[interval, row], chains.y[c, :size])
                 if needs_weights(settings):
                     slope = set_base(walk, target, program.proposal_rate[interval, row])
                     weigh_all(walk, target, slope, tree)
@@ -225,8 +237,8 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                 linear += done.change_linear
                 pairs += done.change_pairs
                 note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
-                if program.localized:
-                    # A site's share of U is added up when it turns: until now it had the other spin.
+                # A site's share of U is added up when it turns: until now it had the other spin.
+                if collected > 0:
                     for k in range(done.flips):
                         site = walk.flipped[k]
                         chains.mean[c, site] -= spins[site] * (collected - marks[site])
@@ -241,7 +253,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                     )
                     normals(fold0, fold1, noise)
                     _observe(
-                        chains.y[c], chains.mean[c], marks, spins, collected, program.drift[interval, row],
+                        chains.y[c, :size], chains.mean[c], marks, spins, collected, program.drift[interval, row],
                         program.noise[interval, row], noise,
                     )  # fmt: skip
                     collected = _F(0)
@@ -281,9 +293,12 @@ def play(settings, program, instances, chains, members, room, first_step, values
         g = chains.instance[c]
         stored = g if instances.dense else 0
         begin, end = instances.first[g], instances.first[g + 1]
+        size = instances.sizes[g]
         target = Target(
-            instances.linear[g], instances.scale[g], instances.dense, instances.rows[stored],
-            instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end], instances.mask[g],
+            instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
+            instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
+            instances.mask[g, :size],
             instances.open_sites[g, : instances.num_open[g]],
         )  # fmt: skip
-        _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops)
+        smaller = _smaller_room(room, size)
+        _play_chain(settings, program, target, chains, c, smaller, first_step, values, acceptances, hops)

@@ -16,7 +16,7 @@ class Target(NamedTuple):
       linear: [N] c.
       scale: J = scale K.
       dense: whether `rows` hold K.
-      rows: [N, N] K, int8 or float32.
+      rows: [N, M] K, int8 or float32; M may be larger than N.
       starts: [N + 1] where the neighbours of each site begin in the two lists.
       neighbours: [E] neighbours of one site after the other.
       weights: [E] their couplings.
@@ -50,10 +50,10 @@ def flip(target, spins, coupled, site):
     if target.dense:
         row = target.rows[site]
         if rises:
-            for i in range(row.shape[0]):
+            for i in range(coupled.shape[0]):
                 coupled[i] += row[i]
         else:
-            for i in range(row.shape[0]):
+            for i in range(coupled.shape[0]):
                 coupled[i] -= row[i]
     else:
         if rises:

@@ -12,8 +12,11 @@ from sl_discs.native.tree import TOTAL, draw, put
 from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
 _F = np.float32
-# A product of probabilities is replaced by its logarithm before it could underflow.
-_SMALLEST_PRODUCT = 1e-150
+# A product of probabilities is replaced by its logarithm before it could underflow, two of them included.
+_SMALLEST_PRODUCT = 1e-100
+_LARGEST_EXPONENT = 700.0
+# Of all weight, in sites that may be drawn in vain.
+_MOST_DRAWN = 0.5
 # A difference of sums below this part of them is formed anew.
 _CANCELLED = 2.0**-20
 
@@ -39,33 +42,73 @@ def _path_length(settings, moment, radius, steps, limit):
     return min(max(int(length), 1), limit)
 
 
+class Probability(NamedTuple):
+    """exp(log) over/under: factors are gathered apart, for one division and seldom a logarithm."""
+
+    over: float
+    under: float
+    log: float
+
+
 @inlined
-def _draw_path(settings, moment, walk, tree, length):
-    """Draws into `sequence` and, each once, `flipped`; returns log-probability and number of distinct sites."""
-    product, log_prob = 1.0, 0.0
+def _times(probability, over, under):
+    """A probability times over/under, for 0 < over <= under <= 1."""
+    over *= probability.over
+    under *= probability.under
+    if over < _SMALLEST_PRODUCT:
+        return Probability(1.0, 1.0, probability.log + np.log(over / under))
+    return Probability(over, under, probability.log)
+
+
+@inlined
+def _draw_with_replacement(moment, walk, tree, length):
+    """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of distinct sites."""
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
     distinct = 0
     for k in range(length):
         site = draw(tree, draw_uniform(moment, k))
-        weight = tree.weights[site]
-        product *= np.float64(weight) / tree.sums[TOTAL]
-        if product < _SMALLEST_PRODUCT:
-            log_prob += np.log(product)
-            product = 1.0
+        probability = _times(probability, tree.weights[site] * unit, 1.0)
         walk.sequence[k] = site
-        walk.picked[k] = weight
         seen = False
-        if settings.replacement:
-            for other in range(distinct):
-                seen = seen or walk.flipped[other] == site
-        elif k + 1 < length:
-            put(tree, site, _F(0))
+        for other in range(distinct):
+            seen = seen or walk.flipped[other] == site
         if not seen:
             walk.flipped[distinct] = site
             distinct += 1
-    if not settings.replacement:
-        for k in range(length - 1):
-            put(tree, walk.sequence[k], _F(walk.picked[k]))
-    return log_prob + np.log(product), distinct
+    return probability, distinct
+
+
+@inlined
+def _draw_without_replacement(moment, walk, tree, length):
+    """Likewise, drawing again where a site comes twice, which costs less than to change weights for every draw.
+
+    Once the sites that were drawn have half of all weight, their weights become 0 until the path is complete.
+    """
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
+    drawn, without, numbers = 0.0, 0, 0
+    walk.proposals[0] += 1
+    stamp = walk.proposals[0]
+    for k in range(length):
+        if drawn > _MOST_DRAWN * tree.sums[TOTAL]:
+            for earlier in range(without, k):
+                put(tree, walk.sequence[earlier], _F(0))
+            drawn, without = 0.0, k
+        site = draw(tree, draw_uniform(moment, numbers))
+        numbers += 1
+        while walk.stamps[site] == stamp:
+            site = draw(tree, draw_uniform(moment, numbers))
+            numbers += 1
+        walk.stamps[site] = stamp
+        weight = tree.weights[site]
+        probability = _times(probability, weight * unit, (tree.sums[TOTAL] - drawn) * unit)
+        drawn += weight
+        walk.sequence[k] = walk.flipped[k] = site
+        walk.picked[k] = weight
+    for k in range(without):
+        put(tree, walk.sequence[k], _F(walk.picked[k]))
+    return probability, length
 
 
 @inlined
@@ -85,22 +128,20 @@ def _untouched_mass(walk, tree, length):
 
 
 @inlined
-def _log_prob_back(settings, walk, tree, length):
-    """Log-probability that these weights give the sequence in reverse order."""
+def _probability_back(settings, walk, tree, length):
+    """The probability that these weights give the sequence in reverse order."""
     for k in range(length):
         walk.picked[k] = tree.weights[walk.sequence[k]]
-    product, log_prob = 1.0, 0.0
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
     alone = settings.replacement or length == 1
     # Without replacement the mass before the last pick is that of untouched sites and the pick; it grows from there.
     mass = tree.sums[TOTAL] if alone else _untouched_mass(walk, tree, length)
     for k in range(length):
         if not alone:
             mass += walk.picked[k]
-        product *= walk.picked[k] / mass
-        if product < _SMALLEST_PRODUCT:
-            log_prob += np.log(product)
-            product = 1.0
-    return log_prob + np.log(product)
+        probability = _times(probability, walk.picked[k] * unit, mass * unit)
+    return probability
 
 
 @inlined
@@ -120,17 +161,21 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
     available = target.open_sites.shape[0]
     limit = walk.spins.shape[0] if settings.replacement else available
     length = _path_length(settings, moment, radius, steps, limit)
-    log_forward, distinct = _draw_path(settings, moment, walk, tree, length)
+    if settings.replacement:
+        forward, distinct = _draw_with_replacement(moment, walk, tree, length)
+    else:
+        forward, distinct = _draw_without_replacement(moment, walk, tree, length)
     change_tilt = 0.0
     for k in range(distinct):
         site = walk.flipped[k]
         change_tilt -= 2.0 * walk.tilt[site] * walk.spins[site]
     change_linear, change_pairs, touched = flip_sites(walk, target, distinct)
     in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
-    log_back = _log_prob_back(settings, walk, tree if in_place else other, length)
+    back = _probability_back(settings, walk, tree if in_place else other, length)
 
     change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
-    acceptance = np.exp(min(change + log_back - log_forward, 0.0))
+    ratio = (back.over * forward.under) / (back.under * forward.over)
+    acceptance = min(np.exp(min(change + back.log - forward.log, _LARGEST_EXPONENT)) * ratio, 1.0)
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, in_place, touched, distinct)

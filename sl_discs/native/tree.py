@@ -44,11 +44,22 @@ class Tree(NamedTuple):
     peaks: np.ndarray
 
 
+@inlined
+def _num_sums(size):
+    tiles = size // TILE
+    return _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
+
+
 def make_tree(size):
     """A tree for `size` sites, all weights 0."""
-    tiles = size // TILE
-    sums = np.zeros((2, _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)))
-    return Tree(np.zeros(size, np.float32), *sums)
+    return Tree(np.zeros(size, np.float32), *np.zeros((2, _num_sums.py_func(size))))
+
+
+@inlined
+def smaller_tree(tree, size):
+    """A tree for fewer sites in the same memory."""
+    count = _num_sums(size)
+    return Tree(tree.weights[:size], tree.sums[:count], tree.peaks[:count])
 
 
 @inlined

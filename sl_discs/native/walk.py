@@ -69,6 +69,16 @@ def make_walk(size, coupled_dtype):
     )  # fmt: skip
 
 
+@inlined
+def smaller_walk(walk, size):
+    """Room for fewer sites in the same memory."""
+    return Walk(
+        walk.spins[:size], walk.coupled[:size], walk.saved[:size], walk.tilt[:size], walk.base[:size],
+        walk.flipped[:size], walk.sequence[:size], walk.picked[:size], walk.stamps[:size], walk.touched[:size],
+        walk.fresh[:size], walk.stale[:size], walk.proposals,
+    )  # fmt: skip
+
+
 @inlined(fastmath=FUSED)
 def set_base(walk, target, rate):
     """Sets `base` for a proposal temperature 1/rate; returns what Kx is multiplied with to complete it."""
