@@ -14,24 +14,39 @@ from jaxtyping import Array, Float
 
 # Lanes are doubled until there are at most this many rows, so that long vectors do not swell the program.
 _MOST_ROWS = 48
+# (1 + v)^4 is a number for v up to 1e9.
+_FACTORS = 4
 
 
-def _combine_rows(values: Float[Array, "N"], combine, fill: float) -> Float[Array, "L"]:
+def _rows(values: Float[Array, "N"], fill: float) -> list[Float[Array, "L"]]:
     lanes = 32
     while values.shape[0] > lanes * _MOST_ROWS:
         lanes *= 2
     padding = -values.shape[0] % lanes
     if padding:
         values = jnp.pad(values, (0, padding), constant_values=fill)
-    rows = [values[start : start + lanes] for start in range(0, values.shape[0], lanes)]
-    return functools.reduce(combine, rows)
+    return [values[start : start + lanes] for start in range(0, values.shape[0], lanes)]
 
 
 def sum_sites(values: Float[Array, "N"]) -> Float[Array, ""]:
     """The sum of N values."""
-    return jnp.sum(_combine_rows(values, jnp.add, 0.0))
+    return jnp.sum(functools.reduce(jnp.add, _rows(values, 0.0)))
 
 
 def max_sites(values: Float[Array, "N"]) -> Float[Array, ""]:
     """The maximum of N values."""
-    return jnp.max(_combine_rows(values, jnp.maximum, -jnp.inf))
+    return jnp.max(functools.reduce(jnp.maximum, _rows(values, -jnp.inf)))
+
+
+def sum_log1p_sites(values: Float[Array, "N"]) -> Float[Array, ""]:
+    """The sum of log(1 + v) over N values v >= 0, with one logarithm for every `_FACTORS` of them.
+
+    A product of 1 + v is carried as what it exceeds 1 by, so that small values lose nothing. It must not pass the
+    largest float32: values of up to 1e9 never do.
+    """
+    rows = _rows(values, 0.0)
+    products = [
+        functools.reduce(lambda product, row: product + row + product * row, rows[start : start + _FACTORS])
+        for start in range(0, len(rows), _FACTORS)
+    ]
+    return jnp.sum(functools.reduce(jnp.add, [jnp.log1p(product) for product in products]))

@@ -13,22 +13,22 @@ from sl_discs.fused.vectors import Words, pick, uniforms
 from sl_discs.keys import fold_words
 from sl_discs.samplers.adaptation import adapted
 from sl_discs.samplers.base import Info
-from sl_discs.samplers.dmala import DMALA, FlipRates, fixed_rates
+from sl_discs.samplers.dmala import DMALA, FlipOdds, fixed_odds
 
 
-def _rates(sampler: DMALA, target: Target, state: State, expected_flips: Float[Array, ""]) -> FlipRates:
-    """a_i, and log(1 + exp(a_i)), -inf and 0 outside the mask."""
+def _odds(sampler: DMALA, target: Target, state: State, expected_flips: Float[Array, ""]) -> FlipOdds:
     balanced = gains(target, state.spins, state.coupled) / 2
     if sampler.scaling == "fixed":
-        return fixed_rates(balanced, target.mask, sampler.step_size)
+        return fixed_odds(balanced, target.mask, sampler.step_size)
     shape = softmax(balanced, target.mask)
     scale = expected_flips / shape.total
     logits = jnp.where(target.mask, shape.logits + jnp.log(scale), -jnp.inf)
-    return FlipRates(logits, jnp.log1p(shape.weights * scale))
+    odds = shape.weights * scale
+    return FlipOdds(logits, odds, jnp.sum(jnp.log1p(odds)))
 
 
-def _log_prob(rates: FlipRates, flips: Bool[Array, "P"]) -> Float[Array, ""]:
-    return jnp.sum(jnp.where(flips, rates.logits, 0.0) - rates.rates)
+def _log_prob(odds: FlipOdds, flips: Bool[Array, "P"]) -> Float[Array, ""]:
+    return jnp.sum(jnp.where(flips, odds.logits, 0.0)) - odds.log_norm
 
 
 def _coupled_after(target: Target, state: State, flips: Bool[Array, "P"]) -> Float[Array, "P"]:
@@ -49,13 +49,13 @@ def step(
     sampler: DMALA, key: Words, target: Target, state: State, adapting: Adapting
 ) -> tuple[State, Float[Array, ""], Info]:
     """Flips each site independently and, if adjusted, tests; as `path.step`, the scale being the expected flips."""
-    rates = _rates(sampler, target, state, adapting.scale)
+    odds = _odds(sampler, target, state, adapting.scale)
     proposal = uniforms(fold_words(key, 0), target.num_sites, target.mask.shape[0])
-    flips = proposal < jax.nn.sigmoid(rates.logits)
+    flips = proposal < jax.nn.sigmoid(odds.logits)
     proposed, change = flipped(target, state, flips, _coupled_after(target, state, flips))
     if sampler.adjusted:
-        rates_back = _rates(sampler, target, proposed, adapting.scale)
-        log_ratio = change + _log_prob(rates_back, flips) - _log_prob(rates, flips)
+        odds_back = _odds(sampler, target, proposed, adapting.scale)
+        log_ratio = change + _log_prob(odds_back, flips) - _log_prob(odds, flips)
         acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
     else:
         acceptance = jnp.float32(1)

@@ -11,8 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Num
 
-# A row costs about 0.3 ns a site when dense and 4 ns a neighbour when scattered (2-core x86-64, XLA 2026).
-SCATTER_COST = 12
+# A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
+# lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
+_SCATTER_COST = 40
+# Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
+_LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
 
 
 class Dense(NamedTuple):
@@ -56,7 +59,8 @@ Coupling = Dense | Sparse
 
 def sparse_is_cheaper(degree: int, num_sites: int) -> bool:
     """Whether neighbour lists of this length beat dense rows of this length."""
-    return SCATTER_COST * max(degree, 1) < num_sites
+    cost = _SCATTER_COST if num_sites <= _LARGE_MATRIX else _SCATTER_COST_OF_LARGE
+    return cost * max(degree, 1) < num_sites
 
 
 def weight_dtype(weights: np.ndarray) -> type:

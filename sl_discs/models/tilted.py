@@ -61,5 +61,8 @@ class Tilted(Model):
         change = self.base.change(params.base, x, before, flips, after) / params.temperature
         if params.tilt is None:
             return change
+        if flips.sites.shape[0] == 1:
+            site = flips.sites[0]
+            return change + 2 * jnp.where(x[site] > 0, -params.tilt[site], params.tilt[site])
         turned = jnp.where(x > 0, -params.tilt, params.tilt)
         return change + 2 * sum_sites(jnp.where(flips.mask, turned, 0.0))

@@ -4,15 +4,16 @@ Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balance
 
 - `fixed`: log_tau = -1/(2 step_size); N uniform numbers a step.
 - `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the
-  proposal for the reverse, so that about n sites flip. Such sparse flips are drawn as a Poisson process: with
-  rates lambda_i = log(1 + e^{a_i}), a site is hit at least once with probability sigmoid(a_i), and the whole set S
-  has log-probability sum_{S} a_i - sum_i lambda_i. That takes about n draws instead of N.
+  proposal for the reverse, so that about n sites flip. Such sparse flips are drawn by weight, about n draws instead
+  of N (see `poisson.flips_of_odds`).
+
+A set S of flips has log-probability sum_{S} a_i - sum_i log(1 + e^{a_i}); the second sum is formed as the logarithm
+of products, for a logarithm of every site would cost as much as all else.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import NamedTuple
 
 import jax
@@ -22,13 +23,13 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
-from sl_discs.keys import Key
 from sl_discs.models.base import Flips
-from sl_discs.reductions import sum_sites
+from sl_discs.reductions import sum_log1p_sites, sum_sites
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.draws import draw_sites, floored_logits, in_blocks, sites_of_mask
+from sl_discs.samplers.draws import floored_logits, in_blocks, sites_of_mask
+from sl_discs.samplers.poisson import flips_of_odds, poisson_limit
 
 
 class DMALAState(NamedTuple):
@@ -39,59 +40,45 @@ class DMALAState(NamedTuple):
     expected_flips: Float[Array, ""]
 
 
-class FlipRates(NamedTuple):
-    """a_i, and lambda_i = log(1 + exp(a_i)); -inf and 0 outside the mask."""
+class FlipOdds(NamedTuple):
+    """Logarithms a_i of the odds of flipping each site, and the odds; -inf and 0 outside the mask.
+
+    `log_norm` is the sum over sites of log(1 + e^{a_i}).
+    """
 
     logits: Float[Array, "N"]
-    rates: Float[Array, "N"]
+    odds: Float[Array, "N"]
+    log_norm: Float[Array, ""]
 
 
-def fixed_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], step_size: float) -> FlipRates:
+def fixed_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], step_size: float) -> FlipOdds:
     """a_i = g_i - 1/(2 step_size) for balanced gains g."""
     logits = jnp.where(mask, gains - 1 / (2 * step_size), -jnp.inf)
-    return FlipRates(logits, jax.nn.softplus(logits))
+    return FlipOdds(logits, jnp.exp(logits), sum_sites(jax.nn.softplus(logits)))
 
 
-def normalized_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipRates:
+def normalized_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
     """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g, in log space."""
     floored = floored_logits(gains, mask)
     weights = jnp.where(mask, jnp.exp(floored), 0.0)
     scale = expected_flips / sum_sites(weights)
-    return FlipRates(jnp.where(mask, floored + jnp.log(scale), -jnp.inf), jnp.log1p(weights * scale))
+    logits = jnp.where(mask, floored + jnp.log(scale), -jnp.inf)
+    odds = weights * scale
+    return FlipOdds(logits, odds, sum_log1p_sites(odds))
 
 
-def shared_rates(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipRates:
-    """DISCS's form of `normalized_rates`: the mean of the sum over the chains of an instance, not the chain's own."""
+def shared_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
+    """DISCS's form of `normalized_odds`: the mean of the sum over the chains of an instance, not the chain's own."""
     level = jax.nn.logsumexp(jnp.where(mask, gains, -jnp.inf))
     logits = jnp.where(mask, gains + jnp.log(expected_flips) - _log_chain_mean(level), -jnp.inf)
-    return FlipRates(logits, jax.nn.softplus(logits))
+    odds = jnp.exp(logits)
+    return FlipOdds(logits, odds, sum_log1p_sites(odds))
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
     """log of the mean of exp(value) over the chains of an instance."""
     top = chain_max(value)
     return top + jnp.log(chain_mean(jnp.exp(value - top)))
-
-
-def poisson_count(key: Key, rate: Float[Array, ""], limit: int) -> Int[Array, ""]:
-    """A Poisson number by counting exponential waiting times within `rate`; at most `limit`."""
-
-    def waiting(carry):
-        elapsed, count = carry
-        return (elapsed <= rate) & (count < limit)
-
-    def wait(carry):
-        elapsed, count = carry
-        uniform = keys.uniforms(keys.fold(key, count))
-        return elapsed - jnp.log1p(-uniform), count + 1
-
-    elapsed, count = jax.lax.while_loop(waiting, wait, wait((jnp.float32(0), jnp.int32(0))))
-    return jnp.where(elapsed > rate, count - 1, count)
-
-
-def poisson_limit(mean: float) -> int:
-    """A number that a Poisson variable of this mean exceeds with probability below 1e-15."""
-    return math.ceil(mean + 10 * math.sqrt(mean) + 20)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,13 +130,13 @@ class DMALA(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Flip each site independently, and the Metropolis-Hastings test with the flips back from y."""
-        rates = self._rates(model.gains(params, x, field), state, mask)
-        flips = self._propose(keys.fold(key, 0), rates)
+        odds = self._odds(model.gains(params, x, field), state, mask)
+        flips = self._propose(keys.fold(key, 0), odds)
         y, field_y = model.flip(params, x, field, flips)
         if self.adjusted:
-            rates_y = self._rates(model.gains(params, y, field_y), state, mask)
+            odds_y = self._odds(model.gains(params, y, field_y), state, mask)
             change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + _log_prob(rates_y, flips) - _log_prob(rates, flips)
+            log_ratio = change + _log_prob(odds_y, flips) - _log_prob(odds, flips)
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
@@ -162,24 +149,20 @@ class DMALA(Sampler):
         )
         return x, field, state, Info(acceptance, hops)
 
-    def _rates(self, gains, state, mask) -> FlipRates:
+    def _odds(self, gains, state, mask) -> FlipOdds:
         balanced = BALANCING[self.balancing_fn_type](gains)
         if self.scaling == "fixed":
-            return fixed_rates(balanced, mask, self.step_size)
-        rates = shared_rates if self.shared_scale else normalized_rates
-        return rates(balanced, mask, state.expected_flips)
+            return fixed_odds(balanced, mask, self.step_size)
+        odds = shared_odds if self.shared_scale else normalized_odds
+        return odds(balanced, mask, state.expected_flips)
 
-    def _propose(self, key, rates: FlipRates) -> Flips:
-        num_sites = rates.logits.shape[0]
+    def _propose(self, key, odds: FlipOdds) -> Flips:
+        num_sites = odds.odds.shape[0]
         if self.scaling == "fixed":
             uniforms = keys.uniforms(key, (num_sites,))
-            return sites_of_mask(uniforms < jax.nn.sigmoid(rates.logits))
-        weights = in_blocks(rates.rates)
+            return sites_of_mask(uniforms < jax.nn.sigmoid(odds.logits))
         most = num_sites if self.adaptive else self.expected_flips * (self.num_chains if self.shared_scale else 1)
-        limit = poisson_limit(most)
-        count = poisson_count(keys.fold(key, 0), weights.total(), limit)
-        key_draws = keys.fold(key, 1)
-        return draw_sites(key_draws, weights, num_sites, count, replacement=True, max_length=limit).flips
+        return flips_of_odds(key, in_blocks(odds.odds), num_sites, max_points=poisson_limit(most))
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
@@ -195,6 +178,6 @@ class DMALA(Sampler):
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 
-def _log_prob(rates: FlipRates, flips: Flips) -> Float[Array, ""]:
-    """Log-probability of flipping exactly these sites: sum over them of a_i minus sum over all of log(1 + e^a)."""
-    return sum_sites(jnp.where(flips.mask, rates.logits, 0.0) - rates.rates)
+def _log_prob(odds: FlipOdds, flips: Flips) -> Float[Array, ""]:
+    """Log-probability of flipping exactly these sites."""
+    return sum_sites(jnp.where(flips.mask, odds.logits, 0.0)) - odds.log_norm

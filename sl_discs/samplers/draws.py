@@ -117,7 +117,26 @@ def _inverse_cdf_long(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> 
     return Pick(place, weights[place], total, rest)
 
 
-def _in_one_kernel(function, always_true: Bool[Array, ""], *arguments):
+def independent_places(uniforms: Float[Array, "P"], weights: Float[Array, "*P K"]) -> Int[Array, "P"]:
+    """Independent places by inversion, one of each row of weights or all of the same weights."""
+    if weights.shape[-1] > LONGEST_WRITTEN_OUT:
+        running = jnp.cumsum(weights, axis=-1)
+        thresholds = uniforms * running[..., -1]
+        places = jnp.arange(weights.shape[-1], dtype=jnp.int32)
+        last = jnp.max(jnp.where(weights > 0, places, 0), axis=-1)
+        return jnp.minimum(jnp.sum(running <= thresholds[:, None], axis=-1, dtype=jnp.int32), last)
+    terms = [weights[..., k] for k in range(weights.shape[-1])]
+    threshold = uniforms * functools.reduce(jnp.add, terms)
+    running = jnp.float32(0)
+    place, last = jnp.int32(0), jnp.int32(0)
+    for k, term in enumerate(terms):
+        running = running + term
+        place = place + (running <= threshold).astype(jnp.int32)
+        last = jnp.where(term > 0, k, last)
+    return jnp.minimum(place, last)
+
+
+def in_one_kernel(function, always_true: Bool[Array, ""], *arguments):
     """function(*arguments), computed once: XLA would otherwise repeat it in every kernel that uses its result.
 
     Its own remedy, an optimisation barrier, is dropped before kernels are formed; a conditional is not.
@@ -156,7 +175,8 @@ def _for_each_draw(key: Key, length: int | Int[Array, ""], body, carry):
     return lax.fori_loop(0, (longest + GROUP - 1) // GROUP, play_group, carry)
 
 
-def _taken_mask(taken: UInt32[Array, "K"], num_sites: int) -> Bool[Array, "N"]:
+def taken_mask(taken: UInt32[Array, "K"], num_sites: int) -> Bool[Array, "N"]:
+    """The sites whose bit is set, 32 to a word."""
     bits = taken[:, None] >> jnp.arange(WIDTH, dtype=jnp.uint32)
     return (bits & 1).astype(bool).reshape(-1)[:num_sites]
 
@@ -189,12 +209,12 @@ def draw_sites(
 
     def turn(index, uniforms, carry):
         sums, taken, sequence, sites, log_prob = carry
-        chosen = _in_one_kernel(_inverse_cdf, index >= 0, uniforms[0], sums)
+        chosen = in_one_kernel(_inverse_cdf, index >= 0, uniforms[0], sums)
         inside = weights.weights[chosen.place]
         word = taken[chosen.place]
         if not replacement:
             inside = jnp.where((word >> lanes) & 1, 0.0, inside)
-        picked = _in_one_kernel(_inverse_cdf, index >= 0, uniforms[1], inside)
+        picked = in_one_kernel(_inverse_cdf, index >= 0, uniforms[1], inside)
         site = chosen.place * WIDTH + picked.place
         bit = jnp.uint32(1) << picked.place.astype(jnp.uint32)
         active = index < length
@@ -215,7 +235,7 @@ def draw_sites(
     carry = _for_each_draw(key, length, turn, start)
     _, taken, sequence, sites, log_prob = carry
     sites = sites if replacement else sequence
-    flips = Flips(_taken_mask(taken, num_sites), sites, jnp.asarray(length, jnp.int32))
+    flips = Flips(taken_mask(taken, num_sites), sites, jnp.asarray(length, jnp.int32))
     return Drawn(flips, sequence, log_prob)
 
 
