@@ -13,14 +13,15 @@ import pytest
 pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
 
 from sl_discs.experiment import cpu_engine
-from sl_discs.experiment.engine import init_chains
+from sl_discs.experiment.engine import Batch, init_chains
 from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.localization.transition import ProgramStep
+from sl_discs.localization.transition import ProgramStep, StepKeys
+from sl_discs.models.problems import Coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
@@ -166,3 +167,30 @@ def test_the_choice_of_an_engine_is_explained():
     assert engine == "xla" and note.startswith("not cpu: its chains do not know of each other")
     assert "scaling" in cpu_engine.why_not(DMALA(scaling="fixed"))
     assert "SQRT" in cpu_engine.why_not(GWG(balancing_fn_type="MIN"))
+
+
+@pytest.mark.parametrize("degree", [2, 60])
+def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
+    """A chain looks at whole tiles up to the last site that matters: open, or coupled to an open one."""
+    rng = np.random.default_rng(degree)
+    num_sites, num_open = 400, 100
+    edges = np.unique(np.sort(rng.integers(0, [num_open, num_sites - 10], (degree * num_open, 2)), axis=1), axis=0)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    terms = Coefficients(rng.normal(size=num_sites), edges.astype(np.int32), rng.normal(size=len(edges)), 1.0)
+    params = quadratic_params(terms, num_sites, None)
+    model, mask = QuadraticModel(num_sites), np.arange(num_sites) < num_open
+    keys = StepKeys(*jnp.zeros((2, 1, 8, 2), jnp.uint32).at[..., 1].set(jnp.arange(8, dtype=jnp.uint32)))
+    batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.asarray(mask)[None], keys)
+    assert cpu_engine.prepare(model, batch).sizes[0] == 128 * -(-(edges.max() + 1) // 128)
+    x = jnp.asarray(rng.integers(0, 2, (1, 8, num_sites)), jnp.int8)
+    sampler = PathAuxiliary(num_flips=3)
+    program = ProgramStep(np.full((2, 50), 0.7, np.float32), None)
+    chains, _ = cpu_engine.advance(model, sampler, batch, init_chains(model, sampler, batch, x, None), program, 1)
+    found = np.asarray(chains.chain.x[0])
+    np.testing.assert_array_equal(found[:, num_open:], np.asarray(x)[0, :, num_open:])
+    assert (found[:, :num_open] != np.asarray(x)[0, :, :num_open]).any(axis=1).all()
+    fields = jax.vmap(model.init, (None, 0))(params, jnp.asarray(found))
+    open_ones = np.asarray(chains.chain.field.coupled)[0, :, :num_open]
+    np.testing.assert_allclose(open_ones, np.asarray(fields.coupled)[:, :num_open], atol=1e-3)
+    for name in ("linear", "pairs"):
+        np.testing.assert_allclose(getattr(chains.chain.field, name)[0], getattr(fields, name), atol=1e-2)
