@@ -46,8 +46,8 @@ _SEARCH = flags.DEFINE_enum(
     "search",
     None,
     space.SEARCHES,
-    "What is searched: `annealing` (initial and final temperature, shape, and the base sampler's own fields), `sl` "
-    "(localization), or `all` that the sampler has, the default.",
+    "What is searched: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
+    "sampler's own fields), `sl` (localization), or `all` that the sampler has, the default.",
 )
 _NULL = flags.DEFINE_boolean(
     "null",
@@ -71,7 +71,8 @@ _START = flags.DEFINE_string(
 _TRY_FIRST = flags.DEFINE_list(
     "try_first",
     [],
-    "Annealings to try before the search makes choices of its own, as SHAPE:INITIAL:FINAL, such as linear:0.4:0.15.",
+    "Annealings to try before the search makes choices of its own, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
+    "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1.",
 )
 _TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1)
 _TRAIN_SEED = flags.DEFINE_integer(
@@ -125,20 +126,27 @@ def _start(sampler: str, default: Candidate) -> Candidate:
     return Candidate(default.sampler | shared, found.experiment)
 
 
+_NO_RESAMPLING = ["0", "1"]
+
+
 def _annealings() -> list[space.Point]:
     """The annealings of --try_first as points."""
     points = []
     for text in _TRY_FIRST.value:
-        shape, _, numbers = text.partition(":")
+        shape, *rest = text.split(":")
         try:
-            initial, final = (float(number) for number in numbers.split(":"))
+            initial, final, every, strength = rest + _NO_RESAMPLING[len(rest) - 2 :]
+            initial, final, every, strength = float(initial), float(final), int(every), float(strength)
         except ValueError:
-            raise InputError(f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL, such as linear:0.4:0.15") from None
+            raise InputError(
+                f"--try_first: {text!r} is not SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such as linear:0.4:0.15"
+            ) from None
         if shape not in ("exp_decay", "linear") or not 0 < final <= initial < math.inf:
             raise InputError(
                 f"--try_first: {text!r}: expected exp_decay or linear, and temperatures above 0 that do not rise"
             )
-        points.append({"t_schedule": shape, "init_temperature": initial, "cooling": final / initial})
+        temperatures = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
+        points.append(temperatures | {"resample_every": every, "resample_strength": strength})
     return points
 
 
@@ -205,7 +213,7 @@ def run(arguments: list[str], notice: Notice) -> int:
     wanted = _SEARCH.value or ("sl" if _NULL.value else "all")
     stage = _stage(names)
     settings = stage.settings
-    dimensions = space.space_of(sampler, wanted, settings.chain_length, null=_NULL.value)
+    dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=_NULL.value)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default)
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]

@@ -19,6 +19,7 @@ from sl_discs.experiment.engine import Best, Chains, Trace, advance, compiler_op
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import Shape
+from sl_discs.experiment.population import Population
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
 from sl_discs.localization.observation import final_sample
@@ -84,13 +85,16 @@ def compile_program(method: Method, settings: Settings) -> ProgramStep:
 
 
 def _slices(settings: Settings, steps_per_call: int):
-    """(start, stop, steps an interval): calls of whole intervals, then what is left of the chain."""
+    """(start, stop, steps an interval): calls of whole intervals up to each resampling, then what is left."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
+    together = settings.resample_every // every or intervals
     wanted = max(1, steps_per_call // every)
-    per_call = max(d for d in range(1, min(wanted, intervals) + 1) if intervals % d == 0)
-    for start in range(0, intervals * every, per_call * every):
-        yield start, start + per_call * every, every
+    for first in range(0, intervals, together):
+        last = min(first + together, intervals)
+        per_call = max(d for d in range(1, min(wanted, last - first) + 1) if (last - first) % d == 0)
+        for start in range(first, last, per_call):
+            yield start * every, (start + per_call) * every, every
     if intervals * every < settings.chain_length:
         yield intervals * every, settings.chain_length, settings.chain_length - intervals * every
 
@@ -134,6 +138,7 @@ class Player:
         """
         self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
+        self.population = Population(settings, self.program.temperature)
         self.noise = method.localization and method.localization.initial_noise()
 
     def _slice(self, start: int, stop: int, every: int) -> ProgramStep:
@@ -266,6 +271,10 @@ class Player:
                 recorder.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
             if watch is not None and watch(stop, chains.best):
                 break
+            if self.population.is_due(stop):
+                begin = time.perf_counter()
+                chains = self.population.resample(chains, trace.value[-1], keys, stop)
+                self.run_s += time.perf_counter() - begin
         observation = chains.chain.observation
         final = chains.chain.x if observation is None else final_sample(observation)
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from collections.abc import Mapping
@@ -37,6 +38,9 @@ class Settings:
       final_temperature: last temperature, or floor of `exp_decay`.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
+      resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
+        of log_every_steps, or 0 for chains that do not know of each other.
+      resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
@@ -65,6 +69,8 @@ class Settings:
     final_temperature: float = 1e-4
     decay_rate: float = 0.05
     anneal_every: int = 1
+    resample_every: int = 0
+    resample_strength: float = 1.0
     log_every_steps: int = 100
     save_root: str = ""
     seed: int = 0
@@ -101,6 +107,15 @@ class Settings:
             raise InputError(
                 f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
                 f"{self.chain_length} steps; log more often or run longer"
+            )
+        if self.resample_every < 0 or self.resample_every % self.log_every_steps:
+            raise InputError(
+                f"config.experiment.resample_every is {self.resample_every}; expected 0, or a multiple of "
+                f"log_every_steps = {self.log_every_steps}"
+            )
+        if not (math.isfinite(self.resample_strength) and self.resample_strength >= 0):
+            raise InputError(
+                f"config.experiment.resample_strength is {self.resample_strength}; expected a number of at least 0"
             )
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")

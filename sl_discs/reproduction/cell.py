@@ -136,7 +136,9 @@ class Choice:
         experiment |= {name: value for name, value in given.items() if value is not None}
         # The graphs are chosen outside, and are not the cell's own.
         experiment |= {"engine": self.engine, "num_instances": None}
-        experiment["log_every_steps"] = min(experiment["log_every_steps"], experiment["chain_length"])
+        if experiment["log_every_steps"] > experiment["chain_length"]:
+            # A chain that is logged once has no middle at which it could be resampled.
+            experiment |= {"log_every_steps": experiment["chain_length"], "resample_every": 0}
         settings = settings_from(experiment)
         changes = changes or {}
         fields = published_fields(method) | (tuned.sampler if tuned else {}) | changes

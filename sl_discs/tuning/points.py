@@ -10,7 +10,9 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method, build_method
 from sl_discs.tuning.space import Point, n_min_name
 
-ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
+TEMPERATURE_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
+RESAMPLING_FIELDS = ("resample_every", "resample_strength")
+ANNEALING_FIELDS = TEMPERATURE_FIELDS + RESAMPLING_FIELDS
 
 # The tilt is alpha(t) y / (sigma^2 t), formed in float32 from a scale alpha(t) / (sigma^2 t) that is computed in
 # float64. At this sigma the scale is below 1e-55 and rounds to 0, while y, at most some 1e31, stays finite: the tilt
@@ -60,7 +62,9 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
     sampler, experiment = dict(start.sampler), dict(start.experiment)
     for name, value in point.items():
         if name == "t_schedule":
-            experiment = _annealing(point)
+            experiment |= _temperatures(point)
+        elif name in RESAMPLING_FIELDS:
+            experiment[name] = value
         elif name == "K":
             sampler |= {"K": value, "n_min": point[n_min_name(value)]}
         elif name in sampler:
@@ -68,7 +72,7 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
     return Candidate(sampler, experiment)
 
 
-def _annealing(point: Point) -> dict[str, Any]:
+def _temperatures(point: Point) -> dict[str, Any]:
     initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
     return {
         "t_schedule": point["t_schedule"],
@@ -91,6 +95,7 @@ def point_of(candidate: Candidate) -> Point:
         # What is reached: `final_temperature` is only a floor there.
         final = max(initial * annealing["decay_rate"], final)
     point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
+    point |= {name: annealing[name] for name in RESAMPLING_FIELDS}
     point |= {name: value for name, value in candidate.sampler.items() if value is not None and name != "name"}
     if "K" in point:
         point[n_min_name(point["K"])] = point["n_min"]

@@ -60,12 +60,15 @@ class Chooser(Protocol):
         """A number."""
 
 
-_ANNEALING = (
+_TEMPERATURES = (
     Dimension("t_schedule", ("exp_decay", "linear", "constant")),
     Dimension("init_temperature", low=0.05, high=5.0, log=True),
     # final temperature / initial temperature
     Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
 )
+
+# Logged intervals from one resampling of the chains to the next.
+_RESAMPLE_INTERVALS = (1, 2, 5)
 
 # Steps, so that samplers recur: a sampler's fields are compiled into its program.
 _OWN = {
@@ -88,6 +91,14 @@ _SCHEDULES = (
 )
 
 
+def _annealing(chain_length: int, log_every_steps: int) -> tuple[Dimension, ...]:
+    every = tuple(k * log_every_steps for k in _RESAMPLE_INTERVALS if k * log_every_steps < chain_length)
+    if not every:
+        return _TEMPERATURES
+    strength = Dimension("resample_strength", (1.0, 3.0), only_if=("resample_every", every))
+    return (*_TEMPERATURES, Dimension("resample_every", (0, *every)), strength)
+
+
 def n_min_name(levels: int) -> str:
     """The dimension of n_min for so many levels."""
     return f"n_min_{levels}"
@@ -105,13 +116,16 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
     return (Dimension("K", tuple(fitting)), _SIGMA, *_SCHEDULES, *n_min)
 
 
-def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False) -> tuple[Dimension, ...]:
+def space_of(
+    sampler: str, search: str, chain_length: int, log_every_steps: int = 100, *, null: bool = False
+) -> tuple[Dimension, ...]:
     """The dimensions of a search.
 
     Args:
       sampler: base sampler or `sl_` variant.
-      search: `annealing` (temperatures and the base sampler's own fields), `sl` (localization), or `all`.
+      search: `annealing` (temperatures, resampling and the base sampler's own fields), `sl` (localization), or `all`.
       chain_length: steps, which limit levels and n_min.
+      log_every_steps: steps between logged ones, after which chains can be resampled.
       null: the null control, which has no sigma to choose.
 
     Raises:
@@ -125,7 +139,7 @@ def space_of(sampler: str, search: str, chain_length: int, *, null: bool = False
         raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
     if null and (search != "sl" or not localized):
         raise InputError(f"--null goes with --search=sl and a localized sampler, not {search} and {sampler}")
-    annealed = (*_ANNEALING, *_OWN.get(base, ())) if search != "sl" else ()
+    annealed = (*_annealing(chain_length, log_every_steps), *_OWN.get(base, ())) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
     return annealed + tuple(one for one in schedules if not (null and one == _SIGMA))
 

@@ -57,9 +57,10 @@ def short_calls(monkeypatch):
     monkeypatch.setattr(player.cpu_engine, "steps_per_call", lambda sampler: 50)
 
 
+@pytest.mark.parametrize("resample_every", [0, 100])
 @pytest.mark.parametrize("engine", ["xla", pytest.param("cpu", marks=needs_numba)])
-def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine):
-    settings = dataclasses.replace(SHORT_CALLS, engine=engine)
+def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, resample_every):
+    settings = dataclasses.replace(SHORT_CALLS, engine=engine, resample_every=resample_every)
     whole = play(settings)
     times, resumed = play_with_interruptions(tmp_path, settings)
     assert times >= 3

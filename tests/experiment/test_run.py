@@ -132,10 +132,12 @@ def save_for_devices(devices, output):
         "auto": ("auto", method("sl_path_auxiliary", K=20)),
         "uneven": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
         "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
+        "population": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
     }
     arrays = {}
     for name, (mesh, how) in runs.items():
-        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh)
+        every = 50 if name == "population" else 0
+        settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh, resample_every=every)
         record = run_sampler("mis", random_dataset(5), 1.0001, how, settings, lambda steps: None)
         arrays |= {
             f"{name} trajectory": record.trajectory,

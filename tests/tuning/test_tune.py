@@ -71,7 +71,8 @@ def test_the_command(tmp_path):
     study = optuna.load_study(
         study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
     )
-    assert study.trials[1].params == {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25}
+    tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
+    assert study.trials[1].params == tried
 
     null = start(
         tmp_path,

@@ -1,0 +1,94 @@
+"""Resampled chains: the law at the new temperature, the same run however it is cut, and nothing lost on the way."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_run import SETTINGS, assert_equal, method, needs_numba, only, play, random_dataset
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.population import Population, places_after
+from sl_discs.experiment.settings import Settings
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.samplers.gwg import GWG
+from sl_discs.testing import enumerate_law, standard_cases, total_variation
+from sl_discs.testing.engines import batch_of, chains_at
+
+POPULATION = dataclasses.replace(SETTINGS, resample_every=50, resample_strength=2.0, t_schedule="linear")
+
+
+def test_every_chain_goes_on_as_often_as_its_weight_says():
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 32):
+        log_weights = rng.normal(scale=2, size=size) - 700
+        expected = size * np.exp(log_weights + 700) / np.exp(log_weights + 700).sum()
+        uniforms = (np.arange(2_000) + 0.5) / 2_000
+        copies = np.array([np.bincount(places_after(log_weights, u), minlength=size) for u in uniforms])
+        assert (copies >= np.floor(expected - 1e-9)).all() and (copies <= np.ceil(expected + 1e-9)).all()
+        np.testing.assert_allclose(copies.mean(axis=0), expected, atol=2e-3)
+
+
+def test_who_goes_on_stays_in_place():
+    chosen = places_after(np.log([0.5, 0.01, 0.24, 0.25]), 0.3)
+    assert chosen[0] == 0 and sorted(chosen) == [0, 0, 2, 3]
+    np.testing.assert_array_equal(places_after(np.zeros(9), 0.99), np.arange(9))
+
+
+@pytest.mark.parametrize(("strength", "right"), [(1.0, True), (2.0, False)])
+def test_draws_of_one_temperature_become_draws_of_the_next(strength, right):
+    """2^15 chains; the noise of the total variation is about 0.01."""
+    case = next(case for case in standard_cases() if case.params.tilt is None and case.mask.all())
+    before, after = 2.0, 1.0
+    laws = {}
+    for temperature in (before, after):
+        params = case.params._replace(temperature=jnp.float32(temperature))
+        laws[temperature] = enumerate_law(case.model, params, case.mask, case.start)
+    size = 2**15
+    settings = Settings(
+        batch_size=size, chain_length=4, log_every_steps=2, resample_every=2, resample_strength=strength
+    )
+    population = Population(settings, np.array([before, before, after, after], np.float32))
+    x = laws[before].sample(np.random.default_rng(0), size)
+    chains = chains_at(case, GWG(), batch_of(case, size), x)
+    field = chains.chain.field
+    value = jax.vmap(lambda x, field: case.model.value(case.params.base, x, field))(
+        chains.chain.x[0], jax.tree.map(lambda leaf: leaf[0], field)
+    )
+    assert population.is_due(2) and not population.is_due(3) and not population.is_due(4)
+    keys = chain_keys(0, Stream.INITIAL_STATE, jnp.arange(1), size)
+    found = population.resample(chains, value[None], keys, 2)
+    assert total_variation(x, laws[after]) > 0.1
+    assert (total_variation(np.asarray(found.chain.x[0]), laws[after]) < 0.03) is right
+    rebuilt = jax.vmap(case.model.init, (None, 0))(case.params.base, found.chain.x[0])
+    np.testing.assert_allclose(found.chain.field.coupled[0], rebuilt.coupled, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["xla", pytest.param("cpu", marks=needs_numba)])
+def test_an_instance_alone_or_with_others(engine):
+    settings = dataclasses.replace(POPULATION, engine=engine)
+    dataset, chosen = random_dataset(3), method("sl_path_auxiliary", K=20)
+    together = play(dataset, chosen, settings)
+    alone = play(only(dataset, 1), chosen, settings)
+    assert (alone.instances[0].best, alone.instances[0].final) == (
+        together.instances[1].best,
+        together.instances[1].final,
+    )
+    np.testing.assert_array_equal(alone.trajectory[:, 0], together.trajectory[:, 1])
+    without = play(dataset, chosen, dataclasses.replace(settings, resample_every=0))
+    assert (without.trajectory[0] == together.trajectory[0]).all()
+    assert (without.hops != together.hops).any()
+
+
+def test_weights_that_are_equal_change_nothing():
+    dataset, chosen = random_dataset(2), method("gwg")
+    equal = dataclasses.replace(POPULATION, resample_strength=0.0)
+    assert_equal(play(dataset, chosen, equal), play(dataset, chosen, dataclasses.replace(equal, resample_every=0)))
+
+
+def test_impossible_resamplings_are_refused():
+    with pytest.raises(InputError, match=r"resample_every is 75; expected 0, or a multiple of log_every_steps = 50"):
+        dataclasses.replace(SETTINGS, resample_every=75)
+    with pytest.raises(InputError, match="resample_strength is -1"):
+        dataclasses.replace(SETTINGS, resample_strength=-1.0)
