@@ -14,6 +14,7 @@ MARKS = {
     "mis/er_density/r-0.10": 62.25,
     "mis/er_density/r-0.20": 34.81,
     "mis/er_density/r-0.25": 28.50,
+    "mis/ertest/r-800": 44.57,
     "mis/satlib": 424.14,
     "maxclique/rb": 87.8,
     "maxcut/ba/r-ba-4-n-1024-1100": 101.8,
