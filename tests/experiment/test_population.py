@@ -9,9 +9,13 @@ import pytest
 from test_run import SETTINGS, assert_equal, method, needs_numba, only, play, random_dataset
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.engine import Best, Chains
 from sl_discs.experiment.population import Population, places_after
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.observation import Observation
+from sl_discs.localization.transition import Chain
+from sl_discs.models.quadratic import QuadraticField
 from sl_discs.samplers.gwg import GWG
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
 from sl_discs.testing.engines import batch_of, chains_at
@@ -63,6 +67,30 @@ def test_draws_of_one_temperature_become_draws_of_the_next(strength, right):
     assert (total_variation(np.asarray(found.chain.x[0]), laws[after]) < 0.03) is right
     rebuilt = jax.vmap(case.model.init, (None, 0))(case.params.base, found.chain.x[0])
     np.testing.assert_allclose(found.chain.field.coupled[0], rebuilt.coupled, atol=1e-5)
+
+
+def test_a_chain_goes_on_with_all_that_it_carries():
+    """Two instances; the surplus chain of each, past `batch_size`, is neither copied nor replaced."""
+    shape = 2, 5
+    rng = np.random.default_rng(3)
+    mark = np.arange(10, dtype=np.float32).reshape(shape)
+    field = QuadraticField(mark[..., None], mark, mark)
+    observation = Observation(mark[..., None], mark[..., None])
+    chain = Chain(mark[..., None].astype(np.int8), field, (mark.astype(np.int32),), observation)
+    best = Best(mark, mark[..., None].astype(np.int8))
+    settings = Settings(batch_size=4, chain_length=200, resample_every=100, resample_strength=1.0)
+    population = Population(settings, np.linspace(1.0, 0.2, 200).astype(np.float32))
+    keys = chain_keys(0, Stream.INITIAL_STATE, jnp.arange(2), 5)
+    value = rng.normal(scale=3, size=shape).astype(np.float32)
+    value[:, 4] = 1e3
+    found = population.resample(Chains(chain, best, best), value, keys, 100)
+    leaves = [np.asarray(leaf).reshape(shape) for leaf in jax.tree.leaves(found.chain)]
+    for leaf in leaves:
+        np.testing.assert_array_equal(leaf, leaves[0])
+    assert (leaves[0] != mark).any() and (leaves[0] // 5 == mark // 5).all()
+    np.testing.assert_array_equal(leaves[0][:, 4], mark[:, 4])
+    assert (leaves[0][:, :4] % 5 < 4).all()
+    jax.tree.map(np.testing.assert_array_equal, found.best, best)
 
 
 @pytest.mark.parametrize("engine", ["xla", pytest.param("cpu", marks=needs_numba)])
