@@ -11,6 +11,7 @@ its target invariant, whatever the proposal's temperature; and weights need not 
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -239,6 +240,12 @@ def _whole_tiles(num_sites: int) -> int:
     return -(-num_sites // TILE) * TILE
 
 
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next call: to start them takes as long as a short call."""
+    return ThreadPoolExecutor(threads)
+
+
 def advance(
     model: QuadraticModel,
     sampler: Sampler,
@@ -281,7 +288,6 @@ def advance(
     else:
         threads = threads or num_cores()
         tasks = np.array_split(everyone, min(len(everyone), _TASKS_A_THREAD * threads))
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(play_some, tasks))
+        list(_pool(threads).map(play_some, tasks))
     trace = Trace(*(one.reshape(-1, *shape) for one in traces))
     return _as_chains(chains, arrays, num_sites), trace

@@ -13,7 +13,6 @@ It happens on the host between two calls of an engine, so that it is the same wh
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
@@ -66,7 +65,7 @@ class Population:
     def resample(
         self, chains: Chains, value: Float32[Array, "G B"], initial_keys: UInt32[Array, "G B 2"], step: int
     ) -> Chains:
-        """The chains after a resampling; the best states stay with their places.
+        """The chains after a resampling, on the host; the best states stay with their places.
 
         Args:
           chains: leaves [G, B, ...]; surplus chains, past the settings' `batch_size`, take no part.
@@ -76,13 +75,13 @@ class Population:
         """
         change = self._rate[step] - self._rate[max(0, step - self.every)]
         log_weights = self._strength * change * np.asarray(value, np.float64)[:, : self._size]
-        uniforms = np.asarray(_uniforms(initial_keys[:, 0], jnp.int32(step)))
+        uniforms = np.asarray(_uniforms(np.asarray(initial_keys)[:, 0], np.int32(step)))
         chosen = np.tile(np.arange(np.shape(value)[1]), (len(log_weights), 1))
         for instance, row in enumerate(log_weights):
             chosen[instance, : self._size] = places_after(row, float(uniforms[instance]))
 
         def taken(leaf):
             leaf = np.asarray(leaf)
-            return jnp.asarray(np.take_along_axis(leaf, chosen.reshape(chosen.shape + (1,) * (leaf.ndim - 2)), 1))
+            return np.take_along_axis(leaf, chosen.reshape(chosen.shape + (1,) * (leaf.ndim - 2)), 1)
 
         return chains._replace(chain=jax.tree.map(taken, chains.chain))
