@@ -93,10 +93,13 @@ def test_a_chain_goes_on_with_all_that_it_carries():
     jax.tree.map(np.testing.assert_array_equal, found.best, best)
 
 
-@pytest.mark.parametrize("engine", ["xla", pytest.param("cpu", marks=needs_numba)])
-def test_an_instance_alone_or_with_others(engine):
+@pytest.mark.parametrize(
+    ("engine", "chosen"),
+    [("xla", method("gwg")), pytest.param("cpu", method("sl_path_auxiliary", K=20), marks=needs_numba)],
+)
+def test_an_instance_alone_or_with_others(engine, chosen):
     settings = dataclasses.replace(POPULATION, engine=engine)
-    dataset, chosen = random_dataset(3), method("sl_path_auxiliary", K=20)
+    dataset = random_dataset(3)
     together = play(dataset, chosen, settings)
     alone = play(only(dataset, 1), chosen, settings)
     assert (alone.instances[0].best, alone.instances[0].final) == (

@@ -132,7 +132,7 @@ def save_for_devices(devices, output):
         "auto": ("auto", method("sl_path_auxiliary", K=20)),
         "uneven": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
         "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
-        "population": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
+        "population": ("instances:2,chains:3", method("gwg")),
     }
     arrays = {}
     for name, (mesh, how) in runs.items():
