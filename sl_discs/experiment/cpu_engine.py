@@ -150,7 +150,10 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     from sl_discs.native.chunk import ChainArrays
 
     def spins(x):
-        return _padded(2.0 * _flat(x) - 1.0, size, -1.0).astype(np.float32)
+        x = np.asarray(x)
+        found = np.full((x.shape[0] * x.shape[1], size), -1, np.float32)
+        found[:, : x.shape[2]] += 2 * x.reshape(len(found), -1)
+        return found
 
     chain = chains.chain
     x = np.asarray(chain.x)

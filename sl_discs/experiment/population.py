@@ -81,7 +81,6 @@ class Population:
             chosen[instance, : self._size] = places_after(row, float(uniforms[instance]))
 
         def taken(leaf):
-            leaf = np.asarray(leaf)
-            return np.take_along_axis(leaf, chosen.reshape(chosen.shape + (1,) * (leaf.ndim - 2)), 1)
+            return np.asarray(leaf)[np.arange(len(chosen))[:, None], chosen]
 
         return chains._replace(chain=jax.tree.map(taken, chains.chain))
