@@ -31,11 +31,13 @@ class Flips(NamedTuple):
       mask: [N] True at the sites that flip.
       sites: [R] each flipping site once, in any order; the value N marks an unused place. R is a `list_length`.
       length: sites[length:] are all unused.
+      count: how many sites flip.
     """
 
     mask: Bool[Array, "N"]
     sites: Int[Array, "R"]
     length: Int[Array, ""]
+    count: Int[Array, ""]
 
 
 class Model(abc.ABC):

@@ -143,7 +143,7 @@ class DMALA(Sampler):
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, jnp.sum(flips.mask, dtype=jnp.float32), 0.0)
+        hops = jnp.where(accepted, flips.count.astype(jnp.float32), 0.0)
         state = DMALAState(
             state.steps + 1, state.num_ll_calls + 4, self._next_expected_flips(state, acceptance, mask)
         )

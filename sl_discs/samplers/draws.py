@@ -175,10 +175,14 @@ def _for_each_draw(key: Key, length: int | Int[Array, ""], body, carry):
     return lax.fori_loop(0, (longest + GROUP - 1) // GROUP, play_group, carry)
 
 
-def taken_mask(taken: UInt32[Array, "K"], num_sites: int) -> Bool[Array, "N"]:
-    """The sites whose bit is set, 32 to a word."""
+def flips_of_bits(
+    taken: UInt32[Array, "K"], num_sites: int, sites: Int[Array, "R"], length: int | Int[Array, ""]
+) -> Flips:
+    """Flips of the sites whose bit is set, 32 to a word, given their list too."""
     bits = taken[:, None] >> jnp.arange(WIDTH, dtype=jnp.uint32)
-    return (bits & 1).astype(bool).reshape(-1)[:num_sites]
+    mask = (bits & 1).astype(bool).reshape(-1)[:num_sites]
+    count = jnp.sum(lax.population_count(taken).astype(jnp.int32))
+    return Flips(mask, sites, jnp.asarray(length, jnp.int32), count)
 
 
 def draw_sites(
@@ -235,7 +239,7 @@ def draw_sites(
     carry = _for_each_draw(key, length, turn, start)
     _, taken, sequence, sites, log_prob = carry
     sites = sites if replacement else sequence
-    flips = Flips(taken_mask(taken, num_sites), sites, jnp.asarray(length, jnp.int32))
+    flips = flips_of_bits(taken, num_sites, sites, length)
     return Drawn(flips, sequence, log_prob)
 
 
@@ -284,4 +288,4 @@ def sites_of_mask(mask: Bool[Array, "N"]) -> Flips:
 
     start = (words, jnp.full(list_length(num_sites), num_sites, jnp.int32))
     _, sites = lax.fori_loop(0, batch_max(length), turn, start)
-    return Flips(mask, sites, length)
+    return Flips(mask, sites, length, length)

@@ -104,7 +104,7 @@ class PathSampler(Sampler):
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, jnp.sum(drawn.flips.mask, dtype=jnp.float32), 0.0)
+        hops = jnp.where(accepted, drawn.flips.count.astype(jnp.float32), 0.0)
         radius = state.radius
         if self.adaptive:
             radius = adapted(

@@ -17,7 +17,7 @@ from sl_discs import keys
 from sl_discs.batching import batch_max
 from sl_discs.keys import Key
 from sl_discs.models.base import GROUP, Flips, list_length
-from sl_discs.samplers.draws import WIDTH, BlockedWeights, in_one_kernel, independent_places, taken_mask
+from sl_discs.samplers.draws import WIDTH, BlockedWeights, flips_of_bits, in_one_kernel, independent_places
 
 # Points of one turn; divides GROUP.
 _POINTS = GROUP // 2
@@ -122,4 +122,4 @@ def flips_of_odds(key: Key, odds: BlockedWeights, num_sites: int, max_points: in
     unused = jnp.full(list_length(max_points), num_sites, jnp.int32)
     start = _Points(jnp.int32(0), jnp.float32(0), jnp.zeros(blocks.shape, jnp.uint32), unused, jnp.int32(0))
     drawn = lax.while_loop(unfinished, turn, start)
-    return Flips(taken_mask(drawn.taken, num_sites), drawn.sites, drawn.length)
+    return flips_of_bits(drawn.taken, num_sites, drawn.sites, drawn.length)

@@ -76,7 +76,7 @@ def test_flips_follow_the_field_exactly(sparse, length):
     sites = rng.permutation(N)[:length]
     padded = np.full(list_length(length), 64, np.int32)
     padded[: len(sites)] = sites
-    flips = Flips(jnp.isin(jnp.arange(64), sites), jnp.asarray(padded), jnp.int32(length))
+    flips = Flips(jnp.isin(jnp.arange(64), sites), jnp.asarray(padded), jnp.int32(length), jnp.int32(len(sites)))
     before = model.init(params, x)
     y, after = model.flip(params, x, before, flips)
     fresh = model.init(params, y)
@@ -93,7 +93,7 @@ def test_integer_couplings_never_drift():
 
     def step(carry, site):
         x, field = carry
-        flips = Flips(jnp.arange(N) == site, site[None], jnp.int32(1))
+        flips = Flips(jnp.arange(N) == site, site[None], jnp.int32(1), jnp.int32(1))
         return model.flip(params, x, field, flips), None
 
     start = jnp.zeros(N, jnp.int8)
