@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -13,21 +15,28 @@ from sl_discs.fused.vectors import Words, pick, uniforms
 from sl_discs.keys import fold_words
 from sl_discs.samplers.adaptation import adapted
 from sl_discs.samplers.base import Info
-from sl_discs.samplers.dmala import DMALA, FlipOdds, fixed_odds
+from sl_discs.samplers.dmala import DMALA
 
 
-def _odds(sampler: DMALA, target: Target, state: State, expected_flips: Float[Array, ""]) -> FlipOdds:
+class _Odds(NamedTuple):
+    """Logarithms a_i of the odds of flipping each site, -inf outside the mask, and the sum of log(1 + e^{a_i})."""
+
+    logits: Float[Array, "P"]
+    log_norm: Float[Array, ""]
+
+
+def _odds(sampler: DMALA, target: Target, state: State, expected_flips: Float[Array, ""]) -> _Odds:
     balanced = gains(target, state.spins, state.coupled) / 2
     if sampler.scaling == "fixed":
-        return fixed_odds(balanced, target.mask, sampler.step_size)
+        logits = jnp.where(target.mask, balanced - 1 / (2 * sampler.step_size), -jnp.inf)
+        return _Odds(logits, jnp.sum(jax.nn.softplus(logits)))
     shape = softmax(balanced, target.mask)
     scale = expected_flips / shape.total
     logits = jnp.where(target.mask, shape.logits + jnp.log(scale), -jnp.inf)
-    odds = shape.weights * scale
-    return FlipOdds(logits, odds, jnp.sum(jnp.log1p(odds)))
+    return _Odds(logits, jnp.sum(jnp.log1p(shape.weights * scale)))
 
 
-def _log_prob(odds: FlipOdds, flips: Bool[Array, "P"]) -> Float[Array, ""]:
+def _log_prob(odds: _Odds, flips: Bool[Array, "P"]) -> Float[Array, ""]:
     return jnp.sum(jnp.where(flips, odds.logits, 0.0)) - odds.log_norm
 
 

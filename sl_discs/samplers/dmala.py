@@ -18,17 +18,18 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
-from sl_discs.batching import chain_max, chain_mean
+from sl_discs.batching import batch_max, chain_max, chain_mean
 from sl_discs.errors import InputError
-from sl_discs.models.base import Flips
-from sl_discs.reductions import sum_log1p_sites, sum_sites
+from sl_discs.models.base import GROUP, Flips
+from sl_discs.reductions import max_sites, sum_log1p_sites, sum_sites
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.draws import floored_logits, in_blocks, sites_of_mask
+from sl_discs.samplers.draws import LOWEST_LOGIT, floored_weights, in_blocks, sites_of_mask
 from sl_discs.samplers.poisson import flips_of_odds, poisson_limit
 
 
@@ -41,38 +42,40 @@ class DMALAState(NamedTuple):
 
 
 class FlipOdds(NamedTuple):
-    """Logarithms a_i of the odds of flipping each site, and the odds; -inf and 0 outside the mask.
+    """The odds w_i e^c of flipping each site, exp(a_i).
 
-    `log_norm` is the sum over sites of log(1 + e^{a_i}).
+    Attributes:
+      weights: w_i; 0 outside the mask.
+      log_scale: c.
+      log_norm: the sum over sites of log(1 + w_i e^c).
     """
 
-    logits: Float[Array, "N"]
-    odds: Float[Array, "N"]
+    weights: Float[Array, "N"]
+    log_scale: Float[Array, ""]
     log_norm: Float[Array, ""]
 
 
 def fixed_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], step_size: float) -> FlipOdds:
-    """a_i = g_i - 1/(2 step_size) for balanced gains g."""
-    logits = jnp.where(mask, gains - 1 / (2 * step_size), -jnp.inf)
-    return FlipOdds(logits, jnp.exp(logits), sum_sites(jax.nn.softplus(logits)))
+    """a_i = g_i - 1/(2 step_size) for balanced gains g, cut off where odds would leave float32."""
+    logits = jnp.clip(gains - 1 / (2 * step_size), LOWEST_LOGIT, -LOWEST_LOGIT)
+    log_norm = sum_sites(jnp.where(mask, jax.nn.softplus(logits), 0.0))
+    return FlipOdds(jnp.where(mask, jnp.exp(logits), 0.0), jnp.float32(0), log_norm)
 
 
 def normalized_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
-    """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g, in log space."""
-    floored = floored_logits(gains, mask)
-    weights = jnp.where(mask, jnp.exp(floored), 0.0)
+    """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g, relative to the largest g."""
+    weights = floored_weights(gains, mask)
     scale = expected_flips / sum_sites(weights)
-    logits = jnp.where(mask, floored + jnp.log(scale), -jnp.inf)
-    odds = weights * scale
-    return FlipOdds(logits, odds, sum_log1p_sites(odds))
+    return FlipOdds(weights, jnp.log(scale), sum_log1p_sites(weights * scale))
 
 
 def shared_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
     """DISCS's form of `normalized_odds`: the mean of the sum over the chains of an instance, not the chain's own."""
-    level = jax.nn.logsumexp(jnp.where(mask, gains, -jnp.inf))
-    logits = jnp.where(mask, gains + jnp.log(expected_flips) - _log_chain_mean(level), -jnp.inf)
-    odds = jnp.exp(logits)
-    return FlipOdds(logits, odds, sum_log1p_sites(odds))
+    top = max_sites(jnp.where(mask, gains, -jnp.inf))
+    weights = floored_weights(gains, mask)
+    level = top + jnp.log(sum_sites(weights))
+    log_scale = top + jnp.log(expected_flips) - _log_chain_mean(level)
+    return FlipOdds(weights, log_scale, sum_log1p_sites(weights * jnp.exp(log_scale)))
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
@@ -136,7 +139,7 @@ class DMALA(Sampler):
         if self.adjusted:
             odds_y = self._odds(model.gains(params, y, field_y), state, mask)
             change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + _log_prob(odds_y, flips) - _log_prob(odds, flips)
+            log_ratio = change + _log_ratio(odds, odds_y, flips)
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
@@ -157,12 +160,13 @@ class DMALA(Sampler):
         return odds(balanced, mask, state.expected_flips)
 
     def _propose(self, key, odds: FlipOdds) -> Flips:
-        num_sites = odds.odds.shape[0]
+        num_sites = odds.weights.shape[0]
         if self.scaling == "fixed":
             uniforms = keys.uniforms(key, (num_sites,))
-            return sites_of_mask(uniforms < jax.nn.sigmoid(odds.logits))
+            return sites_of_mask(uniforms * (1 + odds.weights) < odds.weights)
         most = num_sites if self.adaptive else self.expected_flips * (self.num_chains if self.shared_scale else 1)
-        return flips_of_odds(key, in_blocks(odds.odds), num_sites, max_points=poisson_limit(most))
+        weights, scale = in_blocks(odds.weights), jnp.exp(odds.log_scale)
+        return flips_of_odds(key, weights, scale, num_sites, max_points=poisson_limit(most))
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:
@@ -178,6 +182,20 @@ class DMALA(Sampler):
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 
-def _log_prob(odds: FlipOdds, flips: Flips) -> Float[Array, ""]:
-    """Log-probability of flipping exactly these sites."""
-    return sum_sites(jnp.where(flips.mask, odds.logits, 0.0)) - odds.log_norm
+def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips) -> Float[Array, ""]:
+    """Log-probability of flipping exactly these sites with the odds backward, less that with the odds forward.
+
+    Goes through the list of sites: logarithms of all weights would cost more than all else.
+    """
+    group = min(GROUP // 2, flips.sites.shape[0])
+    rescaled = backward.log_scale - forward.log_scale
+
+    def add_group(turn, total):
+        sites = lax.dynamic_slice(flips.sites, (turn * group,), (group,))
+        exists = sites < forward.weights.shape[0]
+        place = jnp.where(exists, sites, 0)
+        ratio = jnp.log(backward.weights[place]) - jnp.log(forward.weights[place]) + rescaled
+        return total + jnp.sum(jnp.where(exists, ratio, 0.0))
+
+    turns = (batch_max(flips.length) + group - 1) // group
+    return lax.fori_loop(0, turns, add_group, forward.log_norm - backward.log_norm)

@@ -36,7 +36,7 @@ class BlockedWeights(NamedTuple):
 
     def total(self) -> Float[Array, ""]:
         """The sum of all weights."""
-        return jnp.sum(self.sums)
+        return sum_sites(self.weights.reshape(-1))
 
 
 class Drawn(NamedTuple):
@@ -53,10 +53,11 @@ class Drawn(NamedTuple):
     log_prob: Float[Array, ""]
 
 
-def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-    """Logits shifted to a maximum of 0 over the mask and floored at -80."""
+def floored_weights(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
+    """exp(logits) relative to the largest over the mask and at least exp(-80); 0 outside the mask."""
     top = max_sites(jnp.where(mask, logits, -jnp.inf))
-    return jnp.maximum(logits - top, LOWEST_LOGIT)
+    # The mask comes before the exponential: XLA repeats what follows one in every kernel that reads the weights.
+    return jnp.exp(jnp.where(mask, jnp.maximum(logits - top, LOWEST_LOGIT), -jnp.inf))
 
 
 def in_blocks(weights: Float[Array, "N"]) -> BlockedWeights:
@@ -68,7 +69,7 @@ def in_blocks(weights: Float[Array, "N"]) -> BlockedWeights:
 
 def softmax_weights(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> BlockedWeights:
     """Blocked weights proportional to the floored softmax over the mask."""
-    return in_blocks(jnp.where(mask, jnp.exp(floored_logits(logits, mask)), 0.0))
+    return in_blocks(floored_weights(logits, mask))
 
 
 class Pick(NamedTuple):

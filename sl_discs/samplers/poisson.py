@@ -75,21 +75,24 @@ def _is_new(kept: Bool[Array, "P"], sites: Int[Array, "P"], words, bits) -> Bool
     return new
 
 
-def flips_of_odds(key: Key, odds: BlockedWeights, num_sites: int, max_points: int) -> Flips:
-    """Flips site i with probability odds_i / (1 + odds_i), all independent.
+def flips_of_odds(
+    key: Key, weights: BlockedWeights, scale: Float[Array, ""], num_sites: int, max_points: int
+) -> Flips:
+    """Flips site i with probability odds_i / (1 + odds_i), all independent, for odds_i = scale weights_i.
 
     Points arrive as a Poisson process with rates odds_i. One at i is kept with probability log(1 + odds_i) / odds_i,
     which leaves a process with rates log(1 + odds_i), and the sites with any point of that one flip.
 
     Args:
       key: a key for this call alone.
-      odds: of the sites.
+      weights: the odds of the sites up to a factor.
+      scale: that factor.
       num_sites: N.
       max_points: most points that are drawn, a `poisson_limit` of the largest possible sum of odds.
     """
-    total = odds.total()
-    blocks = jnp.arange(odds.sums.shape[0])
-    flat = odds.weights.reshape(-1)
+    total = scale * weights.total()
+    blocks = jnp.arange(weights.sums.shape[0])
+    flat = weights.weights.reshape(-1)
 
     def unfinished(points: _Points):
         more = (points.elapsed <= total) & (points.count < max_points)
@@ -100,12 +103,12 @@ def flips_of_odds(key: Key, odds: BlockedWeights, num_sites: int, max_points: in
         words = in_one_kernel(_words, once, keys.fold(key, points.count))
         waiting, first, second, keep = (keys.word_to_uniform(word) for word in words)
         none = in_one_kernel(_none_until, once, waiting)
-        block = in_one_kernel(independent_places, once, first, odds.sums)
-        place = in_one_kernel(independent_places, once, second, odds.weights[block])
+        block = in_one_kernel(independent_places, once, first, weights.sums)
+        place = in_one_kernel(independent_places, once, second, weights.weights[block])
         site = block * WIDTH + place
         number = points.count + jnp.arange(_POINTS, dtype=jnp.int32)
         exists = (none >= jnp.exp(points.elapsed - total)) & (number < max_points)
-        kept = in_one_kernel(_is_kept, once, keep, flat[site], exists)
+        kept = in_one_kernel(_is_kept, once, keep, scale * flat[site], exists)
         bit = jnp.uint32(1) << place.astype(jnp.uint32)
         new = in_one_kernel(_is_new, once, kept, site, points.taken[block], bit)
         taken = points.taken

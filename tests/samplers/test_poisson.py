@@ -17,8 +17,9 @@ DRAWS = 50_000
 
 def draw_many(odds, max_points, draws=DRAWS):
     root = keys.from_seed(5)
-    blocks = in_blocks(jnp.asarray(odds, jnp.float32))
-    one = over_chains(lambda number: flips_of_odds(keys.fold(root, number), blocks, len(odds), max_points))
+    scale = jnp.float32(2)
+    blocks = in_blocks(jnp.asarray(odds, jnp.float32) / scale)
+    one = over_chains(lambda number: flips_of_odds(keys.fold(root, number), blocks, scale, len(odds), max_points))
     return jax.jit(one)(jnp.arange(draws))
 
 
@@ -45,7 +46,8 @@ def test_every_site_flips_with_its_probability(num_sites, total):
 
 def test_list_and_mask_name_the_same_sites():
     flips = draw_many(np.full(50, 0.2), poisson_limit(10.0), 2_000)
-    for mask, sites, length in zip(*(np.asarray(leaf) for leaf in flips), strict=True):
+    for mask, sites, length, count in zip(*(np.asarray(leaf) for leaf in flips), strict=True):
+        assert count == mask.sum()
         listed = sites[sites < 50]
         np.testing.assert_array_equal(np.sort(listed), np.flatnonzero(mask))
         assert (sites[length:] == 50).all() and (length == 0 or sites[length - 1] < 50)
