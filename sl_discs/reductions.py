@@ -8,14 +8,15 @@ The order is fixed by N alone.
 from __future__ import annotations
 
 import functools
+import math
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 # Lanes are doubled until there are at most this many rows, so that long vectors do not swell the program.
 _MOST_ROWS = 48
-# (1 + v)^4 is a number for v up to 1e9.
-_FACTORS = 4
+# exp of this is a float32, with room for rounding.
+_LARGEST_LOG = 85.0
 
 
 def _rows(values: Float[Array, "N"], fill: float) -> list[Float[Array, "L"]]:
@@ -38,15 +39,33 @@ def max_sites(values: Float[Array, "N"]) -> Float[Array, ""]:
     return jnp.max(functools.reduce(jnp.maximum, _rows(values, -jnp.inf)))
 
 
-def sum_log1p_sites(values: Float[Array, "N"]) -> Float[Array, ""]:
-    """The sum of log(1 + v) over N values v >= 0, with one logarithm for every `_FACTORS` of them.
+def sum_log1p_sites(values: Float[Array, "N"], scale: Float[Array, ""], total: float) -> Float[Array, ""]:
+    """The sum of log(1 + scale v) over N values v >= 0, with one logarithm for as many of them as a float32 allows.
 
-    A product of 1 + v is carried as what it exceeds 1 by, so that small values lose nothing. It must not pass the
-    largest float32: values of up to 1e9 never do.
+    A product of 1 + v is carried as what it exceeds 1 by, so that small values lose nothing.
+
+    Args:
+      values: v.
+      scale: of all of them.
+      total: no less than the sum of scale v.
     """
     rows = _rows(values, 0.0)
+    factors = _factors(total, len(rows))
+
+    def times(product, row):
+        value = scale * row
+        return product + value + product * value
+
     products = [
-        functools.reduce(lambda product, row: product + row + product * row, rows[start : start + _FACTORS])
-        for start in range(0, len(rows), _FACTORS)
+        functools.reduce(times, rows[start : start + factors], jnp.zeros_like(rows[0]))
+        for start in range(0, len(rows), factors)
     ]
     return jnp.sum(functools.reduce(jnp.add, [jnp.log1p(product) for product in products]))
+
+
+def _factors(total: float, most: int) -> int:
+    """How many factors 1 + v can be multiplied, up to `most`, if the v sum to no more than `total`.
+
+    The product of k of them is at most (1 + total/k)^k.
+    """
+    return max((k for k in range(1, most + 1) if k * math.log1p(total / k) < _LARGEST_LOG), default=1)

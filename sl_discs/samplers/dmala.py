@@ -62,20 +62,27 @@ def fixed_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], step_size: floa
     return FlipOdds(jnp.where(mask, jnp.exp(logits), 0.0), jnp.float32(0), log_norm)
 
 
-def normalized_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
-    """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g, relative to the largest g."""
+def normalized_odds(
+    gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""], most_flips: float
+) -> FlipOdds:
+    """a_i = log n - log sum_j exp(g_j) + g_i for balanced gains g; n is at most `most_flips`."""
     weights = floored_weights(gains, mask)
     scale = expected_flips / sum_sites(weights)
-    return FlipOdds(weights, jnp.log(scale), sum_log1p_sites(weights * scale))
+    return FlipOdds(weights, jnp.log(scale), sum_log1p_sites(weights, scale, most_flips))
 
 
-def shared_odds(gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""]) -> FlipOdds:
-    """DISCS's form of `normalized_odds`: the mean of the sum over the chains of an instance, not the chain's own."""
+def shared_odds(
+    gains: Float[Array, "N"], mask: Bool[Array, "N"], expected_flips: Float[Array, ""], most_flips: float
+) -> FlipOdds:
+    """DISCS's form of `normalized_odds`: the mean of the sum over the chains of an instance, not the chain's own.
+
+    A chain's own odds then sum to n times the number of chains at most, which `most_flips` has to allow for.
+    """
     top = max_sites(jnp.where(mask, gains, -jnp.inf))
     weights = floored_weights(gains, mask)
     level = top + jnp.log(sum_sites(weights))
     log_scale = top + jnp.log(expected_flips) - _log_chain_mean(level)
-    return FlipOdds(weights, log_scale, sum_log1p_sites(weights * jnp.exp(log_scale)))
+    return FlipOdds(weights, log_scale, sum_log1p_sites(weights, jnp.exp(log_scale), most_flips))
 
 
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
@@ -157,16 +164,21 @@ class DMALA(Sampler):
         if self.scaling == "fixed":
             return fixed_odds(balanced, mask, self.step_size)
         odds = shared_odds if self.shared_scale else normalized_odds
-        return odds(balanced, mask, state.expected_flips)
+        return odds(balanced, mask, state.expected_flips, self._most_flips(mask.shape[0]))
 
     def _propose(self, key, odds: FlipOdds) -> Flips:
         num_sites = odds.weights.shape[0]
         if self.scaling == "fixed":
             uniforms = keys.uniforms(key, (num_sites,))
             return sites_of_mask(uniforms * (1 + odds.weights) < odds.weights)
-        most = num_sites if self.adaptive else self.expected_flips * (self.num_chains if self.shared_scale else 1)
+        most = num_sites if self.adaptive else self._most_flips(num_sites)
         weights, scale = in_blocks(odds.weights), jnp.exp(odds.log_scale)
         return flips_of_odds(key, weights, scale, num_sites, max_points=poisson_limit(most))
+
+    def _most_flips(self, num_sites: int) -> float:
+        """A bound on the sum of a chain's odds."""
+        most = num_sites if self.adaptive else self.expected_flips
+        return most * self.num_chains if self.shared_scale else most
 
     def _next_expected_flips(self, state, acceptance, mask):
         if not self.adaptive:

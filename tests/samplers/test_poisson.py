@@ -64,6 +64,18 @@ def test_sum_of_logarithms_is_that_of_products(num_sites):
     values[::3] = 1e-7
     values[0] = 1e9
     expected = np.log1p(values.astype(np.float64)).sum()
-    np.testing.assert_allclose(sum_log1p_sites(jnp.asarray(values)), expected, rtol=2e-6)
+    scale = jnp.float32(0.5)
+    for bound in (values.sum(), 1e30):
+        followed = sum_log1p_sites(jnp.asarray(values) / scale, scale, bound)
+        np.testing.assert_allclose(followed, expected, rtol=2e-6)
     tiny = np.full(num_sites, 1e-9, np.float32)
-    np.testing.assert_allclose(sum_log1p_sites(jnp.asarray(tiny)), num_sites * 1e-9, rtol=1e-5)
+    followed = sum_log1p_sites(jnp.asarray(tiny), jnp.float32(1), 1.0)
+    np.testing.assert_allclose(followed, num_sites * 1e-9, rtol=1e-5)
+
+
+@pytest.mark.parametrize("total", [3.0, 80.0, 1e4])
+def test_products_of_equal_factors_stay_within_float32(total):
+    """The largest product of factors whose excesses have a given sum is that of equal ones."""
+    values = jnp.full(1_500, total / 1_500, jnp.float32)
+    followed = sum_log1p_sites(values, jnp.float32(1), total)
+    np.testing.assert_allclose(followed, 1_500 * np.log1p(total / 1_500), rtol=1e-5)
