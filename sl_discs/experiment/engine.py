@@ -13,15 +13,17 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int8
+from jaxtyping import Array, Bool, Float, Int, Int8
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
 from sl_discs.localization.transition import (
     Chain,
     ProgramStep,
     StepKeys,
+    end_level,
     fold_step,
     init_chain,
+    level_tilt,
     transition,
 )
 from sl_discs.models.base import Model, Params
@@ -103,6 +105,18 @@ def _keep_better(best: Best, value, x) -> Best:
     return Best(jnp.where(better, value, best.value), jnp.where(better, x, best.x))
 
 
+def _row(rows: ProgramStep, place) -> ProgramStep:
+    return jax.tree.map(lambda leaf: leaf[place], rows)
+
+
+def _ends_of_levels(rows: ProgramStep) -> Int[Array, "E"]:
+    """For each of E steps the place after the last one that its level has among them."""
+    length = rows.temperature.shape[0]
+    if rows.localization is None:
+        return jnp.full(length, length)
+    return lax.cummin(jnp.where(rows.localization.boundary, jnp.arange(length) + 1, length), reverse=True)
+
+
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x, noise: float | None) -> Chains:
     """The chains before step 1, at states x [G, B, N]; no state counts as met yet."""
 
@@ -117,12 +131,19 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x, noise: float | 
 def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, program: ProgramStep, first_step):
     """Plays program [L, E]: L logged intervals of E steps, of which the first is number `first_step`."""
 
-    def one_step(keys, params, mask, state: Chains, row: ProgramStep, number):
-        chain, info = transition(fold_step(keys, number), model, params, sampler, state.chain, row, mask)
+    tilt_all = over_instances(over_chains(level_tilt, (0, None)), (0, None))
+
+    def one_step(keys, params, mask, tilt, state: Chains, row: ProgramStep, number):
+        chain, info = transition(fold_step(keys, number), model, params, sampler, state.chain, row, tilt, mask)
         value = model.value(params, chain.x, chain.field)
         return state._replace(chain=chain, best=_keep_better(state.best, value, chain.x)), info
 
-    step_all = over_instances(over_chains(one_step, (0, None, None, 0, None, None)), (0, 0, 0, 0, None, None))
+    step_all = over_instances(over_chains(one_step, (0, None, None, 0, 0, None, None)), (0, 0, 0, 0, 0, None, None))
+
+    def end_one(keys, state: Chains, row: ProgramStep, number):
+        return state._replace(chain=end_level(fold_step(keys, number), state.chain, row))
+
+    end_all = over_instances(over_chains(end_one, (0, 0, None, None)), (0, 0, None, None))
 
     def log_one(params, state: Chains):
         value = model.value(params, state.chain.x, state.chain.field)
@@ -130,18 +151,31 @@ def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, program:
 
     log_all = over_instances(over_chains(log_one, (None, 0)))
 
-    def step(carry, row):
-        chains, number, acceptance, hops = carry
-        chains, info = step_all(batch.keys, batch.params, batch.mask, chains, row, number)
-        return (chains, number + 1, acceptance + info.acceptance, hops + info.hops), None
-
-    def interval(carry, rows):
-        chains, number = carry
-        zero = jnp.zeros(batch.keys.mcmc.shape[:-1], jnp.float32)
-        (chains, number, acceptance, hops), _ = lax.scan(step, (chains, number, zero, zero), rows)
-        chains, value = log_all(batch.params, chains)
+    def interval(carry, rows: ProgramStep):
+        """The steps of a logged interval, level by level."""
+        chains, first = carry
         length = rows.temperature.shape[0]
-        return (chains, number), Trace(value, acceptance / length, hops / length)
+        ends = _ends_of_levels(rows)
+
+        def level(carry):
+            begin, chains, *sums = carry
+            tilt = tilt_all(chains.chain, _row(rows, begin))
+
+            def step(place, carry):
+                chains, acceptance, hops = carry
+                row = _row(rows, place)
+                chains, info = step_all(batch.keys, batch.params, batch.mask, tilt, chains, row, first + place)
+                return chains, acceptance + info.acceptance, hops + info.hops
+
+            end = ends[begin]
+            chains, *sums = lax.fori_loop(begin, end, step, (chains, *sums))
+            return end, end_all(batch.keys, chains, _row(rows, end - 1), first + end - 1), *sums
+
+        zero = jnp.zeros(batch.keys.mcmc.shape[:-1], jnp.float32)
+        start = jnp.int32(0), chains, zero, zero
+        _, chains, acceptance, hops = lax.while_loop(lambda carry: carry[0] < length, level, start)
+        chains, value = log_all(batch.params, chains)
+        return (chains, first + length), Trace(value, acceptance / length, hops / length)
 
     (chains, _), trace = lax.scan(interval, (chains, first_step), program)
     return chains, trace

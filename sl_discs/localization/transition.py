@@ -59,9 +59,12 @@ def transition(
     sampler: Sampler,
     chain: Chain,
     step: ProgramStep,
+    tilt: Float[Array, "N"] | None,
     mask: Bool[Array, "N"],
 ) -> tuple[Chain, Info]:
-    """One MCMC step on exp(f/tau + <s, h>), then what localization does after it.
+    """One MCMC step on exp(f/tau + <s, h>), whose spins the observation collects.
+
+    `level_tilt` comes before the steps of a level and `end_level` after them.
 
     Args:
       keys: of this chain and step.
@@ -70,18 +73,29 @@ def transition(
       sampler: the base sampler.
       chain: the chain before the step.
       step: scalars of the program, the same for all chains.
+      tilt: h of the level; None when not localized.
       mask: the sites that exist.
     """
-    observation = chain.observation
-    field_of_y = None if observation is None else observing.tilt(observation, step.localization)
-    target = TiltedParams(params, step.temperature, field_of_y)
+    target = TiltedParams(params, step.temperature, tilt)
     x, field, state, info = sampler.kernel(
         keys.mcmc, Tilted(model), target, chain.x, chain.field, chain.sampler, mask
     )
+    observation = chain.observation
     if observation is not None:
         observation = observing.collect(observation, x, step.localization)
-        observation = observing.advance(keys.observation, observation, step.localization)
     return Chain(x, field, state, observation), info
+
+
+def level_tilt(chain: Chain, step: ProgramStep) -> Float[Array, "N"] | None:
+    """h during the level that a step belongs to; None when not localized."""
+    return None if chain.observation is None else observing.tilt(chain.observation, step.localization)
+
+
+def end_level(keys: StepKeys, chain: Chain, step: ProgramStep) -> Chain:
+    """The chain after a step, keys and row of which are given, that may have been its level's last."""
+    if chain.observation is None:
+        return chain
+    return chain._replace(observation=observing.advance(keys.observation, chain.observation, step.localization))
 
 
 def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:

@@ -47,10 +47,11 @@ class Tilted(Model):
 
     def gains(self, params, x, field):
         """d/tau - 2 s h."""
-        gains = self.base.gains(params.base, x, field) / params.temperature
-        if params.tilt is None:
-            return gains
-        return gains + 2 * jnp.where(x > 0, -params.tilt, params.tilt)
+        gains = self.base.gains(params.base, x, field)
+        if params.tilt is not None:
+            # Divided last: XLA repeats what follows a division in every kernel that reads the gains.
+            gains = gains + 2 * params.temperature * jnp.where(x > 0, -1.0, 1.0) * params.tilt
+        return gains / params.temperature
 
     def flip(self, params, x, field, flips):
         """The base model's flip."""

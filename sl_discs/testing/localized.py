@@ -14,7 +14,16 @@ from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization import observation as observing
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.schedule import Localization
-from sl_discs.localization.transition import ProgramStep, StepKeys, fold_step, init_chain, initial_state, transition
+from sl_discs.localization.transition import (
+    ProgramStep,
+    StepKeys,
+    end_level,
+    fold_step,
+    init_chain,
+    initial_state,
+    level_tilt,
+    transition,
+)
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
@@ -73,7 +82,9 @@ def localized_samples(
         def step(chain, row):
             row, number = row
             step_keys = fold_step(chain_key, number)
-            return transition(step_keys, case.model, params.base, sampler, chain, row, mask)[0], None
+            tilt = level_tilt(chain, row)
+            chain, _ = transition(step_keys, case.model, params.base, sampler, chain, row, tilt, mask)
+            return end_level(step_keys, chain, row), None
 
         chain, _ = jax.lax.scan(step, chain, (program, 1 + jnp.arange(chain_length)))
         return observing.final_sample(chain.observation)
