@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, Int, Num
 from sl_discs.fused import dmala, path, single_site
 from sl_discs.fused.steps import Adapting
 from sl_discs.fused.target import State, Target
-from sl_discs.fused.vectors import uniforms
-from sl_discs.keys import fold_words, uniform_to_normal
+from sl_discs.fused.vectors import normals
+from sl_discs.keys import fold_words
 from sl_discs.localization import observation as observing
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.transition import ProgramStep, StepKeys
@@ -72,7 +72,7 @@ def _observe(key, observation: Observation, spins, row, num_sites: int) -> Obser
     observation = observing.collect(observation, spins, row)
 
     def move(observation):
-        normal = uniform_to_normal(uniforms(key, num_sites, spins.shape[0]))
+        normal = normals(key, num_sites, spins.shape[0])
         return observing.move(observation, normal, row)
 
     return lax.cond(row.boundary, move, lambda observation: observation, observation)

@@ -43,10 +43,21 @@ def uniform(key: Words, counter: int | Int[Array, ""]) -> Float[Array, ""]:
     return keys.word_to_uniform(first)
 
 
-def uniforms(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
-    """`keys.uniforms(key, (num_sites,))` at the first places, from both words of a counter at each of them."""
+def _words(key: Words, num_sites: int, size: int) -> tuple[Words, Bool[Array, "size"]]:
+    """Both words of the counter of each place in `keys.uniforms(key, (num_sites,))`, and whether it has the first."""
     sites = jnp.arange(size, dtype=jnp.int32)
     half = (num_sites + 1) // 2
     counter = jnp.where(sites < half, sites, sites - half)
-    first, second = keys.draw_words(key, counter.astype(jnp.uint32))
-    return keys.word_to_uniform(jnp.where(sites < half, first, second))
+    return keys.draw_words(key, counter.astype(jnp.uint32)), sites < half
+
+
+def uniforms(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
+    """`keys.uniforms(key, (num_sites,))` at the first places."""
+    (first, second), takes_first = _words(key, num_sites, size)
+    return keys.word_to_uniform(jnp.where(takes_first, first, second))
+
+
+def normals(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
+    """`keys.normals(key, (num_sites,))` at the first places."""
+    words, takes_first = _words(key, num_sites, size)
+    return jnp.where(takes_first, *keys.words_to_normals(*words))

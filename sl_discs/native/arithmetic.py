@@ -9,6 +9,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from sl_discs.keys import COSINE, SINE
 from sl_discs.native.jit import FUSED, called, inlined
 
 _F = np.float32
@@ -159,12 +160,14 @@ def uniform64(high, low):
     return np.float64((np.uint64(high) << np.uint64(21)) ^ (np.uint64(low) >> np.uint64(11))) * _UNIT64
 
 
-_SQRT2 = _F(math.sqrt(2))
+_S0, _S1, _S2, _S3, _S4 = (_F(c) for c in SINE)
+_C0, _C1, _C2, _C3, _C4 = (_F(c) for c in COSINE)
+_TWO = _F(2)
 
 
 @called(fastmath=FUSED)
 def normals(key0, key1, out):
-    """Standard normal numbers of one key, by inversion (Giles' approximation, as `sl_discs.keys.normals`).
+    """Standard normal numbers of one key, as `sl_discs.keys.normals`.
 
     Args:
       key0: key of this call alone, like key1.
@@ -172,31 +175,16 @@ def normals(key0, key1, out):
       out: [N] float32, N even.
     """
     half = out.shape[0] // 2
+    # Two loops, since one needs more registers than there are.
     for i in range(half):
         first, second = threefry(key0, key1, _U(i), DRAW)
-        out[i] = uniform(first)
-        out[half + i] = uniform(second)
-    for i in range(2 * half):
-        x = _F(2) * out[i] - _LARGEST
-        w = -log((_ONE - x) * (_ONE + x))
-        v = w - _F(2.5)
-        p = _F(2.81022636e-08)
-        p = _F(3.43273939e-07) + p * v
-        p = _F(-3.5233877e-06) + p * v
-        p = _F(-4.39150654e-06) + p * v
-        p = _F(0.00021858087) + p * v
-        p = _F(-0.00125372503) + p * v
-        p = _F(-0.00417768164) + p * v
-        p = _F(0.246640727) + p * v
-        p = _F(1.50140941) + p * v
-        v = np.sqrt(w) - _F(3)
-        q = _F(-0.000200214257)
-        q = _F(0.000100950558) + q * v
-        q = _F(0.00134934322) + q * v
-        q = _F(-0.00367342844) + q * v
-        q = _F(0.00573950773) + q * v
-        q = _F(-0.0076224613) + q * v
-        q = _F(0.00943887047) + q * v
-        q = _F(1.00167406) + q * v
-        q = _F(2.83297682) + q * v
-        out[i] = _SQRT2 * x * (p if w < _F(5) else q)
+        out[i] = (_F(first) + _HALF) * _UNIT
+        out[half + i] = _F(second) * _UNIT - _HALF
+    for i in range(half):
+        radius = np.sqrt(-_TWO * log(out[i]))
+        turn = out[half + i]
+        square = turn * turn
+        sine = turn * ((((_S4 * square + _S3) * square + _S2) * square + _S1) * square + _S0)
+        cosine = (((_C4 * square + _C3) * square + _C2) * square + _C1) * square + _C0
+        out[i] = radius * (_ONE - _TWO * sine * sine)
+        out[half + i] = radius * (_TWO * sine * cosine)
