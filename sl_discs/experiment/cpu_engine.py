@@ -126,7 +126,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
 
     params = batch.params
     mask = _padded(batch.mask, size)
-    closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.int32)
+    closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
     linear, scale = _padded(params.linear, size).astype(np.float32), np.array(params.scale, np.float32)
     instance, site, neighbour, weight = _entries(params.coupling, num_sites)
     counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1)).reshape(len(mask), -1)
@@ -138,7 +138,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
     else:
         rows = np.zeros((1, 1, 1), weight.dtype)
     first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
-    lists = np.cumsum(counts, axis=1), neighbour.astype(np.int32), weight, first
+    lists = np.cumsum(counts, axis=1, dtype=np.uint64), neighbour.astype(np.uint32), weight, first
     num_open = mask.sum(axis=1, dtype=np.int64)
     used = mask.copy()
     used[instance, site] = True

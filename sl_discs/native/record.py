@@ -34,7 +34,7 @@ class Record(NamedTuple):
 
 def make_record(size):
     """Room for a record."""
-    return Record(np.zeros(1), np.zeros(size, np.float32), np.zeros(size, np.int32), np.zeros(2, np.int64))
+    return Record(np.zeros(1), np.zeros(size, np.float32), np.zeros(size, np.uint32), np.zeros(2, np.int64))
 
 
 @inlined

@@ -22,6 +22,8 @@ TILE = LANES * DEPTH
 _TILES_A_SPAN = 16
 
 _D = np.float64
+# Places are unsigned where a loop is hot: numba asks of signed ones whether they count from the end.
+_P = np.uint64
 _STALE = _D(2.0**-20)
 
 # Entries of `sums` before those of groups: the total, the logit (to base 2) that weighs 1, and room for a sampler
@@ -79,7 +81,7 @@ def _tiles_of(span, tiles):
 def _sum(values, first, count, stride):
     total = _D(0)
     for k in range(count):
-        total += _D(values[first + k * stride])
+        total += _D(values[_P(first + k * stride)])
     return total
 
 
@@ -110,6 +112,7 @@ def _change(tree, place, change, children, first, count, stride):
 
     The sum above must change by just that, or it would keep the error that this one has lost.
     """
+    place = _P(place)
     new = tree.sums[place] + change
     if new > tree.peaks[place]:
         tree.peaks[place] = new
@@ -181,13 +184,13 @@ def _find(values, first, count, stride, threshold):
     """
     place = -1
     for k in range(count):
-        value = _D(values[first + k * stride])
+        value = _D(values[_P(first + k * stride)])
         if value > 0:
             place = k
             if threshold < value:
                 return place, threshold
             threshold -= value
-    return place, _D(values[first + place * stride])
+    return place, _D(values[_P(first + place * stride)])
 
 
 @called
@@ -201,4 +204,4 @@ def draw(tree, uniform):
     tile += first
     lane, threshold = _find(sums, _GROUPS + tile * LANES, LANES, 1, threshold)
     row, _ = _find(tree.weights, tile * TILE + lane, DEPTH, LANES, threshold)
-    return tile * TILE + row * LANES + lane
+    return np.uint32(tile * TILE + row * LANES + lane)

@@ -63,8 +63,8 @@ def make_walk(size, coupled_dtype):
     """Room for a chain."""
     return Walk(
         np.zeros(size, np.float32), *np.zeros((2, size), coupled_dtype), np.zeros(size, np.float32),
-        np.zeros(size, np.float32), np.zeros(size, np.int32),
-        np.zeros(size, np.int32), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int32),
+        np.zeros(size, np.float32), np.zeros(size, np.uint32),
+        np.zeros(size, np.uint32), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.uint32),
         np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(1, np.int64),
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def flip_sites(walk, target, count):
     if not target.dense:
         for k in range(count):
             site = walk.flipped[k]
-            reach += 1 + target.starts[site + 1] - target.starts[site]
+            reach += 1 + np.int64(target.starts[site + 1] - target.starts[site])
     many = FEW * reach > size
     if many:
         for i in range(size):
