@@ -182,14 +182,14 @@ def _find(values, first, count, stride, threshold):
 
     Where rounding keeps the sum below it, the last positive entry.
     """
-    place = -1
     for k in range(count):
         value = _D(values[_P(first + k * stride)])
-        if value > 0:
-            place = k
-            if threshold < value:
-                return place, threshold
-            threshold -= value
+        if threshold < value:
+            return k, threshold
+        threshold -= value
+    place = count - 1
+    while place > 0 and not values[_P(first + place * stride)] > 0:
+        place -= 1
     return place, _D(values[_P(first + place * stride)])
 
 
