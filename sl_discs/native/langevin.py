@@ -13,13 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.jit import REORDERED, called, inlined
+from sl_discs.native.probability import Probability, accepted_part, times
 from sl_discs.native.step import Outcome, adapted, draw_uniform, step_uniform
 from sl_discs.native.tree import NORM, TOTAL, draw
 from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
 _F = np.float32
-# exp(n) of a product over all sites must be a number in float64; larger sums are cut into pieces of this many flips.
+# exp(n) of a product over all sites must be a number in float64.
 _LARGEST_FLIPS = 500.0
+# The time of the Poisson process is cut into pieces, for exp(-time) must be one too.
+_LONGEST_PIECE = 300.0
 
 
 class LangevinSettings(NamedTuple):
@@ -54,19 +57,26 @@ def _log_norm(tree, expected_flips):
 
 @inlined
 def _draw_flips(moment, walk, tree, expected_flips):
-    """The sites to flip, into `flipped`; returns their number and the sum over them of log a."""
-    scale = np.float64(expected_flips) / tree.sums[TOTAL]
-    count, log_rates = 0, 0.0
-    elapsed = 0.0
-    draws = 0
+    """The sites to flip, into `flipped`; returns their number and the product over them of w/Z."""
+    unit = 1.0 / tree.sums[TOTAL]
+    count, draws = 0, 0
+    probability = Probability(1.0, 1.0, 0.0)
+    # The waiting times between points are exponential: exp(-time) is a product of uniform numbers, in pieces.
+    left, none_yet = np.float64(expected_flips), 1.0
+    end = np.exp(-min(left, _LONGEST_PIECE))
     while True:
-        elapsed -= np.log1p(-draw_uniform(moment, draws))
-        if elapsed > expected_flips:
-            return count, log_rates
+        none_yet *= 1.0 - draw_uniform(moment, draws)
+        while none_yet < end:
+            if left <= _LONGEST_PIECE:
+                return count, probability
+            left -= _LONGEST_PIECE
+            none_yet /= end
+            end = np.exp(-min(left, _LONGEST_PIECE))
         site = draw(tree, draw_uniform(moment, draws + 1))
         kept = draw_uniform(moment, draws + 2)
         draws += 3
-        rate = scale * np.float64(tree.weights[site])
+        share = unit * np.float64(tree.weights[site])
+        rate = expected_flips * share
         # log1p(rate)/rate is at least 1/(1 + rate): most points of small rate are kept without a logarithm.
         if kept * (1.0 + rate) < 1.0 or kept * rate < np.log1p(rate):
             seen = False
@@ -75,7 +85,7 @@ def _draw_flips(moment, walk, tree, expected_flips):
             if not seen:
                 walk.flipped[count] = site
                 count += 1
-                log_rates += np.log(rate)
+                probability = times(probability, share, 1.0)
 
 
 @inlined
@@ -84,7 +94,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
     norm = tree.sums[NORM]
     if settings.adaptive or np.isnan(norm):
         norm = _log_norm(tree, expected_flips)
-    count, log_forward = _draw_flips(moment, walk, tree, expected_flips)
+    count, forward = _draw_flips(moment, walk, tree, expected_flips)
     change_tilt = 0.0
     for k in range(count):
         site = walk.flipped[k]
@@ -95,12 +105,12 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
     norm_back = _log_norm(proposed, expected_flips)
     acceptance = 1.0
     if settings.adjusted:
-        log_back = 0.0
-        scale = np.float64(expected_flips) / proposed.sums[TOTAL]
+        back = Probability(1.0, 1.0, 0.0)
+        unit = 1.0 / proposed.sums[TOTAL]
         for k in range(count):
-            log_back += np.log(scale * np.float64(proposed.weights[walk.flipped[k]]))
+            back = times(back, unit * np.float64(proposed.weights[walk.flipped[k]]), 1.0)
         change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
-        acceptance = np.exp(min(change + (log_back - norm_back) - (log_forward - norm), 0.0))
+        acceptance = accepted_part(change + norm - norm_back, forward, back)
     accepted = step_uniform(moment) < acceptance
     if accepted:
         proposed.sums[NORM] = norm_back

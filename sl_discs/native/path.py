@@ -7,14 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.jit import inlined
+from sl_discs.native.probability import Probability, accepted_part, times
 from sl_discs.native.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform
 from sl_discs.native.tree import TOTAL, draw, put
 from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
 _F = np.float32
-# A product of probabilities is replaced by its logarithm before it could underflow, two of them included.
-_SMALLEST_PRODUCT = 1e-100
-_LARGEST_EXPONENT = 700.0
 # Of all weight, in sites that may be drawn in vain.
 _MOST_DRAWN = 0.5
 # A difference of sums below this part of them is formed anew.
@@ -42,24 +40,6 @@ def _path_length(settings, moment, radius, steps, limit):
     return min(max(int(length), 1), limit)
 
 
-class Probability(NamedTuple):
-    """exp(log) over/under: factors are gathered apart, for one division and seldom a logarithm."""
-
-    over: float
-    under: float
-    log: float
-
-
-@inlined
-def _times(probability, over, under):
-    """A probability times over/under, for 0 < over <= under <= 1."""
-    over *= probability.over
-    under *= probability.under
-    if over < _SMALLEST_PRODUCT:
-        return Probability(1.0, 1.0, probability.log + np.log(over / under))
-    return Probability(over, under, probability.log)
-
-
 @inlined
 def _draw_with_replacement(moment, walk, tree, length):
     """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of distinct sites."""
@@ -68,7 +48,7 @@ def _draw_with_replacement(moment, walk, tree, length):
     distinct = 0
     for k in range(length):
         site = draw(tree, draw_uniform(moment, k))
-        probability = _times(probability, tree.weights[site] * unit, 1.0)
+        probability = times(probability, tree.weights[site] * unit, 1.0)
         walk.sequence[k] = site
         seen = False
         for other in range(distinct):
@@ -102,7 +82,7 @@ def _draw_without_replacement(moment, walk, tree, length):
             numbers += 1
         walk.stamps[site] = stamp
         weight = tree.weights[site]
-        probability = _times(probability, weight * unit, (tree.sums[TOTAL] - drawn) * unit)
+        probability = times(probability, weight * unit, (tree.sums[TOTAL] - drawn) * unit)
         drawn += weight
         walk.sequence[k] = walk.flipped[k] = site
         walk.picked[k] = weight
@@ -140,7 +120,7 @@ def _probability_back(settings, walk, tree, length):
     for k in range(length):
         if not alone:
             mass += walk.picked[k]
-        probability = _times(probability, walk.picked[k] * unit, mass * unit)
+        probability = times(probability, walk.picked[k] * unit, mass * unit)
     return probability
 
 
@@ -174,8 +154,7 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
     back = _probability_back(settings, walk, tree if in_place else other, length)
 
     change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
-    ratio = (back.over * forward.under) / (back.under * forward.over)
-    acceptance = min(np.exp(min(change + back.log - forward.log, _LARGEST_EXPONENT)) * ratio, 1.0)
+    acceptance = accepted_part(change, forward, back)
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, in_place, touched, distinct)

@@ -194,3 +194,21 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     np.testing.assert_allclose(open_ones, np.asarray(fields.coupled)[:, :num_open], atol=1e-3)
     for name in ("linear", "pairs"):
         np.testing.assert_allclose(getattr(chains.chain.field, name)[0], getattr(fields, name), atol=1e-2)
+
+
+@pytest.mark.parametrize("expected_flips", [3.0, 290.0, 800.0])
+def test_dmala_flips_free_sites_at_any_rate(expected_flips):
+    """Odds n/N at each of N sites without couplings: N n/(N + n) flips a step, all accepted; five standard errors."""
+    num_sites, chains, steps = 1_000, 8, 50
+    terms = Coefficients(np.zeros(num_sites), np.zeros((0, 2), np.int32), np.zeros(0), 1.0)
+    params = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], quadratic_params(terms, num_sites, None))
+    keys = StepKeys(*jnp.zeros((2, 1, chains, 2), jnp.uint32).at[..., 1].set(jnp.arange(chains, dtype=jnp.uint32)))
+    model, sampler = QuadraticModel(num_sites), DMALA(expected_flips=expected_flips)
+    batch = Batch(params, jnp.ones((1, num_sites), bool), keys)
+    start = init_chains(model, sampler, batch, jnp.zeros((1, chains, num_sites), jnp.int8), None)
+    program = ProgramStep(np.ones((1, steps), np.float32), None)
+    _, trace = cpu_engine.advance(model, sampler, batch, start, program, 1)
+    odds = expected_flips / num_sites
+    error = np.sqrt(num_sites * odds / (1 + odds) ** 2 / (chains * steps))
+    assert abs(trace.hops.mean() - num_sites * odds / (1 + odds)) < 5 * error
+    np.testing.assert_allclose(trace.acceptance, 1, atol=1e-5)
