@@ -123,6 +123,7 @@ def _entries(coupling: Dense | Sparse, num_sites: int):
 
 def _instances(batch: Batch, num_sites: int, size: int):
     from sl_discs.native.chunk import Targets
+    from sl_discs.native.tree import LANES
 
     params = batch.params
     mask = _padded(batch.mask, size)
@@ -142,7 +143,7 @@ def _instances(batch: Batch, num_sites: int, size: int):
     num_open = mask.sum(axis=1, dtype=np.int64)
     used = mask.copy()
     used[instance, site] = True
-    sizes = np.array([_whole_tiles(size - int(np.argmax(one[::-1]))) for one in used])
+    sizes = np.array([_up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
     return Targets(linear, scale, dense, rows, *lists, mask.astype(np.float32), closed_last, num_open, sizes)
 
 
@@ -234,13 +235,13 @@ def _as_chains(before: Chains, arrays, num_sites: int) -> Chains:
 
 def prepare(model: QuadraticModel, batch: Batch):
     """The instances in the form of the loops; dense ones take as long to prepare as thousands of steps to play."""
-    return _instances(batch, model.num_sites, _whole_tiles(model.num_sites))
-
-
-def _whole_tiles(num_sites: int) -> int:
     from sl_discs.native.tree import TILE
 
-    return -(-num_sites // TILE) * TILE
+    return _instances(batch, model.num_sites, _up_to_whole(TILE, model.num_sites))
+
+
+def _up_to_whole(part: int, num_sites: int) -> int:
+    return -(-num_sites // part) * part
 
 
 @functools.cache
@@ -272,9 +273,10 @@ def advance(
       targets: of `prepare`, for many calls; None: prepared for this one.
     """
     from sl_discs.native.chunk import make_room, play
+    from sl_discs.native.tree import TILE
 
     num_sites = model.num_sites
-    size = _whole_tiles(num_sites)
+    size = _up_to_whole(TILE, num_sites)
     arrays = _chain_arrays(batch, chains, size)
     rows = _program(program, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]

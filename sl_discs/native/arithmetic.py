@@ -20,6 +20,7 @@ _P0, _P1, _P2 = _F(1), _F(0.6931468559), _F(0.2402223800)
 _P3, _P4, _P5 = _F(0.0555089295), _F(0.0096716979), _F(0.0013218672)
 _HALF, _ONE = _F(0.5), _F(1)
 _MANTISSA_BITS = np.int32(23)
+_TO_WHOLE = _F(1.5 * 2**23)
 
 
 @intrinsic
@@ -42,23 +43,15 @@ def _bits_of_float(typing_context, value):
     return types.int32(types.float32), codegen
 
 
-@intrinsic
-def _truncated(typing_context, value):
-    """float32 to int32 in one instruction: numba's own conversion goes by way of int64."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.fptosi(arguments[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
-
-
 @inlined(fastmath=FUSED)
 def exp2(x):
     """2^x in float32 for x in [-125, 125]; relative error below 3e-7."""
-    nearest = np.floor(x + _HALF)
-    f = x - nearest
+    # In float32 the sum has no bits behind the point, and the nearest whole number in its lowest ones.
+    x = _F(x)
+    shifted = x + _TO_WHOLE
+    f = x - (shifted - _TO_WHOLE)
     p = ((((_P5 * f + _P4) * f + _P3) * f + _P2) * f + _P1) * f + _P0
-    return _float_of_bits(_bits_of_float(p) + (_truncated(nearest) << _MANTISSA_BITS))
+    return _float_of_bits(_bits_of_float(p) + (_bits_of_float(shifted) << _MANTISSA_BITS))
 
 
 _LOWEST, _NOTHING = _F(-125), _F(0)

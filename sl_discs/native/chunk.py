@@ -12,7 +12,7 @@ from sl_discs.native.jit import FUSED, called, entered, inlined
 from sl_discs.native.kinds import needs_weights, play_step, usual_draws
 from sl_discs.native.record import Record, make_record, note, write_out
 from sl_discs.native.step import BLOCK, MOST_DRAWS, Moment, fill_words
-from sl_discs.native.tree import Tree, make_tree, smaller_tree
+from sl_discs.native.tree import TILE, Tree, make_tree, smaller_tree
 from sl_discs.native.walk import Walk, make_walk, set_base, smaller_walk, weigh_all
 
 _F = np.float32
@@ -59,7 +59,7 @@ class Targets(NamedTuple):
       mask: [G, N].
       open_sites: [G, N] those that may flip, then the others.
       num_open: [G] how many may flip.
-      sizes: [G] whole tiles that hold all sites which may flip or are coupled; a chain looks at no others.
+      sizes: [G] whole lanes that hold all sites which may flip or are coupled; a chain looks at no others.
     """
 
     linear: np.ndarray
@@ -147,11 +147,11 @@ def make_room(size: int, coupled_dtype) -> Room:
 
 @inlined
 def _smaller_room(room, size):
-    """Room for fewer sites in the same memory."""
-    record = room.record
+    """Room for fewer sites, whole lanes of them, in the same memory."""
+    record, tiles = room.record, -(-size // TILE) * TILE
     return Room(
         smaller_walk(room.walk, size), Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(room.one, size), smaller_tree(room.other, size), room.first, room.second,
+        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second,
         room.marks[:size], room.noise[:size],
     )  # fmt: skip
 
@@ -160,6 +160,8 @@ def _smaller_room(room, size):
 def _enter(room, chains, c):
     """Copies a chain into the room."""
     walk, record = room.walk, room.record
+    for tree in (room.one, room.other):
+        tree.weights[walk.spins.shape[0] :] = _F(0)
     for i in range(walk.spins.shape[0]):
         walk.spins[i], walk.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
         walk.tilt[i] = room.marks[i] = _F(0)

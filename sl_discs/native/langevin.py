@@ -43,10 +43,9 @@ def _product(weights, first, last, scale):
 
 
 @inlined
-def _log_norm(tree, expected_flips):
-    """Sum over sites of log(1 + a_i)."""
+def _log_norm(tree, size, expected_flips):
+    """Sum over the first `size` sites of log(1 + a_i)."""
     weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
-    size = weights.shape[0]
     if expected_flips < _LARGEST_FLIPS:
         return np.log(_product(weights, 0, size, scale))
     total = 0.0
@@ -93,7 +92,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
     """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
     norm = tree.sums[NORM]
     if settings.adaptive or np.isnan(norm):
-        norm = _log_norm(tree, expected_flips)
+        norm = _log_norm(tree, walk.spins.shape[0], expected_flips)
     count, forward = _draw_flips(moment, walk, tree, expected_flips)
     change_tilt = 0.0
     for k in range(count):
@@ -102,7 +101,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
     change_linear, change_pairs, touched = flip_sites(walk, target, count)
     in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
     proposed = tree if in_place else other
-    norm_back = _log_norm(proposed, expected_flips)
+    norm_back = _log_norm(proposed, walk.spins.shape[0], expected_flips)
     acceptance = 1.0
     if settings.adjusted:
         back = Probability(1.0, 1.0, 0.0)

@@ -26,7 +26,7 @@ _ALL = -1
 
 
 class Walk(NamedTuple):
-    """One chain of padded length N, and room for its steps.
+    """One chain of padded length N, a multiple of `tree.LANES`, and room for its steps.
 
     Attributes:
       spins: [N] -1 or 1 in float32.
@@ -95,7 +95,8 @@ def _logit(spin, coupled, base, slope):
 
 @inlined(fastmath=FUSED)
 def _fill_weights(spins, coupled, base, mask, slope, reference, weights):
-    for i in range(weights.shape[0]):
+    # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
+    for i in range(spins.shape[0]):
         t = _logit(spins[i], coupled[i], base[i], slope) - reference
         weights[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
 

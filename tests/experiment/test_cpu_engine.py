@@ -171,7 +171,7 @@ def test_the_choice_of_an_engine_is_explained():
 
 @pytest.mark.parametrize("degree", [2, 60])
 def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
-    """A chain looks at whole tiles up to the last site that matters: open, or coupled to an open one."""
+    """A chain looks at whole lanes up to the last site that matters: open, or coupled to an open one."""
     rng = np.random.default_rng(degree)
     num_sites, num_open = 400, 100
     edges = np.unique(np.sort(rng.integers(0, [num_open, num_sites - 10], (degree * num_open, 2)), axis=1), axis=0)
@@ -181,7 +181,7 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     model, mask = QuadraticModel(num_sites), np.arange(num_sites) < num_open
     keys = StepKeys(*jnp.zeros((2, 1, 8, 2), jnp.uint32).at[..., 1].set(jnp.arange(8, dtype=jnp.uint32)))
     batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.asarray(mask)[None], keys)
-    assert cpu_engine.prepare(model, batch).sizes[0] == 128 * -(-(edges.max() + 1) // 128)
+    assert cpu_engine.prepare(model, batch).sizes[0] == 16 * -(-(edges.max() + 1) // 16)
     x = jnp.asarray(rng.integers(0, 2, (1, 8, num_sites)), jnp.int8)
     sampler = PathAuxiliary(num_flips=3)
     program = ProgramStep(np.full((2, 50), 0.7, np.float32), None)
