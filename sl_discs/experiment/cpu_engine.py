@@ -52,8 +52,6 @@ def why_not(sampler: Sampler) -> str | None:
         return "numba is not installed: pip install 'sl_discs[cpu]'"
     if jax.default_backend() != "cpu":
         return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
-    if getattr(sampler, "scaling", "normalized") != "normalized":
-        return "it knows dmala with scaling normalized alone"
     return unknown_to(_KNOWN, sampler)
 
 
@@ -76,6 +74,7 @@ def _flat(array) -> np.ndarray:
 
 
 def _settings(sampler: Sampler):
+    from sl_discs.native.independent import IndependentSettings
     from sl_discs.native.langevin import LangevinSettings
     from sl_discs.native.path import PathSettings
     from sl_discs.native.single_site import SingleSiteSettings
@@ -88,6 +87,8 @@ def _settings(sampler: Sampler):
             np.float32(sampler.target_acceptance_rate),
             sampler.adapt_until or 0,
         )
+    if isinstance(sampler, DMALA) and sampler.scaling == "fixed":
+        return IndependentSettings(sampler.adjusted, np.float32(-np.log2(np.e) / (2 * sampler.step_size)))
     if isinstance(sampler, DMALA):
         return LangevinSettings(
             sampler.adaptive,

@@ -9,11 +9,11 @@ import numpy as np
 from sl_discs.native.arithmetic import FOLD, normals, threefry
 from sl_discs.native.coupling import Target
 from sl_discs.native.jit import FUSED, called, entered, inlined
-from sl_discs.native.kinds import needs_weights, play_step, usual_draws
+from sl_discs.native.kinds import play_step, usual_draws, weigh_state
 from sl_discs.native.record import Record, make_record, note, write_out
 from sl_discs.native.step import BLOCK, MOST_DRAWS, Moment, fill_words
 from sl_discs.native.tree import TILE, Tree, make_tree, smaller_tree
-from sl_discs.native.walk import Walk, make_walk, set_base, smaller_walk, weigh_all
+from sl_discs.native.walk import Walk, make_walk, smaller_walk
 
 _F = np.float32
 
@@ -219,9 +219,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             if begins or new_level or program.refresh[interval, row]:
                 if new_level:
                     _set_tilt(walk.tilt, program.tilt_scale[interval, row], chains.y[c, :size])
-                if needs_weights(settings):
-                    slope = set_base(walk, target, program.proposal_rate[interval, row])
-                    weigh_all(walk, target, slope, tree)
+                slope = weigh_state(settings, walk, target, program.proposal_rate[interval, row], tree)
                 new_level = begins = False
             moment = Moment(
                 program.rate[interval, row], slope, key0, key1, number, row_of_words, first, second, draws

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numba.extending import overload
 
+from sl_discs.native.independent import IndependentSettings, form_odds, independent_step
 from sl_discs.native.langevin import LangevinSettings, langevin_step
 from sl_discs.native.path import PathSettings, path_step
 from sl_discs.native.single_site import SingleSiteSettings, single_site_step
+from sl_discs.native.walk import set_base, weigh_all
 
-_STEPS = {PathSettings: path_step, LangevinSettings: langevin_step, SingleSiteSettings: single_site_step}
+_STEPS = {
+    PathSettings: path_step,
+    LangevinSettings: langevin_step,
+    IndependentSettings: independent_step,
+    SingleSiteSettings: single_site_step,
+}
 
 
 def play_step(settings, moment, walk, target, tree, other, pace, steps):
@@ -16,8 +24,8 @@ def play_step(settings, moment, walk, target, tree, other, pace, steps):
     raise NotImplementedError("compiled code only")
 
 
-def needs_weights(settings):
-    """Whether that sampler draws sites by weight."""
+def weigh_state(settings, walk, target, rate, tree):
+    """What that sampler keeps in the tree about a state, formed anew for a temperature 1/rate; returns the slope."""
     raise NotImplementedError("compiled code only")
 
 
@@ -36,15 +44,26 @@ def _play_step(settings, moment, walk, target, tree, other, pace, steps):
     return call
 
 
-@overload(needs_weights)
-def _needs_weights(settings):
-    answer = settings.instance_class is not SingleSiteSettings
-    return lambda settings: answer
+@overload(weigh_state)
+def _weigh_state(settings, walk, target, rate, tree):
+    if settings.instance_class is SingleSiteSettings:
+        return lambda settings, walk, target, rate, tree: np.float32(0)
+    of_odds = settings.instance_class is IndependentSettings
+
+    def call(settings, walk, target, rate, tree):
+        slope = set_base(walk, target, rate)
+        if of_odds:
+            form_odds(settings, walk, target, slope, tree)
+        else:
+            weigh_all(walk, target, slope, tree)
+        return slope
+
+    return call
 
 
 @overload(usual_draws)
 def _usual_draws(settings, pace):
-    if settings.instance_class is SingleSiteSettings:
+    if settings.instance_class in (SingleSiteSettings, IndependentSettings):
         return lambda settings, pace: 0
     if settings.instance_class is LangevinSettings:
         return lambda settings, pace: 3 * int(pace) + 4

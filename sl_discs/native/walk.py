@@ -89,7 +89,8 @@ def set_base(walk, target, rate):
 
 
 @inlined
-def _logit(spin, coupled, base, slope):
+def logit(spin, coupled, base, slope):
+    """To base 2: half the gain of a flip at the proposal's temperature, see `set_base`."""
     return -spin * (base + slope * _F(coupled))
 
 
@@ -97,7 +98,7 @@ def _logit(spin, coupled, base, slope):
 def _fill_weights(spins, coupled, base, mask, slope, reference, weights):
     # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
     for i in range(spins.shape[0]):
-        t = _logit(spins[i], coupled[i], base[i], slope) - reference
+        t = logit(spins[i], coupled[i], base[i], slope) - reference
         weights[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
 
 
@@ -110,7 +111,7 @@ def weigh_all(walk, target, slope, tree):
     if not _SMALLEST_TOTAL < tree.sums[TOTAL] < _LARGEST_TOTAL and target.open_sites.shape[0]:
         top = _F(-np.inf)
         for site in target.open_sites:
-            top = max(top, _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
+            top = max(top, logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
         tree.sums[REFERENCE] = top
         _fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, top, tree.weights)
         sum_all(tree)
@@ -165,7 +166,7 @@ def _weigh_touched(walk, target, slope, tree, touched):
     highest = _F(-np.inf)
     for k in range(touched):
         site = walk.touched[k]
-        t = _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
+        t = logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
         highest = max(highest, t)
         walk.fresh[k] = t
         walk.stale[k] = tree.weights[site]

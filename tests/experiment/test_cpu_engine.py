@@ -38,6 +38,7 @@ SAMPLERS = {
     "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
     "path_auxiliary, adapted": PathAuxiliary(adaptive=True, adapt_until=40),
     "dmala": DMALA(),
+    "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
     "dmala, adapted": DMALA(adaptive=True, adapt_until=40),
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
@@ -165,7 +166,7 @@ def test_the_choice_of_an_engine_is_explained():
     assert choose_engine("auto", GWG()) == choose_engine("cpu", GWG()) == ("cpu", "")
     engine, note = choose_engine("cpu", DMALA(shared_scale=True))
     assert engine == "xla" and note.startswith("not cpu: its chains do not know of each other")
-    assert "scaling" in cpu_engine.why_not(DMALA(scaling="fixed"))
+    assert choose_engine("auto", DMALA(scaling="fixed")) == ("cpu", "")
     assert "SQRT" in cpu_engine.why_not(GWG(balancing_fn_type="MIN"))
 
 
