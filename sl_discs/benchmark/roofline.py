@@ -21,10 +21,10 @@ import numpy as np
 
 from sl_discs.native.walk import FEW
 
-# Operations of one weight: logit 4, bounds 2, 2^t 15, mask 1, sums 2.
-_OPERATIONS_A_WEIGHT = 24
+# Operations of one weight: logit 4, bounds 2, 2^t 13, mask 1, sums 2.
+_OPERATIONS_A_WEIGHT = 22
 # Of a weight that is written alone: the same, and three sums with their peaks, one after the other.
-_OPERATIONS_A_CHANGE = 24 + 4 * 4
+_OPERATIONS_A_CHANGE = 22 + 4 * 4
 # Bytes of one weight: spin, field, base and mask are read, the weight is written and read for the sums.
 _BYTES_A_WEIGHT = 6 * 4
 # A changed weight: the same, its place, its old value, and three sums with their peaks read and written.

@@ -90,20 +90,13 @@ def _inverse_cdf(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Pick:
 
 def _inverse_cdf_short(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Pick:
     """Written out term by term: mapped over chains, XLA makes one vectorised loop over chains of it."""
-    terms = [weights[k] for k in range(weights.shape[0])]
-    total = functools.reduce(jnp.add, terms)
-    threshold = uniform * total
-    running = jnp.float32(0)
-    place, last = jnp.int32(0), jnp.int32(0)
-    for k, term in enumerate(terms):
-        running = running + term
-        place = place + (running <= threshold).astype(jnp.int32)
-        last = jnp.where(term > 0, k, last)
-    place = jnp.minimum(place, last)
-    weight, rest = jnp.float32(0), jnp.float32(0)
-    for k, term in enumerate(terms):
-        weight = jnp.where(place == k, term, weight)
-        rest = rest + jnp.where(place == k, 0.0, term)
+    place = independent_places(uniform, weights)
+    weight, total, rest = jnp.float32(0), jnp.float32(0), jnp.float32(0)
+    for k in range(weights.shape[0]):
+        here = place == k
+        weight = jnp.where(here, weights[k], weight)
+        total = total + weights[k]
+        rest = rest + jnp.where(here, 0.0, weights[k])
     return Pick(place, weight, total, rest)
 
 
@@ -118,8 +111,11 @@ def _inverse_cdf_long(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> 
     return Pick(place, weights[place], total, rest)
 
 
-def independent_places(uniforms: Float[Array, "P"], weights: Float[Array, "*P K"]) -> Int[Array, "P"]:
-    """Independent places by inversion, one of each row of weights or all of the same weights."""
+def independent_places(uniforms: Float[Array, "*P"], weights: Float[Array, "*P K"]) -> Int[Array, "*P"]:
+    """Independent places by inversion, one of each row of weights or all of the same weights.
+
+    From more than `LONGEST_WRITTEN_OUT` weights there has to be an axis P; `_inverse_cdf_long` draws one alone.
+    """
     if weights.shape[-1] > LONGEST_WRITTEN_OUT:
         running = jnp.cumsum(weights, axis=-1)
         thresholds = uniforms * running[..., -1]

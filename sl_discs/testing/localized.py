@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs import keys
+from sl_discs.batching import over_chains
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization import observation as observing
 from sl_discs.localization.observation import Observation
@@ -92,7 +93,7 @@ def localized_samples(
     streams = (Stream.MCMC, Stream.OBSERVATION, Stream.INITIAL_STATE)
     named = [chain_keys(seed, stream, jnp.arange(count), 1)[:, 0] for stream in streams]
     # Levels end together in all chains only if the program is not mapped; neither is it here.
-    return np.asarray(jax.jit(jax.vmap(one))(*named))
+    return np.asarray(jax.jit(over_chains(one))(*named))
 
 
 def check_localized(
