@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.native.arithmetic import STEP, exp2, threefry, uniform
-from sl_discs.native.jit import FUSED, REORDERED, called, inlined
+from sl_discs.native.arithmetic import STEP, threefry, uniform
+from sl_discs.native.jit import called, inlined
+from sl_discs.native.langevin import product_of_odds
 from sl_discs.native.step import Outcome, step_uniform
 from sl_discs.native.tree import NORM
-from sl_discs.native.walk import flip_sites, logit, take_back
+from sl_discs.native.walk import fill_weights, flip_sites, take_back
 
 _F = np.float32
-_LOWEST, _HIGHEST = _F(-115), _F(100)
 # Sites whose 1 + odds are multiplied before a logarithm is taken, unless the product is no number.
 _TOGETHER = 128
 
@@ -29,28 +29,13 @@ class IndependentSettings(NamedTuple):
     log2_scale: np.float32
 
 
-@inlined(fastmath=FUSED)
-def _fill_odds(spins, coupled, base, mask, slope, log2_scale, odds):
-    for i in range(spins.shape[0]):
-        t = logit(spins[i], coupled[i], base[i], slope) + log2_scale
-        odds[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
-
-
-@called(fastmath=REORDERED)
-def _product(odds, first, last):
-    product = 1.0
-    for i in range(first, last):
-        product *= 1.0 + np.float64(odds[i])
-    return product
-
-
 @inlined
 def _log_norm(odds, size):
     """Sum over the first `size` sites of log(1 + odds)."""
     total = 0.0
     for first in range(0, size, _TOGETHER):
         last = min(first + _TOGETHER, size)
-        product = _product(odds, first, last)
+        product = product_of_odds(odds, first, last, 1.0)
         if product < np.inf:
             total += np.log(product)
         else:
@@ -62,8 +47,7 @@ def _log_norm(odds, size):
 @called
 def form_odds(settings, walk, target, slope, tree):
     """All odds of the state and their norm."""
-    scale = settings.log2_scale
-    _fill_odds(walk.spins, walk.coupled, walk.base, target.mask, slope, scale, tree.weights)
+    fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, -settings.log2_scale, tree.weights)
     tree.sums[NORM] = _log_norm(tree.weights, walk.spins.shape[0])
 
 

@@ -35,7 +35,8 @@ class LangevinSettings(NamedTuple):
 
 
 @called(fastmath=REORDERED)
-def _product(weights, first, last, scale):
+def product_of_odds(weights, first, last, scale):
+    """The product of 1 + scale w over the sites from `first` to `last` - 1."""
     product = 1.0
     for i in range(first, last):
         product *= 1.0 + scale * np.float64(weights[i])
@@ -47,7 +48,7 @@ def _log_norm(tree, size, expected_flips):
     """Sum over the first `size` sites of log(1 + a_i)."""
     weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
     if expected_flips < _LARGEST_FLIPS:
-        return np.log(_product(weights, 0, size, scale))
+        return np.log(product_of_odds(weights, 0, size, scale))
     total = 0.0
     for i in range(size):
         total += np.log1p(scale * np.float64(weights[i]))

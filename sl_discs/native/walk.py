@@ -89,31 +89,31 @@ def set_base(walk, target, rate):
 
 
 @inlined
-def logit(spin, coupled, base, slope):
-    """To base 2: half the gain of a flip at the proposal's temperature, see `set_base`."""
+def _logit(spin, coupled, base, slope):
     return -spin * (base + slope * _F(coupled))
 
 
 @inlined(fastmath=FUSED)
-def _fill_weights(spins, coupled, base, mask, slope, reference, weights):
+def fill_weights(spins, coupled, base, mask, slope, reference, weights):
+    """2^(logit - reference) between two bounds, 0 outside the mask."""
     # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
     for i in range(spins.shape[0]):
-        t = logit(spins[i], coupled[i], base[i], slope) - reference
+        t = _logit(spins[i], coupled[i], base[i], slope) - reference
         weights[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
 
 
 @called
 def weigh_all(walk, target, slope, tree):
     """All weights of the state and their sums, about the tree's reference or, where it does not suit, a new one."""
-    _fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
+    fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
     sum_all(tree)
     tree.sums[NORM] = np.nan
     if not _SMALLEST_TOTAL < tree.sums[TOTAL] < _LARGEST_TOTAL and target.open_sites.shape[0]:
         top = _F(-np.inf)
         for site in target.open_sites:
-            top = max(top, logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
+            top = max(top, _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
         tree.sums[REFERENCE] = top
-        _fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, top, tree.weights)
+        fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, top, tree.weights)
         sum_all(tree)
 
 
@@ -166,7 +166,7 @@ def _weigh_touched(walk, target, slope, tree, touched):
     highest = _F(-np.inf)
     for k in range(touched):
         site = walk.touched[k]
-        t = logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
+        t = _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
         highest = max(highest, t)
         walk.fresh[k] = t
         walk.stale[k] = tree.weights[site]
