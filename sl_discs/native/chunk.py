@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.native.arithmetic import FOLD, normals, threefry
 from sl_discs.native.coupling import Target
-from sl_discs.native.jit import FUSED, called, entered, inlined
+from sl_discs.native.jit import entered, inlined
 from sl_discs.native.kinds import play_step, usual_draws, weigh_state
+from sl_discs.native.observation import complete, move, turn
 from sl_discs.native.record import Record, make_record, note, write_out
 from sl_discs.native.step import BLOCK, MOST_DRAWS, Moment, fill_words
 from sl_discs.native.tree import TILE, Tree, make_tree, smaller_tree
@@ -124,7 +124,6 @@ class Room(NamedTuple):
       other: the other of the two.
       first: [1 + MOST_DRAWS, BLOCK] random words, like second.
       second: likewise.
-      marks: [N] how much posterior mean a site had collected when it last turned.
       noise: [N] normal numbers.
     """
 
@@ -134,25 +133,24 @@ class Room(NamedTuple):
     other: Tree
     first: np.ndarray
     second: np.ndarray
-    marks: np.ndarray
     noise: np.ndarray
 
 
 def make_room(size: int, coupled_dtype) -> Room:
     """Room for chains of padded length `size`."""
     words = np.zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
-    floats = np.zeros((2, size), np.float32)
-    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words, *floats)
+    walk, noise = make_walk(size, coupled_dtype), np.zeros(size, np.float32)
+    return Room(walk, make_record(size), make_tree(size), make_tree(size), *words, noise)
 
 
 @inlined
-def _smaller_room(room, size):
-    """Room for fewer sites, whole lanes of them, in the same memory."""
+def _smaller_room(room, y, size):
+    """Room for fewer sites, whole lanes of them, in the same memory, with the observation of a chain."""
     record, tiles = room.record, -(-size // TILE) * TILE
     return Room(
-        smaller_walk(room.walk, size), Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second,
-        room.marks[:size], room.noise[:size],
+        smaller_walk(room.walk, y, size),
+        Record(record.value, record.spins[:size], record.journal[:size], record.state),
+        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second, room.noise[:size],
     )  # fmt: skip
 
 
@@ -164,8 +162,9 @@ def _enter(room, chains, c):
         tree.weights[walk.spins.shape[0] :] = _F(0)
     for i in range(walk.spins.shape[0]):
         walk.spins[i], walk.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
-        walk.tilt[i] = room.marks[i] = _F(0)
+        walk.stamps[i] = 0
         record.spins[i] = chains.best_spins[c, i]
+    walk.proposals[0] = 0
     record.value[0] = chains.best[c]
     record.state[:] = 0
 
@@ -181,33 +180,18 @@ def _leave(room, chains, c):
     chains.best[c] = record.value[0]
 
 
-@inlined(fastmath=FUSED)
-def _set_tilt(tilt, scale, y):
-    for i in range(tilt.shape[0]):
-        tilt[i] = scale * y[i]
-
-
-@called(fastmath=FUSED)
-def _observe(y, mean, marks, spins, collected, drift, spread, noise):
-    """The observation's step at a boundary, and an empty posterior mean for the next level."""
-    for i in range(y.shape[0]):
-        y[i] += drift * (mean[i] + spins[i] * (collected - marks[i])) + spread * noise[i]
-        mean[i] = _F(0)
-        marks[i] = _F(0)
-
-
 @inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
     """All steps of one chain; its arrays stay in the core's cache."""
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
-    first, second, marks, noise = room.first, room.second, room.marks, room.noise
+    first, second = room.first, room.second
     spins, size = walk.spins, walk.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
     linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
     scale = np.float64(target.scale)
-    slope, collected = _F(0), _F(0)
-    new_level, begins = program.localized, True
+    slope, tilt_scale, collected = _F(0), _F(0), _F(0)
+    new_level = True
     number, row_of_words, draws = first_step, BLOCK, 0
     for interval in range(program.rate.shape[0]):
         sum_acceptance, sum_hops = 0.0, 0.0
@@ -216,13 +200,13 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                 draws = min(usual_draws(settings, pace), MOST_DRAWS)
                 fill_words(key0, key1, number, draws, first, second)
                 row_of_words = 0
-            if begins or new_level or program.refresh[interval, row]:
-                if new_level:
-                    _set_tilt(walk.tilt, program.tilt_scale[interval, row], chains.y[c, :size])
-                slope = weigh_state(settings, walk, target, program.proposal_rate[interval, row], tree)
-                new_level = begins = False
+            if new_level or program.refresh[interval, row]:
+                if program.localized:
+                    tilt_scale = program.tilt_scale[interval, row]
+                slope = weigh_state(settings, walk, target, program.proposal_rate[interval, row], tilt_scale, tree)
+                new_level = False
             moment = Moment(
-                program.rate[interval, row], slope, key0, key1, number, row_of_words, first, second, draws
+                program.rate[interval, row], tilt_scale, slope, key0, key1, number, row_of_words, first, second, draws
             )
             done = play_step(settings, moment, walk, target, tree, other, pace, steps)
             if done.swapped:
@@ -234,27 +218,20 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             sum_acceptance += done.acceptance
             if done.accepted:
                 sum_hops += done.flips
-                linear += done.change_linear
-                pairs += done.change_pairs
+                linear += done.changes.linear
+                pairs += done.changes.pairs
                 note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
-                # A site's share of U is added up when it turns: until now it had the other spin.
                 if collected > 0:
-                    for k in range(done.flips):
-                        site = walk.flipped[k]
-                        chains.mean[c, site] -= spins[site] * (collected - marks[site])
-                        marks[site] = collected
+                    turn(chains.mean[c], spins, walk.flipped, done.flips, collected)
             elif record.value[0] == -np.inf:
                 note(record, linear + scale * pairs, spins, walk.flipped, 0)
             if program.localized:
                 collected += program.collect[interval, row]
                 if program.boundary[interval, row]:
-                    fold0, fold1 = threefry(
-                        chains.observation_keys[c, 0], chains.observation_keys[c, 1], np.uint32(number - 1), FOLD
-                    )
-                    normals(fold0, fold1, noise)
-                    _observe(
-                        chains.y[c, :size], chains.mean[c], marks, spins, collected, program.drift[interval, row],
-                        program.noise[interval, row], noise,
+                    move(
+                        chains.observation_keys[c, 0], chains.observation_keys[c, 1], number - 1, walk.y,
+                        chains.mean[c], spins, collected, program.drift[interval, row],
+                        program.noise[interval, row], room.noise,
                     )  # fmt: skip
                     collected = _F(0)
                     new_level = True
@@ -267,8 +244,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             for i in range(size):
                 chains.best_logged_spins[c, i] = spins[i]
     if program.localized:
-        for i in range(size):
-            chains.mean[c, i] += spins[i] * (collected - marks[i])
+        complete(chains.mean[c, :size], spins, collected)
     _leave(room, chains, c)
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
@@ -300,5 +276,6 @@ def play(settings, program, instances, chains, members, room, first_step, values
             instances.mask[g, :size],
             instances.open_sites[g, : instances.num_open[g]],
         )  # fmt: skip
-        smaller = _smaller_room(room, size)
+        y = chains.y[c, :size] if program.localized else room.walk.y
+        smaller = _smaller_room(room, y, size)
         _play_chain(settings, program, target, chains, c, smaller, first_step, values, acceptances, hops)

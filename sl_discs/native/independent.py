@@ -13,7 +13,7 @@ import numpy as np
 from sl_discs.native.arithmetic import STEP, threefry, uniform
 from sl_discs.native.jit import called, inlined
 from sl_discs.native.langevin import product_of_odds
-from sl_discs.native.step import Outcome, step_uniform
+from sl_discs.native.step import Outcome, step_uniform, target_change
 from sl_discs.native.tree import NORM
 from sl_discs.native.walk import fill_weights, flip_sites, take_back
 
@@ -66,23 +66,21 @@ def independent_step(settings, moment, walk, target, tree, other, pace, steps):
     uniforms, odds = walk.fresh, tree.weights
     _fill_uniforms(moment.key0, moment.key1, moment.number, uniforms)
     count, log_forward = 0, -tree.sums[NORM]
-    change_tilt = 0.0
     for i in range(walk.spins.shape[0]):
         if uniforms[i] * (_F(1) + odds[i]) < odds[i]:
             walk.flipped[count] = i
             count += 1
             log_forward += np.log(np.float64(odds[i]))
-            change_tilt -= 2.0 * walk.tilt[i] * walk.spins[i]
-    change_linear, change_pairs, touched = flip_sites(walk, target, count)
+    changes, touched = flip_sites(walk, target, count)
     form_odds(settings, walk, target, moment.slope, other)
     acceptance = 1.0
     if settings.adjusted:
         log_back = -other.sums[NORM]
         for k in range(count):
             log_back += np.log(np.float64(other.weights[walk.flipped[k]]))
-        change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
+        change = target_change(moment, target, changes)
         acceptance = np.exp(min(change + log_back - log_forward, 0.0))
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, False, touched, count)
-    return Outcome(acceptance, accepted, accepted, count, change_linear, change_pairs, pace)
+    return Outcome(acceptance, accepted, accepted, count, changes, pace)

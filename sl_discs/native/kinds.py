@@ -24,8 +24,8 @@ def play_step(settings, moment, walk, target, tree, other, pace, steps):
     raise NotImplementedError("compiled code only")
 
 
-def weigh_state(settings, walk, target, rate, tree):
-    """What that sampler keeps in the tree about a state, formed anew for a temperature 1/rate; returns the slope."""
+def weigh_state(settings, walk, target, rate, tilt_scale, tree):
+    """What that sampler keeps in the tree about a state, formed anew; returns the slope, see `walk.set_base`."""
     raise NotImplementedError("compiled code only")
 
 
@@ -45,13 +45,13 @@ def _play_step(settings, moment, walk, target, tree, other, pace, steps):
 
 
 @overload(weigh_state)
-def _weigh_state(settings, walk, target, rate, tree):
+def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
     if settings.instance_class is SingleSiteSettings:
-        return lambda settings, walk, target, rate, tree: np.float32(0)
+        return lambda settings, walk, target, rate, tilt_scale, tree: np.float32(0)
     of_odds = settings.instance_class is IndependentSettings
 
-    def call(settings, walk, target, rate, tree):
-        slope = set_base(walk, target, rate)
+    def call(settings, walk, target, rate, tilt_scale, tree):
+        slope = set_base(walk, target, rate, tilt_scale)
         if of_odds:
             form_odds(settings, walk, target, slope, tree)
         else:

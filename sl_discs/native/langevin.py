@@ -14,7 +14,7 @@ import numpy as np
 
 from sl_discs.native.jit import REORDERED, called, inlined
 from sl_discs.native.probability import Probability, accepted_part, times
-from sl_discs.native.step import Outcome, adapted, draw_uniform, step_uniform
+from sl_discs.native.step import Outcome, adapted, draw_uniform, step_uniform, target_change
 from sl_discs.native.tree import NORM, TOTAL, draw
 from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
@@ -95,11 +95,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
     if settings.adaptive or np.isnan(norm):
         norm = _log_norm(tree, walk.spins.shape[0], expected_flips)
     count, forward = _draw_flips(moment, walk, tree, expected_flips)
-    change_tilt = 0.0
-    for k in range(count):
-        site = walk.flipped[k]
-        change_tilt -= 2.0 * walk.tilt[site] * walk.spins[site]
-    change_linear, change_pairs, touched = flip_sites(walk, target, count)
+    changes, touched = flip_sites(walk, target, count)
     in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
     proposed = tree if in_place else other
     norm_back = _log_norm(proposed, walk.spins.shape[0], expected_flips)
@@ -109,7 +105,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
         unit = 1.0 / proposed.sums[TOTAL]
         for k in range(count):
             back = times(back, unit * np.float64(proposed.weights[walk.flipped[k]]), 1.0)
-        change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
+        change = target_change(moment, target, changes)
         acceptance = accepted_part(change + norm - norm_back, forward, back)
     accepted = step_uniform(moment) < acceptance
     if accepted:
@@ -122,6 +118,4 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
             expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
         )
         expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
-    return Outcome(
-        acceptance, accepted, accepted and not in_place, count, change_linear, change_pairs, _F(expected_flips)
-    )
+    return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips))

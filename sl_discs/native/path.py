@@ -8,7 +8,7 @@ import numpy as np
 
 from sl_discs.native.jit import inlined
 from sl_discs.native.probability import Probability, accepted_part, times
-from sl_discs.native.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform
+from sl_discs.native.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform, target_change
 from sl_discs.native.tree import TOTAL, draw, put
 from sl_discs.native.walk import flip_sites, take_back, weigh_proposal
 
@@ -145,20 +145,15 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
         forward, distinct = _draw_with_replacement(moment, walk, tree, length)
     else:
         forward, distinct = _draw_without_replacement(moment, walk, tree, length)
-    change_tilt = 0.0
-    for k in range(distinct):
-        site = walk.flipped[k]
-        change_tilt -= 2.0 * walk.tilt[site] * walk.spins[site]
-    change_linear, change_pairs, touched = flip_sites(walk, target, distinct)
+    changes, touched = flip_sites(walk, target, distinct)
     in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
     back = _probability_back(settings, walk, tree if in_place else other, length)
 
-    change = (change_linear + np.float64(target.scale) * change_pairs) * np.float64(moment.rate) + change_tilt
-    acceptance = accepted_part(change, forward, back)
+    acceptance = accepted_part(target_change(moment, target, changes), forward, back)
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, in_place, touched, distinct)
     if settings.adaptive:
         radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
         radius = min(max(radius, _F(1)), _F(available))
-    return Outcome(acceptance, accepted, accepted and not in_place, distinct, change_linear, change_pairs, _F(radius))
+    return Outcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius))

@@ -9,7 +9,8 @@ import numpy as np
 from sl_discs.native.arithmetic import exp_nonpositive
 from sl_discs.native.coupling import flip
 from sl_discs.native.jit import inlined
-from sl_discs.native.step import Outcome, step_uniform
+from sl_discs.native.step import Outcome, step_uniform, target_change
+from sl_discs.native.walk import Changes
 
 _F = np.float32
 
@@ -28,8 +29,8 @@ def single_site_step(settings, moment, walk, target, tree, other, pace, steps):
     word = np.uint64(moment.second[0, moment.row])
     site = sites[(word * np.uint64(sites.shape[0])) >> np.uint64(32)]
     spin = np.float64(walk.spins[site])
-    change_linear, change_pairs = -spin * target.linear[site], -spin * walk.coupled[site]
-    change = (change_linear + target.scale * change_pairs) * moment.rate - 2.0 * walk.tilt[site] * spin
+    changes = Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
+    change = target_change(moment, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     if settings.gibbs:
         acceptance = (_F(1) if change > 0 else small) / (_F(1) + small)
@@ -39,4 +40,4 @@ def single_site_step(settings, moment, walk, target, tree, other, pace, steps):
     if accepted:
         walk.flipped[0] = site
         flip(target, walk.spins, walk.coupled, site)
-    return Outcome(np.float64(acceptance), accepted, False, 1, change_linear, change_pairs, pace)
+    return Outcome(np.float64(acceptance), accepted, False, 1, changes, pace)

@@ -8,6 +8,7 @@ import numpy as np
 
 from sl_discs.native.arithmetic import STEP, threefry, uniform, uniform64
 from sl_discs.native.jit import called, inlined
+from sl_discs.native.walk import Changes
 
 # Steps whose words are made together: a generator that fills an array is vectorised.
 BLOCK = 64
@@ -20,6 +21,7 @@ class Moment(NamedTuple):
 
     Attributes:
       rate: 1/temperature.
+      tilt_scale: the target's tilt is this times the observation.
       slope: of the proposal's logits, see `walk.set_base`.
       key0: of the chain, like key1.
       key1: likewise.
@@ -31,6 +33,7 @@ class Moment(NamedTuple):
     """
 
     rate: np.float32
+    tilt_scale: np.float32
     slope: np.float32
     key0: np.uint32
     key1: np.uint32
@@ -49,8 +52,7 @@ class Outcome(NamedTuple):
       accepted: whether it was.
       swapped: whether the weights of the state are now in the other tree.
       flips: number of sites that the proposal flips.
-      change_linear: change of c.x by the proposal.
-      change_pairs: change of x'Kx/2.
+      changes: by the proposal.
       pace: what adapts: the radius, or the expected number of flips.
     """
 
@@ -58,9 +60,15 @@ class Outcome(NamedTuple):
     accepted: bool
     swapped: bool
     flips: int
-    change_linear: float
-    change_pairs: float
+    changes: Changes
     pace: np.float32
+
+
+@inlined
+def target_change(moment, target, changes):
+    """The change of the logarithm of the target's probability."""
+    value = changes.linear + np.float64(target.scale) * changes.pairs
+    return value * np.float64(moment.rate) + np.float64(moment.tilt_scale) * changes.observed
 
 
 @called

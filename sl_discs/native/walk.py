@@ -25,6 +25,20 @@ FEW = 12
 _ALL = -1
 
 
+class Changes(NamedTuple):
+    """What flips change.
+
+    Attributes:
+      linear: c.x.
+      pairs: x'Kx/2.
+      observed: y.x, of spins.
+    """
+
+    linear: np.float64
+    pairs: np.float64
+    observed: np.float64
+
+
 class Walk(NamedTuple):
     """One chain of padded length N, a multiple of `tree.LANES`, and room for its steps.
 
@@ -32,7 +46,7 @@ class Walk(NamedTuple):
       spins: [N] -1 or 1 in float32.
       coupled: [N] Kx, see `coupling.flip`.
       saved: [N] what it was before a proposal that touches many sites.
-      tilt: [N] h, zeros for none.
+      y: [N] observation, which tilts the target by h = tilt_scale y; zeros for none.
       base: [N] the part of the logits (to base 2) that does not depend on Kx.
       flipped: [N] the sites of a proposal.
       sequence: [N] sites in the order of their draws.
@@ -47,7 +61,7 @@ class Walk(NamedTuple):
     spins: np.ndarray
     coupled: np.ndarray
     saved: np.ndarray
-    tilt: np.ndarray
+    y: np.ndarray
     base: np.ndarray
     flipped: np.ndarray
     sequence: np.ndarray
@@ -64,27 +78,27 @@ def make_walk(size, coupled_dtype):
     return Walk(
         np.zeros(size, np.float32), *np.zeros((2, size), coupled_dtype), np.zeros(size, np.float32),
         np.zeros(size, np.float32), np.zeros(size, np.uint32),
-        np.zeros(size, np.uint32), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.uint32),
-        np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(1, np.int64),
+        np.zeros(size, np.uint32), np.zeros(size), np.zeros(size, np.uint32), np.zeros(size, np.uint32),
+        np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(1, np.uint32),
     )  # fmt: skip
 
 
 @inlined
-def smaller_walk(walk, size):
-    """Room for fewer sites in the same memory."""
+def smaller_walk(walk, y, size):
+    """Room for fewer sites in the same memory, with the observation of a chain."""
     return Walk(
-        walk.spins[:size], walk.coupled[:size], walk.saved[:size], walk.tilt[:size], walk.base[:size],
+        walk.spins[:size], walk.coupled[:size], walk.saved[:size], y[:size], walk.base[:size],
         walk.flipped[:size], walk.sequence[:size], walk.picked[:size], walk.stamps[:size], walk.touched[:size],
         walk.fresh[:size], walk.stale[:size], walk.proposals,
     )  # fmt: skip
 
 
 @inlined(fastmath=FUSED)
-def set_base(walk, target, rate):
-    """Sets `base` for a proposal temperature 1/rate; returns what Kx is multiplied with to complete it."""
+def set_base(walk, target, rate, tilt_scale):
+    """Sets `base` for a proposal temperature 1/rate and a tilt; returns what Kx is multiplied with to complete it."""
     half = _F(0.5) * rate
     for i in range(walk.base.shape[0]):
-        walk.base[i] = (target.linear[i] * half + walk.tilt[i]) * LOG2E
+        walk.base[i] = (target.linear[i] * half + tilt_scale * walk.y[i]) * LOG2E
     return target.scale * half * LOG2E
 
 
@@ -122,7 +136,7 @@ def flip_sites(walk, target, count):
     """Flips the first `count` of `flipped` and finds whose weights change.
 
     Returns:
-      changes of c.x and x'Kx/2, and how many sites `touched` holds; -1 if they are too many to go through.
+      the changes that it makes, and how many sites `touched` holds; -1 if they are too many to go through.
     """
     size = walk.spins.shape[0]
     reach = size if target.dense else 0
@@ -134,13 +148,16 @@ def flip_sites(walk, target, count):
     if many:
         for i in range(size):
             walk.saved[i] = walk.coupled[i]
-    change_linear, change_pairs = 0.0, 0.0
+    linear, pairs, observed = 0.0, 0.0, 0.0
     for k in range(count):
-        one, other = flip(target, walk.spins, walk.coupled, walk.flipped[k])
-        change_linear += one
-        change_pairs += other
+        site = walk.flipped[k]
+        observed -= 2.0 * walk.y[site] * walk.spins[site]
+        one, other = flip(target, walk.spins, walk.coupled, site)
+        linear += one
+        pairs += other
+    changes = Changes(linear, pairs, observed)
     if many:
-        return change_linear, change_pairs, _ALL
+        return changes, _ALL
     walk.proposals[0] += 1
     stamp = walk.proposals[0]
     touched = 0
@@ -156,7 +173,7 @@ def flip_sites(walk, target, count):
                 walk.stamps[neighbour] = stamp
                 walk.touched[touched] = neighbour
                 touched += 1
-    return change_linear, change_pairs, touched
+    return changes, touched
 
 
 @inlined(fastmath=FUSED)

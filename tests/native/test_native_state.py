@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
 
+from sl_discs import keys
+from sl_discs.native import observation
 from sl_discs.native import tree as trees
 from sl_discs.native import walk as walks
 from sl_discs.native.coupling import Target
 from sl_discs.native.record import make_record, note, write_out
 from sl_discs.samplers.draws import softmax_weights
+
+TILT_SCALE = np.float32(0.7)
 
 
 def tree_of(weights):
@@ -73,13 +77,13 @@ def a_walk(rng, dense, size=256, sites=250, degree=4):
     walk = walks.make_walk(size, np.int32)
     walk.spins[:] = np.where(np.arange(size) < sites, rng.choice([-1.0, 1.0], size), -1.0)
     walk.coupled[:] = rows.astype(np.int32) @ (walk.spins > 0)
-    walk.tilt[:] = rng.normal(size=size)
+    walk.y[:] = rng.normal(size=size)
     return walk, target, rows
 
 
 def expected_weights(walk, target, rate):
     """The reference's weights; their largest is 1."""
-    local = (target.linear + target.scale * walk.coupled) * rate / 2 + walk.tilt
+    local = (target.linear + target.scale * walk.coupled) * rate / 2 + TILT_SCALE * walk.y
     found = softmax_weights(jnp.asarray(-walk.spins * local), jnp.asarray(target.mask > 0))
     return np.asarray(found.weights).reshape(-1)[: len(local)]
 
@@ -89,7 +93,7 @@ def expected_weights(walk, target, rate):
 def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dense, rate):
     rng = np.random.default_rng(5)
     walk, target, rows = a_walk(rng, dense)
-    slope = walks.set_base(walk, target, np.float32(rate))
+    slope = walks.set_base(walk, target, np.float32(rate), TILT_SCALE)
     tree, other = trees.make_tree(256), trees.make_tree(256)
     walks.weigh_all(walk, target, slope, tree)
     in_places = []
@@ -97,7 +101,8 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
         state, field, weights = walk.spins.copy(), walk.coupled.copy(), tree.weights.copy()
         count = 1 + turn % 3
         walk.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
-        _, _, touched = walks.flip_sites(walk, target, count)
+        changes, touched = walks.flip_sites(walk, target, count)
+        np.testing.assert_allclose(changes.observed, walk.y @ (walk.spins - state), rtol=1e-4, atol=1e-5)
         in_place = walks.weigh_proposal(walk, target, slope, tree, other, touched)
         in_places.append(in_place)
         proposed = tree if in_place else other
@@ -141,3 +146,30 @@ def test_the_best_state_is_kept_through_any_history():
             assert record.value[0] == best
     write_out(record, spins)
     np.testing.assert_array_equal(record.spins, best_spins)
+
+
+def test_a_level_s_posterior_mean_and_move_are_those_of_plain_sums():
+    """Of two levels, the second after a cut in its middle, as where a run is saved."""
+    rng = np.random.default_rng(3)
+    size, steps, key = 96, 40, np.array([5, 6], np.uint32)
+    y, mean, noise = rng.normal(size=size).astype(np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+    spins, before = np.where(rng.random(size) < 0.5, 1, -1).astype(np.float32), y.copy()
+    for level in range(2):
+        weights = (np.arange(steps) >= 10) / (steps - 10)
+        plain, collected = np.zeros(size), np.float32(0)
+        for step, weight in enumerate(weights):
+            flipped = rng.choice(size, rng.integers(0, 5), replace=False).astype(np.uint32)
+            spins[flipped] *= -1
+            observation.turn(mean, spins, flipped, len(flipped), collected)
+            plain += weight * spins
+            collected += np.float32(weight)
+            if level == 1 and step == 25:
+                observation.complete(mean, spins, collected)
+                np.testing.assert_allclose(mean, plain, atol=1e-5)
+                collected = np.float32(0)
+        number = steps * (level + 1)
+        observation.move(*key, number, y, mean, spins, collected, np.float32(0.3), np.float32(2), noise)
+        drawn = keys.normals(keys.fold(jnp.asarray(key), number), (size,))
+        before = before + 0.3 * plain + 2 * np.asarray(drawn)
+        np.testing.assert_allclose(y, before, atol=5e-4)
+        assert (mean == 0).all()
