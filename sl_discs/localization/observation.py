@@ -42,6 +42,18 @@ def collect(observation: Observation, x: Int8[Array, "N"], step: LocalizationSte
     return observation._replace(mean=observation.mean + jnp.where(x > 0, step.collect, -step.collect))
 
 
+def collect_where_counted(observation: Observation, x: Int8[Array, "N"], step: LocalizationStep) -> Observation:
+    """`collect`, without a pass over all sites at the steps of a level that do not count.
+
+    Only on CPUs: a GPU would wait at each step for the host to choose the branch.
+    """
+
+    def branch(observation, x, step):
+        return lax.cond(step.collect > 0, collect, lambda observation, *_: observation, observation, x, step)
+
+    return lax.platform_dependent(observation, x, step, cpu=branch, default=collect)
+
+
 def move(observation: Observation, normal: Float[Array, "N"], step: LocalizationStep) -> Observation:
     """Y + drift U + noise Z for standard normal Z, and U starts again."""
     y = observation.y + step.drift * observation.mean + step.noise * normal
@@ -57,8 +69,14 @@ def advance(key: Key, observation: Observation, step: LocalizationStep) -> Obser
       step: scalars, the same for all chains of a batch, so that noise is only drawn where a level ends.
     """
 
+    num_sites = observation.y.shape[0]
+    counters = jnp.arange((num_sites + 1) // 2, dtype=jnp.uint32)
+    # Words in a branch of their own: XLA would otherwise make them anew for each number that is formed of them.
+    words = lax.cond(step.boundary, lambda: keys.draw_words(key, counters), lambda: (jnp.zeros_like(counters),) * 2)
+
     def draw_and_move(observation):
-        return move(observation, keys.normals(key, observation.y.shape), step)
+        normal = jnp.concatenate(keys.words_to_normals(*words))[:num_sites]
+        return move(observation, normal, step)
 
     return lax.cond(step.boundary, draw_and_move, lambda observation: observation, observation)
 

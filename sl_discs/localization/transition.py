@@ -82,7 +82,7 @@ def transition(
     )
     observation = chain.observation
     if observation is not None:
-        observation = observing.collect(observation, x, step.localization)
+        observation = observing.collect_where_counted(observation, x, step.localization)
     return Chain(x, field, state, observation), info
 
 

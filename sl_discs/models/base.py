@@ -6,11 +6,15 @@ All methods are written for one state; callers map them over chains and instance
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Int8
+
+from sl_discs.batching import batch_max
 
 Params = Any
 Field = Any
@@ -91,3 +95,22 @@ class Model(abc.ABC):
 def apply_flips(x: Int8[Array, "N"], flips: Flips) -> Int8[Array, "N"]:
     """x with the masked sites flipped."""
     return x ^ flips.mask.astype(x.dtype)
+
+
+def sum_over_flips(flips: Flips, term: Callable[[Int[Array, "P"]], Float[Array, "P"]]) -> Float[Array, ""]:
+    """The sum of term(sites) over the sites that flip, by their list: few are looked at, not all.
+
+    Args:
+      flips: of a state of N sites.
+      term: what each of P sites below N adds; called for unused places with site 0, to no effect.
+    """
+    group = min(GROUP // 2, flips.sites.shape[0])
+    num_sites = flips.mask.shape[0]
+
+    def add_group(turn, total):
+        sites = lax.dynamic_slice(flips.sites, (turn * group,), (group,))
+        exists = sites < num_sites
+        return total + jnp.sum(jnp.where(exists, term(jnp.where(exists, sites, 0)), 0.0))
+
+    turns = (batch_max(flips.length) + group - 1) // group
+    return lax.fori_loop(0, turns, add_group, jnp.float32(0))

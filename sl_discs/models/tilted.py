@@ -8,8 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sl_discs.models.base import Model, Params
-from sl_discs.reductions import sum_sites
+from sl_discs.models.base import Model, Params, sum_over_flips
 
 
 class TiltedParams(NamedTuple):
@@ -62,8 +61,8 @@ class Tilted(Model):
         change = self.base.change(params.base, x, before, flips, after) / params.temperature
         if params.tilt is None:
             return change
-        if flips.sites.shape[0] == 1:
-            site = flips.sites[0]
-            return change + 2 * jnp.where(x[site] > 0, -params.tilt[site], params.tilt[site])
-        turned = jnp.where(x > 0, -params.tilt, params.tilt)
-        return change + 2 * sum_sites(jnp.where(flips.mask, turned, 0.0))
+
+        def turned(sites):
+            return jnp.where(x[sites] > 0, -params.tilt[sites], params.tilt[sites])
+
+        return change + 2 * (turned(flips.sites[0]) if flips.sites.shape[0] == 1 else sum_over_flips(flips, turned))

@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
-from sl_discs.batching import batch_max, chain_max, chain_mean
+from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
-from sl_discs.models.base import GROUP, Flips
+from sl_discs.models.base import Flips, sum_over_flips
 from sl_discs.reductions import max_sites, sum_log1p_sites, sum_sites
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
@@ -199,15 +198,9 @@ def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips) -> Float[Arr
 
     Goes through the list of sites: logarithms of all weights would cost more than all else.
     """
-    group = min(GROUP // 2, flips.sites.shape[0])
     rescaled = backward.log_scale - forward.log_scale
 
-    def add_group(turn, total):
-        sites = lax.dynamic_slice(flips.sites, (turn * group,), (group,))
-        exists = sites < forward.weights.shape[0]
-        place = jnp.where(exists, sites, 0)
-        ratio = jnp.log(backward.weights[place]) - jnp.log(forward.weights[place]) + rescaled
-        return total + jnp.sum(jnp.where(exists, ratio, 0.0))
+    def ratio(sites):
+        return jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
 
-    turns = (batch_max(flips.length) + group - 1) // group
-    return lax.fori_loop(0, turns, add_group, forward.log_norm - backward.log_norm)
+    return forward.log_norm - backward.log_norm + sum_over_flips(flips, ratio)

@@ -1,0 +1,135 @@
+"""Command: what localization costs on our engines: time of a run of sl_NAME over that of NAME.
+
+python -m sl_discs.bench_localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --seconds=20
+
+On machines with neighbours times of runs differ by much more than the few per cent that are asked for. Short runs of
+the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median, with the
+median's standard error. Compilation is apart. `discs_overhead` is the same inside of DISCS's loop.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from typing import NamedTuple
+
+import numpy as np
+from absl import flags
+
+from sl_discs.atomic import write_atomically
+from sl_discs.benchmark.cases import CASES, Case, chosen_cases
+from sl_discs.benchmark.contenders import NotPlayed, Own
+from sl_discs.benchmark.peers import describe_machine
+from sl_discs.discs_plugin import launch
+from sl_discs.errors import InputError
+from sl_discs.experiment.devices import num_cores, one_device_per_core
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.settings import Settings
+from sl_discs.samplers import known_samplers
+
+_ENGINES = ("cpu", "xla") if importlib.util.find_spec("numba") else ("xla",)
+_BASES = [name for name in known_samplers() if f"sl_{name}" in known_samplers()]
+
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
+_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.")
+_CHOSEN = flags.DEFINE_list("engines", list(_ENGINES), "Engines.")
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10)
+_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1)
+_SECONDS = flags.DEFINE_float("seconds", 20.0, "Of runs, for each pair of samplers on each engine.", lower_bound=0.1)
+_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.")
+
+# Fewer pairs say nothing about their spread.
+_FEWEST = 3
+
+
+class Cost(NamedTuple):
+    """What localization adds to a sampler.
+
+    Attributes:
+      base_us: microseconds of one core for a step of a chain of the base, the median.
+      added: part of the base's time that localization adds, the median over pairs.
+      error: standard error of `added`, from the median deviation as of normal numbers.
+      pairs: how many pairs of runs.
+    """
+
+    base_us: float
+    added: float
+    error: float
+    pairs: int
+
+
+def cost_of(base: np.ndarray, localized: np.ndarray) -> Cost:
+    """The cost from microseconds a chain-step [P] of P pairs of runs."""
+    ratios = localized / base
+    middle = np.median(ratios)
+    deviation = 1.4826 * np.median(np.abs(ratios - middle))
+    error = np.sqrt(np.pi / 2) * deviation / np.sqrt(len(ratios))
+    return Cost(float(np.median(base)), float(middle - 1), float(error), len(ratios))
+
+
+def _measure(case: Case, engine: str, sampler: str) -> Cost:
+    settings = Settings(
+        batch_size=_CHAINS.value,
+        chain_length=_STEPS.value,
+        log_every_steps=min(100, _STEPS.value),
+        instances_per_batch=_GRAPHS.value,
+        **case.annealing,
+    )
+    dataset = case.dataset(_GRAPHS.value)
+    pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
+    for one in pair:
+        one.play(0)  # compiles
+    times: list[list[float]] = [[], []]
+    end = time.monotonic() + _SECONDS.value
+    while time.monotonic() < end or len(times[0]) < _FEWEST:
+        for one, mine in zip(pair, times, strict=True):
+            done = one.play(len(mine) + 1)
+            mine.append(1e6 * num_cores() * done.seconds / done.chain_steps)
+    return cost_of(*np.array(times))
+
+
+def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
+    return (
+        f"  {case:<16} {engine:<6} {sampler:<20} {cost.base_us:>8.3f} {100 * cost.added:>+8.1f} % "
+        f"+- {100 * cost.error:<4.1f} {cost.pairs:>6}"
+    )
+
+
+def run(_) -> int:
+    """Measures every pair, prints a line for each, and saves the figures."""
+    one_device_per_core()
+    for flag, chosen, known in (("samplers", _SAMPLERS.value, _BASES), ("engines", _CHOSEN.value, _ENGINES)):
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
+    cases, machine = chosen_cases(_CASES.value), describe_machine()
+    sys.stdout.write(
+        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps\n"
+        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}\n"
+    )
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    with progress_bar(len(cases) * len(_CHOSEN.value) * len(_SAMPLERS.value), " pairs") as progress:
+        for case in cases:
+            for engine in _CHOSEN.value:
+                for sampler in _SAMPLERS.value:
+                    try:
+                        cost = _measure(case, engine, sampler)
+                    except NotPlayed as reason:
+                        sys.stdout.write(f"  {case.name}, {sampler}: left out on {engine}: {reason}\n")
+                    else:
+                        found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
+                        sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
+                    sys.stdout.flush()
+                    progress("localization", 1)
+    record = {"machine": machine, "graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value}
+    text = json.dumps(record | {"cases": found}, indent=1)
+    path = write_atomically(_OUTPUT.value, lambda file: file.write(text.encode()))
+    sys.stdout.write(f"saved {path}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    launch.run_app(lambda argv: (run, argv))
