@@ -15,17 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import logging
-import platform
 import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
-import numpy as np
 from absl import app, flags
 from ml_collections import config_flags
 
@@ -40,6 +36,7 @@ from sl_discs.experiment.kind import kind_of_run
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.provenance import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -47,10 +44,9 @@ from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
-from sl_discs.results.record import ExperimentRecord, SamplerRecord
+from sl_discs.results.record import ExperimentRecord
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
-from sl_discs.version import __version__
 
 _MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
 
@@ -170,30 +166,6 @@ def _save_folder(settings: Settings, model: dict, dataset: Dataset, methods: lis
     return Path("results") / _as_folder(dataset.name) / _as_folder(run)
 
 
-def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
-    names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
-    return {"sl_discs": __version__, "python": platform.python_version()} | {
-        name: importlib.metadata.version(name) for name in names
-    }
-
-
-def device_in_words() -> str:
-    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`."""
-    devices = jax.devices()
-    kind = devices[0].device_kind
-    hosts = f", {jax.process_count()} hosts" if jax.process_count() > 1 else ""
-    return f"{len(devices)} x {kind} ({platform.machine()}{hosts})"
-
-
-def _engines(samplers: dict[str, SamplerRecord]) -> str:
-    """The engine of all samplers, or of each."""
-    engines = {name: sampler.engine for name, sampler in samplers.items()}
-    if len(set(engines.values())) == 1:
-        return next(iter(engines.values()))
-    return "; ".join(f"{name} {engine}" for name, engine in engines.items())
-
-
 def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
     """This host's share of the instances."""
 
@@ -254,7 +226,7 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         record = None
         if shares is not None:
             samplers = join_records([samplers, *(unpack_records(share) for share in shares[1:])])
-            record = _record(dataset, config, settings, samplers)
+            record = experiment_record(dataset, config, settings, samplers)
             paths = write_results(record, folder)
             paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
         hosts.agree_on_end(notice, saved)
@@ -263,29 +235,6 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     if record is not None:
         sys.stdout.write(format_summary(record, paths) + "\n")
     return record
-
-
-def _record(
-    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord]
-) -> ExperimentRecord:
-    """All that was found, with the settings that led to it."""
-    every = settings.log_every_steps
-    logged = np.arange(every, settings.chain_length + 1, every)
-    return ExperimentRecord(
-        dataset=dataset.name,
-        problem=dataset.problem,
-        source=dataset.source,
-        source_detail=dataset.detail,
-        config=config,
-        seed=settings.seed,
-        num_chains=settings.batch_size,
-        logged_steps=logged,
-        temperature=settings.temperatures()[logged - 1].astype(np.float64),
-        versions=versions(),
-        device=device_in_words(),
-        engine=_engines(samplers),
-        samplers=samplers,
-    )
 
 
 def _connect() -> Hosts:

@@ -11,7 +11,8 @@ from jaxtyping import Int8
 from sl_discs.experiment.player import Outcome
 from sl_discs.experiment.settings import Settings
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.solving.result import Result, Trajectory
+from sl_discs.solving.result import Result
+from sl_discs.solving.trajectory import Trajectory
 
 
 class Collector:

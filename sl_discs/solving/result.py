@@ -6,38 +6,16 @@ import dataclasses
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8, Int64
+from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import COLOURS, new_figure, save_figure
 from sl_discs.solving.contraction import Contraction
-
-
-class Trajectory(NamedTuple):
-    """What L logged steps recorded, in the problem's own sense and offset; values are in 32 bits, conflicts counted.
-
-    Attributes:
-      step: of the whole run, over all rounds.
-      round: of the step, from 0.
-      best: the best value at a logged step so far.
-      mean: over chains, of the value at this step.
-      low: the tenth part of the chains has smaller values.
-      high: the tenth part of the chains has larger values.
-      temperature: at this step.
-      acceptance: mean acceptance probability of the steps since the previous logged step.
-    """
-
-    step: Int64[np.ndarray, "L"]
-    round: Int64[np.ndarray, "L"]
-    best: Float64[np.ndarray, "L"]
-    mean: Float64[np.ndarray, "L"]
-    low: Float64[np.ndarray, "L"]
-    high: Float64[np.ndarray, "L"]
-    temperature: Float64[np.ndarray, "L"]
-    acceptance: Float64[np.ndarray, "L"]
+from sl_discs.solving.storing import read_result, write_result
+from sl_discs.solving.trajectory import Trajectory
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -167,8 +145,6 @@ class Result:
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
         """
-        from sl_discs.solving.storing import write_result
-
         return write_result(self, Path(path))
 
     @classmethod
@@ -178,9 +154,7 @@ class Result:
         Raises:
           InputError: there is no such file, or it is another one.
         """
-        from sl_discs.solving.storing import read_result
-
-        return read_result(Path(path))
+        return read_result(Path(path), cls)
 
     def __repr__(self) -> str:
         infeasible = "" if self.feasible else ", infeasible"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.solving.contraction import Contraction
-from sl_discs.solving.result import Result, Trajectory
+from sl_discs.solving.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from sl_discs.solving.result import Result
 
 _FORMAT = "sl_discs result 1"
 _ARRAYS = ("values", "states", "feasible_chains", "final_states")
@@ -35,8 +38,8 @@ def write_result(result: Result, path: Path) -> Path:
     return write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
-def read_result(path: Path) -> Result:
-    """As `Result.load`."""
+def read_result(path: Path, build: Callable[..., Result]) -> Result:
+    """As `Result.load`; `build` is given the fields by their names."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
@@ -48,7 +51,7 @@ def read_result(path: Path) -> Result:
         trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
         contraction = Contraction(*(arrays[f"contraction_{name}"] for name in Contraction._fields))
         whole = {name: arrays[name] for name in _ARRAYS}
-        return Result(labels=labels, trajectory=trajectory, contraction=contraction, **whole, **text)
+        return build(labels=labels, trajectory=trajectory, contraction=contraction, **whole, **text)
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
     except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:

@@ -1,0 +1,61 @@
+"""The record of an experiment: what was found, by which versions, on which devices."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+
+import jax
+import numpy as np
+
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.results.record import ExperimentRecord, SamplerRecord
+from sl_discs.version import __version__
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
+    return {"sl_discs": __version__, "python": platform.python_version()} | {
+        name: importlib.metadata.version(name) for name in names
+    }
+
+
+def _device_in_words() -> str:
+    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`."""
+    devices = jax.devices()
+    kind = devices[0].device_kind
+    hosts = f", {jax.process_count()} hosts" if jax.process_count() > 1 else ""
+    return f"{len(devices)} x {kind} ({platform.machine()}{hosts})"
+
+
+def _engines(samplers: dict[str, SamplerRecord]) -> str:
+    """The engine of all samplers, or of each."""
+    engines = {name: sampler.engine for name, sampler in samplers.items()}
+    if len(set(engines.values())) == 1:
+        return next(iter(engines.values()))
+    return "; ".join(f"{name} {engine}" for name, engine in engines.items())
+
+
+def experiment_record(
+    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord]
+) -> ExperimentRecord:
+    """All that was found, with the settings that led to it."""
+    every = settings.log_every_steps
+    logged = np.arange(every, settings.chain_length + 1, every)
+    return ExperimentRecord(
+        dataset=dataset.name,
+        problem=dataset.problem,
+        source=dataset.source,
+        source_detail=dataset.detail,
+        config=config,
+        seed=settings.seed,
+        num_chains=settings.batch_size,
+        logged_steps=logged,
+        temperature=settings.temperatures()[logged - 1].astype(np.float64),
+        versions=versions(),
+        device=_device_in_words(),
+        engine=_engines(samplers),
+        samplers=samplers,
+    )
