@@ -31,24 +31,33 @@ from sl_discs.samplers.base import Sampler
 
 
 @functools.cache
-def compiler_options() -> dict[str, str]:
-    """XLA options under which an instance's numbers do not depend on what is batched with it.
+def compiler_options() -> dict[str, str | bool]:
+    """XLA options with which neither numbers nor speed of an instance depend on what is played beside it.
 
-    On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. A version of
-    XLA without that library does not know the option and needs none. On GPUs of several hosts XLA would let the hosts
-    share the search for the fastest kernels, waiting for each other; hosts here play different shapes.
+    On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. XLA would
+    also cut some kernels into a part for each core, and arrays would wander between the cores' caches; each core has
+    a device and chains of its own here. On GPUs of several hosts XLA would let the hosts share the search for the
+    fastest kernels, waiting for each other; hosts here play different shapes. What a version of XLA does not know is
+    left out.
     """
     if jax.default_backend() == "cpu":
-        options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+        options = {
+            "xla_cpu_experimental_ynn_fusion_type": "",
+            "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
+        }
     elif jax.process_count() > 1:
         options = {"xla_gpu_shard_autotuning": False}
     else:
-        return {}
+        options = {}
+    return {name: value for name, value in options.items() if _compiles_with({name: value})}
+
+
+def _compiles_with(options: dict[str, str | bool]) -> bool:
     try:
         jax.jit(jnp.negative).lower(jnp.float32(0)).compile(compiler_options=options)
     except (RuntimeError, ValueError):
-        return {}
-    return options
+        return False
+    return True
 
 
 class Best(NamedTuple):

@@ -9,12 +9,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.devices import num_cores
+from sl_discs.experiment.engine import compiler_options
 from sl_discs.experiment.mesh import Layout, best_layout, parse_layout
 from sl_discs.experiment.packing import padded_size, plan
 from sl_discs.experiment.run import run_methods, run_sampler
@@ -193,6 +197,19 @@ def test_the_first_steps_do_not_depend_on_the_call_length():
     longer = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=500))
     shorter = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=250))
     np.testing.assert_array_equal(longer.trajectory[:5], shorter.trajectory)
+
+
+@pytest.mark.skipif(num_cores() == 1, reason="XLA cuts no kernel on one core")
+def test_xla_cuts_no_kernel_into_parts_for_other_cores():
+    """A core whose arrays another one has worked on waits for them: a step of gwg took up to twice as long."""
+
+    def passes(x):
+        return jax.lax.fori_loop(0, 10, lambda _, x: jnp.tanh(x) * jnp.exp(-x), x)
+
+    lowered = jax.jit(passes).lower(jnp.ones((64, 4_096)))
+    cut = "outer_dimension_partitions"
+    assert cut in lowered.compile().as_text()
+    assert cut not in lowered.compile(compiler_options=compiler_options()).as_text()
 
 
 def test_temperatures():
