@@ -12,19 +12,17 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-import time
-from typing import NamedTuple
 
-import numpy as np
 from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.contenders import NotPlayed, Own
+from sl_discs.benchmark.contenders import NotPlayed
+from sl_discs.benchmark.localization import Cost, measure
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import num_cores, one_device_per_core
+from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers
@@ -41,34 +39,6 @@ _CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1)
 _SECONDS = flags.DEFINE_float("seconds", 20.0, "Of runs, for each pair of samplers on each engine.", lower_bound=0.1)
 _OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.")
 
-# Fewer pairs say nothing about their spread.
-_FEWEST = 3
-
-
-class Cost(NamedTuple):
-    """What localization adds to a sampler.
-
-    Attributes:
-      base_us: microseconds of one core for a step of a chain of the base, the median.
-      added: part of the base's time that localization adds, the median over pairs.
-      error: standard error of `added`, from the median deviation as of normal numbers.
-      pairs: how many pairs of runs.
-    """
-
-    base_us: float
-    added: float
-    error: float
-    pairs: int
-
-
-def cost_of(base: np.ndarray, localized: np.ndarray) -> Cost:
-    """The cost from microseconds a chain-step [P] of P pairs of runs."""
-    ratios = localized / base
-    middle = np.median(ratios)
-    deviation = 1.4826 * np.median(np.abs(ratios - middle))
-    error = np.sqrt(np.pi / 2) * deviation / np.sqrt(len(ratios))
-    return Cost(float(np.median(base)), float(middle - 1), float(error), len(ratios))
-
 
 def _measure(case: Case, engine: str, sampler: str) -> Cost:
     settings = Settings(
@@ -78,17 +48,7 @@ def _measure(case: Case, engine: str, sampler: str) -> Cost:
         instances_per_batch=_GRAPHS.value,
         **case.annealing,
     )
-    dataset = case.dataset(_GRAPHS.value)
-    pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
-    for one in pair:
-        one.play(0)  # compiles
-    times: list[list[float]] = [[], []]
-    end = time.monotonic() + _SECONDS.value
-    while time.monotonic() < end or len(times[0]) < _FEWEST:
-        for one, mine in zip(pair, times, strict=True):
-            done = one.play(len(mine) + 1)
-            mine.append(1e6 * num_cores() * done.seconds / done.chain_steps)
-    return cost_of(*np.array(times))
+    return measure(engine, sampler, case.dataset(_GRAPHS.value), settings, _SECONDS.value)
 
 
 def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from sl_discs.bench_localization import cost_of
+from sl_discs.benchmark.localization import cost_of
 
 
 def run(cwd, *arguments):

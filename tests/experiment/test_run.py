@@ -123,8 +123,9 @@ def test_one_or_eight_devices(tmp_path):
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
         with np.load(output) as saved:
             results.append(dict(saved))
-    for key in results[0]:
-        np.testing.assert_array_equal(results[0][key], results[1][key], err_msg=key)
+    one, eight = results
+    for key, found in eight.items():
+        np.testing.assert_array_equal(one[key.replace("uneven", "auto")], found, err_msg=key)
 
 
 def save_for_devices(devices, output):
@@ -138,6 +139,8 @@ def save_for_devices(devices, output):
         "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
         "population": ("instances:2,chains:3", method("gwg")),
     }
+    if devices == 1:
+        runs.pop("uneven")  # one device has one mesh: it is `auto` again
     arrays = {}
     for name, (mesh, how) in runs.items():
         every = 50 if name == "population" else 0

@@ -137,6 +137,7 @@ def test_a_wrong_reverse_probability_fails(sampler, monkeypatch):
         check_case(sampler, TILTED, **QUICK)
 
 
+@pytest.mark.slow
 def test_coupling_between_chains_is_found():
     """DISCS's step size from the mean over the batch; needs more chains than the quick tests use."""
     with pytest.raises(ConformanceError, match="not invariant"):
