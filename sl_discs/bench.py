@@ -12,7 +12,6 @@ is measured for speed alone.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 
@@ -20,6 +19,7 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine
 from sl_discs.benchmark.report import Row, as_json, format_case
@@ -27,10 +27,7 @@ from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers
-
-_OWN_ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
 
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
@@ -51,31 +48,23 @@ _OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are sav
 def _contenders() -> list[str]:
     """Names of the chosen engines and peers; our own engines come first, since peers are timed by them."""
     peers = available_peers()
-    available = [*_OWN_ENGINES, *peers]
+    available = [*ENGINES, *peers]
     chosen = _ENGINES.value or available
-    unknown = [name for name in chosen if name not in available]
-    if unknown:
-        raise InputError(f"--engines: {unknown[0]!r} is not available; there are {', '.join(available)}")
-    if not set(chosen) & set(_OWN_ENGINES):
-        raise InputError(f"--engines: add one of {', '.join(_OWN_ENGINES)}; peers get the time that it takes")
+    check_choice("engines", chosen, available)
+    if not set(chosen) & set(ENGINES):
+        raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that it takes")
     return [name for name in available if name in chosen]
 
 
 def _run_case(case: Case, names: list[str], progress) -> list[Row]:
     """Alternating repetitions of all contenders."""
     dataset = case.dataset(_GRAPHS.value)
-    settings = Settings(
-        batch_size=_CHAINS.value,
-        chain_length=_STEPS.value,
-        log_every_steps=min(100, _STEPS.value),
-        instances_per_batch=_GRAPHS.value,
-        **case.annealing,
-    )
+    settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
     peers = available_peers()
     contenders = {}
     for sampler in _SAMPLERS.value:
         for name in names:
-            own = name in _OWN_ENGINES
+            own = name in ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
             try:
                 if own and sampler == "default":
@@ -89,7 +78,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             except NotPlayed as reason:
                 sys.stdout.write(f"{case.name}, {sampler}: left out on {name}: {reason}\n")
     for (_, name), contender in contenders.items():
-        if name in _OWN_ENGINES:
+        if name in ENGINES:
             contender.play(0)  # compiles
     rows = {key: Row(case.name, *key, contender.unit, []) for key, contender in contenders.items()}
     for seed in range(1, _REPEATS.value + 1):
@@ -105,10 +94,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
     one_device_per_core()
-    known = ["tuned", "default", *known_samplers()]
-    unknown = [name for name in _SAMPLERS.value if name not in known]
-    if unknown:
-        raise InputError(f"--samplers: unknown sampler {unknown[0]!r}; known: {', '.join(known)}")
+    check_choice("samplers", _SAMPLERS.value, ["tuned", "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
     names = _contenders()
     if "discs" in names:

@@ -7,7 +7,6 @@ MIS on random graphs at constant temperature, 32 chains; figures go to the scree
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 
@@ -15,18 +14,16 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark import growth
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
-from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
-_ENGINES = ("cpu", "xla") if importlib.util.find_spec("numba") else ("xla",)
-
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.")
-_CHOSEN = flags.DEFINE_list("engines", list(_ENGINES), "Engines.")
+_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.")
 _LARGEST = flags.DEFINE_integer(
     "largest", max(growth.SIZES), "Largest number of sites.", lower_bound=min(growth.SIZES)
 )
@@ -37,13 +34,8 @@ _OUTPUT = flags.DEFINE_string("output", "growth", "Where figures are saved: OUTP
 def run(_) -> int:
     """Measures all points, prints them and saves the figure."""
     one_device_per_core()
-    for flag, chosen, known in (
-        ("samplers", _SAMPLERS.value, known_samplers()),
-        ("engines", _CHOSEN.value, _ENGINES),
-    ):
-        unknown = [name for name in chosen if name not in known]
-        if unknown:
-            raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
+    check_choice("samplers", _SAMPLERS.value, known_samplers())
+    check_choice("engines", _CHOSEN.value, ENGINES)
     sizes = [(size, growth.DEGREE) for size in growth.SIZES if size <= _LARGEST.value]
     fixed = min(growth.NUM_SITES, _LARGEST.value)
     degrees = [(fixed, degree) for degree in growth.DEGREES if 3 * degree < fixed]

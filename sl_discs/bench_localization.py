@@ -9,7 +9,6 @@ median's standard error. Compilation is apart. `discs_overhead` is the same insi
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 
@@ -17,22 +16,20 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.localization import Cost, measure
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
-from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.settings import Settings
 from sl_discs.samplers import known_samplers
 
-_ENGINES = ("cpu", "xla") if importlib.util.find_spec("numba") else ("xla",)
 _BASES = [name for name in known_samplers() if f"sl_{name}" in known_samplers()]
 
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.")
-_CHOSEN = flags.DEFINE_list("engines", list(_ENGINES), "Engines.")
+_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.")
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10)
 _GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1)
 _CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1)
@@ -41,13 +38,7 @@ _OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the fi
 
 
 def _measure(case: Case, engine: str, sampler: str) -> Cost:
-    settings = Settings(
-        batch_size=_CHAINS.value,
-        chain_length=_STEPS.value,
-        log_every_steps=min(100, _STEPS.value),
-        instances_per_batch=_GRAPHS.value,
-        **case.annealing,
-    )
+    settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
     return measure(engine, sampler, case.dataset(_GRAPHS.value), settings, _SECONDS.value)
 
 
@@ -61,10 +52,8 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
     one_device_per_core()
-    for flag, chosen, known in (("samplers", _SAMPLERS.value, _BASES), ("engines", _CHOSEN.value, _ENGINES)):
-        unknown = [name for name in chosen if name not in known]
-        if unknown:
-            raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
+    check_choice("samplers", _SAMPLERS.value, _BASES)
+    check_choice("engines", _CHOSEN.value, ENGINES)
     cases, machine = chosen_cases(_CASES.value), describe_machine()
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps\n"

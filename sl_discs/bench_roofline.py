@@ -16,6 +16,7 @@ import numpy as np
 from absl import flags
 
 from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
+from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
@@ -65,9 +66,7 @@ def run(_) -> int:
     """Measures the machine, then every case."""
     if importlib.util.find_spec("numba") is None:
         raise InputError("numba is not installed: pip install 'sl_discs[cpu]'")
-    unknown = [name for name in _SAMPLERS.value if name not in ("gwg", "path_auxiliary")]
-    if unknown:
-        raise InputError(f"--samplers: {unknown[0]!r} has no counts; there are gwg, path_auxiliary")
+    check_choice("samplers", _SAMPLERS.value, ("gwg", "path_auxiliary"))
     cases = chosen_cases(_CASES.value)
     from sl_discs.benchmark.roofline import measure_machine
 

@@ -111,11 +111,20 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return word_to_uniform(words[:size].reshape(shape))
 
 
+def normal_words(key: Key, size: int) -> tuple[UInt32[Array, "H"], UInt32[Array, "H"]]:
+    """The words of `size` normal numbers: H = size/2 counters, rounded up."""
+    return draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
+
+
+def normals_of(words: tuple[UInt32[Array, "H"], UInt32[Array, "H"]], size: int) -> Float[Array, "{size}"]:
+    """The normal numbers of `normal_words`, see `words_to_normals`; in the order of `uniforms`."""
+    return jnp.concatenate(words_to_normals(*words))[:size]
+
+
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard normal numbers in float32, see `words_to_normals`; in the order of `uniforms`."""
+    """Standard normal numbers in float32."""
     size = math.prod(shape)
-    words = draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
-    return jnp.concatenate(words_to_normals(*words))[:size].reshape(shape)
+    return normals_of(normal_words(key, size), size).reshape(shape)
 
 
 def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:

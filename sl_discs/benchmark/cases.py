@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.errors import InputError
+from sl_discs.benchmark.choices import check_choice
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.cnf import conflict_graph
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -71,6 +71,16 @@ class Case:
         graphs = self.graphs(num_graphs)
         index = list(range(num_graphs))
         return Dataset(f"{self.problem}/{self.name}", self.problem, "generated", self.name, graphs, index, num_graphs)
+
+    def settings(self, num_graphs: int, num_chains: int, num_steps: int) -> Settings:
+        """The settings of a run on all graphs at once with the case's annealing."""
+        return Settings(
+            batch_size=num_chains,
+            chain_length=num_steps,
+            log_every_steps=min(100, num_steps),
+            instances_per_batch=num_graphs,
+            **self.annealing,
+        )
 
 
 def _family(problem: str, graph_type: str, cfg_str: str) -> Callable[[int], list[Graph]]:
@@ -151,7 +161,5 @@ def chosen_cases(names: list[str]) -> list[Case]:
     Raises:
       InputError: an unknown name.
     """
-    unknown = [name for name in names if name not in CASES]
-    if unknown:
-        raise InputError(f"--cases: unknown case {unknown[0]!r}; known: {', '.join(CASES)}")
+    check_choice("cases", names, CASES)
     return [CASES[name] for name in names]

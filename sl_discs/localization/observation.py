@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int8
@@ -70,15 +71,19 @@ def advance(key: Key, observation: Observation, step: LocalizationStep) -> Obser
     """
 
     num_sites = observation.y.shape[0]
-    counters = jnp.arange((num_sites + 1) // 2, dtype=jnp.uint32)
+
+    def draw(key):
+        return keys.normal_words(key, num_sites)
+
+    def draw_nothing(key):
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(draw, key))
+
+    def move_by(words, observation):
+        return move(observation, keys.normals_of(words, num_sites), step)
+
     # Words in a branch of their own: XLA would otherwise make them anew for each number that is formed of them.
-    words = lax.cond(step.boundary, lambda: keys.draw_words(key, counters), lambda: (jnp.zeros_like(counters),) * 2)
-
-    def draw_and_move(observation):
-        normal = jnp.concatenate(keys.words_to_normals(*words))[:num_sites]
-        return move(observation, normal, step)
-
-    return lax.cond(step.boundary, draw_and_move, lambda observation: observation, observation)
+    words = lax.cond(step.boundary, draw, draw_nothing, key)
+    return lax.cond(step.boundary, move_by, lambda _, observation: observation, words, observation)
 
 
 def final_sample(observation: Observation) -> Int8[Array, "N"]:
