@@ -113,6 +113,10 @@ def check_level(done, name):
     """A mean in the paper's unit; where every published graph is solved to the optimum, 98 % of ours are."""
     published = published_row(done.dataset.name, method_of(name))
     values = in_published_unit(done)
+    if values is None:
+        pytest.skip(
+            "graphs drawn in place of the published ones have no reference; the folder of real instances has them"
+        )
     if published.std == 0:
         assert (values == published.mean).mean() >= 0.98
     else:
