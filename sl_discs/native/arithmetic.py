@@ -80,9 +80,10 @@ _LOW_BITS = np.int32(0x007FFFFF)
 @inlined(fastmath=FUSED)
 def log(x):
     """log(x) in float32 for normal positive x; relative error below 3e-7."""
-    shifted = _bits_of_float(x) - _HALF_ROOT_BITS
-    exponent = shifted >> _MANTISSA_BITS
-    m = _float_of_bits((shifted & _LOW_BITS) + _HALF_ROOT_BITS) - _ONE
+    # numba's difference of two int32 is an int64, which takes twice as many vectors.
+    shifted = np.int32(_bits_of_float(x) - _HALF_ROOT_BITS)
+    exponent = np.int32(shifted >> _MANTISSA_BITS)
+    m = _float_of_bits(np.int32((shifted & _LOW_BITS) + _HALF_ROOT_BITS)) - _ONE
     p = _L[0] * m + _L[1]
     p = p * m + _L[2]
     p = p * m + _L[3]
