@@ -3,10 +3,8 @@
 It plays the same program on the same chains as the reference engine and leaves the same law, not the same numbers:
 keys are those of the reference, but words are numbered and sums are formed in another order.
 
-Proposal weights of the samplers that draw sites by weight are formed at one temperature for all steps whose
-temperature rounds to the same multiple of 1/256 on a logarithmic scale, and so are at most 0.2 % off. The
-Metropolis-Hastings test uses the weights that the proposal did and the target's own temperature, so each step leaves
-its target invariant, whatever the proposal's temperature; and weights need not be formed anew at each step.
+Proposal weights of the samplers that draw sites by weight are formed at temperatures that stay the same for many
+steps (`proposal_temperatures`), so that they can be kept.
 """
 
 from __future__ import annotations
@@ -18,9 +16,11 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Float32
 
 from sl_discs.experiment.devices import num_cores
 from sl_discs.experiment.engine import Batch, Best, Chains, Trace
+from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.localization.observation import Observation
 from sl_discs.localization.transition import Chain, ProgramStep
@@ -36,8 +36,6 @@ from sl_discs.samplers.path_auxiliary import PathAuxiliary
 
 _KNOWN = (GWG, PathAuxiliary, DMALA, Gibbs, Metropolis)
 
-# Steps a factor e of temperature during which the proposal's is kept.
-_TEMPERATURES_AN_E_FOLD = 256
 # Sums of weights are formed anew at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
 # Couplings are listed rather than stored as rows if fewer than one in so many is not 0.
@@ -181,17 +179,11 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     )
 
 
-def proposal_temperatures(temperature: np.ndarray) -> np.ndarray:
-    """The proposal's temperature at each step, a function of the target's alone."""
-    level = np.round(np.log(temperature.astype(np.float64)) * _TEMPERATURES_AN_E_FOLD)
-    return np.exp(level / _TEMPERATURES_AN_E_FOLD)
-
-
-def _program(program: ProgramStep, first_step: int):
+def _program(program: ProgramStep, proposed: Float32[np.ndarray, "T"], first_step: int):
     from sl_discs.native.chunk import Program
 
     temperature = np.asarray(program.temperature)
-    proposed = proposal_temperatures(temperature)
+    proposed = proposed[: temperature.size].reshape(temperature.shape)
     number = first_step + np.arange(temperature.size).reshape(temperature.shape)
     changed = np.diff(proposed.ravel(), prepend=0.0).reshape(temperature.shape) != 0
     steps = (
@@ -260,6 +252,7 @@ def advance(
     first_step: int,
     threads: int = 0,
     targets=None,
+    proposed: Float32[np.ndarray, "T"] | None = None,
 ) -> tuple[Chains, Trace]:
     """As `engine.advance`, with arrays on the host.
 
@@ -272,6 +265,7 @@ def advance(
       first_step: number of the first step.
       threads: 0 for as many as there are cores.
       targets: of `prepare`, for many calls; None: prepared for this one.
+      proposed: `proposal_temperatures` of the run; None: the program is the whole of it.
     """
     from sl_discs.native.chunk import make_room, play
     from sl_discs.native.tree import TILE
@@ -279,7 +273,11 @@ def advance(
     num_sites = model.num_sites
     size = _up_to_whole(TILE, num_sites)
     arrays = _chain_arrays(batch, chains, size)
-    rows = _program(program, int(first_step))
+    if proposed is None:
+        proposed = proposal_temperatures(jax.tree.map(np.ravel, program))
+    else:
+        proposed = proposed[first_step - 1 :]
+    rows = _program(program, proposed, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]
     traces = [np.zeros((rows.rate.shape[0], len(arrays.spins)), np.float32) for _ in range(3)]
     targets, settings = targets or prepare(model, batch), _settings(sampler)

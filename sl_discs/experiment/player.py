@@ -20,6 +20,7 @@ from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_lay
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
+from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
 from sl_discs.localization.observation import final_sample
@@ -138,6 +139,7 @@ class Player:
         """
         self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
+        self.proposed = proposal_temperatures(self.program) if self.engine == "cpu" else None
         self.population = Population(settings, self.program.temperature)
         self.noise = method.localization and method.localization.initial_noise()
 
@@ -191,11 +193,12 @@ class Player:
         arguments = (model, self.method.sampler, batch, chains)
         if ("cpu", shape) not in self.compiled:
             begin = time.perf_counter()
-            cpu_engine.advance(*arguments, jax.tree.map(lambda leaf: leaf[:0], rows), step, targets=targets)
+            none = jax.tree.map(lambda leaf: leaf[:0], rows)
+            cpu_engine.advance(*arguments, none, step, targets=targets, proposed=self.proposed)
             self.compiled["cpu", shape] = True
             self.compile_s += time.perf_counter() - begin
         begin = time.perf_counter()
-        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads, targets)
+        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads, targets, self.proposed)
         self.run_s += time.perf_counter() - begin
         return result
 

@@ -121,10 +121,9 @@ class Room(NamedTuple):
       walk: state of the chain.
       record: its best state.
       one: its weights, or room for those of a proposal.
-      other: the other of the two.
+      other: the other of the two; between steps its weights are room for normal numbers.
       first: [1 + MOST_DRAWS, BLOCK] random words, like second.
       second: likewise.
-      noise: [N] normal numbers.
     """
 
     walk: Walk
@@ -133,14 +132,12 @@ class Room(NamedTuple):
     other: Tree
     first: np.ndarray
     second: np.ndarray
-    noise: np.ndarray
 
 
 def make_room(size: int, coupled_dtype) -> Room:
     """Room for chains of padded length `size`."""
     words = np.zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
-    walk, noise = make_walk(size, coupled_dtype), np.zeros(size, np.float32)
-    return Room(walk, make_record(size), make_tree(size), make_tree(size), *words, noise)
+    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words)
 
 
 @inlined
@@ -150,7 +147,7 @@ def _smaller_room(room, y, size):
     return Room(
         smaller_walk(room.walk, y, size),
         Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second, room.noise[:size],
+        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second,
     )  # fmt: skip
 
 
@@ -231,7 +228,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                     move(
                         chains.observation_keys[c, 0], chains.observation_keys[c, 1], number - 1, walk.y,
                         chains.mean[c], spins, collected, program.drift[interval, row],
-                        program.noise[interval, row], room.noise,
+                        program.noise[interval, row], other.weights[:size],
                     )  # fmt: skip
                     collected = _F(0)
                     new_level = True

@@ -15,6 +15,7 @@ pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl
 from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.engine import Batch, init_chains
 from sl_discs.experiment.player import choose_engine
+from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
@@ -104,6 +105,7 @@ def test_cut_into_calls_it_is_the_same_run(case):
     compiled = plan.compile(steps)
     temperature = np.linspace(2.0, 0.5, steps).astype(np.float32)
     whole = jax.tree.map(lambda leaf: leaf.reshape(4, 30), ProgramStep(temperature, compiled))
+    proposed = proposal_temperatures(ProgramStep(temperature, compiled))
     sampler = PathAuxiliary(adaptive=True)
     batch = batch_of(case, 16)
     x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
@@ -112,7 +114,7 @@ def test_cut_into_calls_it_is_the_same_run(case):
     twice = begin
     for k in range(4):
         row = jax.tree.map(lambda leaf, k=k: leaf[k : k + 1], whole)
-        twice, _ = cpu_engine.advance(case.model, sampler, batch, twice, row, 1 + 30 * k)
+        twice, _ = cpu_engine.advance(case.model, sampler, batch, twice, row, 1 + 30 * k, proposed=proposed)
     # The posterior mean is summed in parts.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), once, twice)
     np.testing.assert_array_equal(once.chain.x, twice.chain.x)
