@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from jaxtyping import Float32
 
@@ -10,10 +12,13 @@ from sl_discs.errors import InputError
 SCHEDULES = ("constant", "linear", "exp_decay")
 
 
+@functools.lru_cache(maxsize=2)
 def temperatures(
     schedule: str, chain_length: int, initial: float, final: float, decay_rate: float, every: int = 1
 ) -> Float32[np.ndarray, "T"]:
-    """Temperature of each step.
+    """Temperature of each step; not to be written to, since those of the last schedules are kept.
+
+    A run asks for them several times, and with millions of steps they take as long as thousands of the steps.
 
     Args:
       schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
@@ -43,5 +48,8 @@ def temperatures(
         values = initial + (final - initial) * part
     else:
         values = np.maximum(initial * decay_rate**part, final)
-    first = np.arange(chain_length) // every * every
-    return values[first].astype(np.float32)
+    found = values.astype(np.float32)
+    if every > 1:
+        found = found[np.arange(chain_length) // every * every]
+    found.flags.writeable = False
+    return found

@@ -179,17 +179,24 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     )
 
 
+def proposed_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.ndarray, "T"]:
+    """The temperature of the sampler's proposals at each step of a whole program, leaves [T]."""
+    weighs_nothing = isinstance(sampler, Gibbs | Metropolis)
+    return np.asarray(program.temperature) if weighs_nothing else proposal_temperatures(program)
+
+
 def _program(program: ProgramStep, proposed: Float32[np.ndarray, "T"], first_step: int):
     from sl_discs.native.chunk import Program
 
     temperature = np.asarray(program.temperature)
     proposed = proposed[: temperature.size].reshape(temperature.shape)
-    number = first_step + np.arange(temperature.size).reshape(temperature.shape)
-    changed = np.diff(proposed.ravel(), prepend=0.0).reshape(temperature.shape) != 0
+    refresh = np.ones(temperature.size, bool)
+    refresh[1:] = np.diff(proposed.ravel()) != 0
+    refresh[-first_step % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True
     steps = (
         (1 / temperature).astype(np.float32),
         (1 / proposed).astype(np.float32),
-        changed | (number % _LONGEST_WITHOUT_REFRESH == 0),
+        refresh.reshape(temperature.shape),
     )
     if program.localization is None:
         empty = np.zeros((0, 0), np.float32)
@@ -265,7 +272,7 @@ def advance(
       first_step: number of the first step.
       threads: 0 for as many as there are cores.
       targets: of `prepare`, for many calls; None: prepared for this one.
-      proposed: `proposal_temperatures` of the run; None: the program is the whole of it.
+      proposed: `proposed_temperatures` of the run; None: the program is the whole of it.
     """
     from sl_discs.native.chunk import make_room, play
     from sl_discs.native.tree import TILE
@@ -274,7 +281,7 @@ def advance(
     size = _up_to_whole(TILE, num_sites)
     arrays = _chain_arrays(batch, chains, size)
     if proposed is None:
-        proposed = proposal_temperatures(jax.tree.map(np.ravel, program))
+        proposed = proposed_temperatures(sampler, jax.tree.map(np.ravel, program))
     else:
         proposed = proposed[first_step - 1 :]
     rows = _program(program, proposed, int(first_step))

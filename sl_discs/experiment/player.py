@@ -20,7 +20,6 @@ from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_lay
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
-from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
 from sl_discs.localization.observation import final_sample
@@ -139,7 +138,8 @@ class Player:
         """
         self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
-        self.proposed = proposal_temperatures(self.program) if self.engine == "cpu" else None
+        if self.engine == "cpu":
+            self.proposed = cpu_engine.proposed_temperatures(method.sampler, self.program)
         self.population = Population(settings, self.program.temperature)
         self.noise = method.localization and method.localization.initial_noise()
 

@@ -121,7 +121,7 @@ class Room(NamedTuple):
       walk: state of the chain.
       record: its best state.
       one: its weights, or room for those of a proposal.
-      other: the other of the two; between steps its weights are room for normal numbers.
+      other: the other of the two.
       first: [1 + MOST_DRAWS, BLOCK] random words, like second.
       second: likewise.
     """
@@ -225,10 +225,11 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             if program.localized:
                 collected += program.collect[interval, row]
                 if program.boundary[interval, row]:
+                    # The base is formed anew with the next weights, and is room for noise until then.
                     move(
                         chains.observation_keys[c, 0], chains.observation_keys[c, 1], number - 1, walk.y,
                         chains.mean[c], spins, collected, program.drift[interval, row],
-                        program.noise[interval, row], other.weights[:size],
+                        program.noise[interval, row], walk.base,
                     )  # fmt: skip
                     collected = _F(0)
                     new_level = True

