@@ -160,25 +160,30 @@ _TWO = _F(2)
 
 
 @called(fastmath=FUSED)
-def normals(key0, key1, out):
-    """Standard normal numbers of one key, as `sl_discs.keys.normals`.
+def fill_uniforms(key0, key1, out):
+    """What `normal_pair` takes, of one key.
 
     Args:
       key0: key of this call alone, like key1.
       key1: likewise.
-      out: [N] float32, N even.
+      out: [N] float32, N even: first those on (0, 1), then those on [-1/2, 1/2].
     """
     half = out.shape[0] // 2
-    # Two loops, since one needs more registers than there are.
     for i in range(half):
         first, second = threefry(key0, key1, _U(i), DRAW)
         out[i] = (_F(first) + _HALF) * _UNIT
         out[half + i] = _F(second) * _UNIT - _HALF
-    for i in range(half):
-        radius = np.sqrt(-_TWO * log(out[i]))
-        turn = out[half + i]
-        square = turn * turn
-        sine = turn * ((((_S4 * square + _S3) * square + _S2) * square + _S1) * square + _S0)
-        cosine = (((_C4 * square + _C3) * square + _C2) * square + _C1) * square + _C0
-        out[i] = radius * (_ONE - _TWO * sine * sine)
-        out[half + i] = radius * (_TWO * sine * cosine)
+
+
+@inlined(fastmath=FUSED)
+def normal_pair(first, second):
+    """Two standard normal numbers, as `sl_discs.keys.words_to_normals`.
+
+    Those of the entries i and N/2 + i of `fill_uniforms` are the same entries of `sl_discs.keys.normals`. It is not
+    one loop with that, which would need more registers than there are.
+    """
+    radius = np.sqrt(-_TWO * log(first))
+    square = second * second
+    sine = second * ((((_S4 * square + _S3) * square + _S2) * square + _S1) * square + _S0)
+    cosine = (((_C4 * square + _C3) * square + _C2) * square + _C1) * square + _C0
+    return radius * (_ONE - _TWO * sine * sine), radius * (_TWO * sine * cosine)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sl_discs.native.arithmetic import FOLD, normals, threefry
+from sl_discs.native.arithmetic import FOLD, fill_uniforms, normal_pair, threefry
 from sl_discs.native.jit import FUSED, called, inlined
 
 _F = np.float32
@@ -32,7 +32,7 @@ def complete(mean, spins, collected):
 
 
 @called(fastmath=FUSED)
-def move(key0, key1, step, y, mean, spins, collected, drift, spread, noise):
+def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
     """y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
 
     Args:
@@ -45,10 +45,13 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, noise):
       collected: sum of the level's weights.
       drift: factor of U.
       spread: standard deviation of the noise.
-      noise: [N] room for Z.
+      room: [N] for random numbers.
     """
     fold0, fold1 = threefry(key0, key1, np.uint32(step), FOLD)
-    normals(fold0, fold1, noise)
-    for i in range(y.shape[0]):
-        y[i] += drift * (mean[i] + collected * spins[i]) + spread * noise[i]
-        mean[i] = _NOTHING
+    fill_uniforms(fold0, fold1, room)
+    half = y.shape[0] // 2
+    for i in range(half):
+        one, other = normal_pair(room[i], room[half + i])
+        y[i] += drift * (mean[i] + collected * spins[i]) + spread * one
+        y[half + i] += drift * (mean[half + i] + collected * spins[half + i]) + spread * other
+        mean[i] = mean[half + i] = _NOTHING
