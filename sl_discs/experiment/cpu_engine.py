@@ -179,7 +179,7 @@ def _chain_arrays(batch: Batch, chains: Chains, size: int):
     )
 
 
-def proposed_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.ndarray, "T"]:
+def prepare_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.ndarray, "T"]:
     """The temperature of the sampler's proposals at each step of a whole program, leaves [T]."""
     weighs_nothing = isinstance(sampler, Gibbs | Metropolis)
     return np.asarray(program.temperature) if weighs_nothing else proposal_temperatures(program)
@@ -272,7 +272,7 @@ def advance(
       first_step: number of the first step.
       threads: 0 for as many as there are cores.
       targets: of `prepare`, for many calls; None: prepared for this one.
-      proposed: `proposed_temperatures` of the run; None: the program is the whole of it.
+      proposed: `prepare_temperatures` of the run; None: the program is the whole of it.
     """
     from sl_discs.native.chunk import make_room, play
     from sl_discs.native.tree import TILE
@@ -281,7 +281,7 @@ def advance(
     size = _up_to_whole(TILE, num_sites)
     arrays = _chain_arrays(batch, chains, size)
     if proposed is None:
-        proposed = proposed_temperatures(sampler, jax.tree.map(np.ravel, program))
+        proposed = prepare_temperatures(sampler, jax.tree.map(np.ravel, program))
     else:
         proposed = proposed[first_step - 1 :]
     rows = _program(program, proposed, int(first_step))

@@ -139,7 +139,7 @@ class Player:
         self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
         if self.engine == "cpu":
-            self.proposed = cpu_engine.proposed_temperatures(method.sampler, self.program)
+            self.proposed = cpu_engine.prepare_temperatures(method.sampler, self.program)
         self.population = Population(settings, self.program.temperature)
         self.noise = method.localization and method.localization.initial_noise()
 
