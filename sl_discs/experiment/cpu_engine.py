@@ -23,6 +23,7 @@ from sl_discs.experiment.engine import Batch, Best, Chains, Trace
 from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.sampler_states import CALLS, SCALES, unknown_to
 from sl_discs.localization.observation import Observation
+from sl_discs.localization.schedule import LocalizationStep
 from sl_discs.localization.transition import Chain, ProgramStep
 from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
@@ -188,20 +189,18 @@ def prepare_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.n
 def _program(program: ProgramStep, proposed: Float32[np.ndarray, "T"], first_step: int):
     from sl_discs.native.chunk import Program
 
-    temperature = np.asarray(program.temperature)
-    proposed = proposed[: temperature.size].reshape(temperature.shape)
+    temperature = np.ravel(program.temperature)
+    proposed = proposed[: temperature.size]
     refresh = np.ones(temperature.size, bool)
-    refresh[1:] = np.diff(proposed.ravel()) != 0
+    refresh[1:] = np.diff(proposed) != 0
     refresh[-first_step % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True
-    steps = (
-        (1 / temperature).astype(np.float32),
-        (1 / proposed).astype(np.float32),
-        refresh.reshape(temperature.shape),
-    )
+    rates = (1 / temperature).astype(np.float32), (1 / proposed).astype(np.float32)
     if program.localization is None:
-        empty = np.zeros((0, 0), np.float32)
-        return Program(*steps, False, empty, empty, empty.astype(bool), empty, empty)
-    return Program(*steps, True, *(np.array(leaf) for leaf in program.localization))
+        empty = np.zeros(0, np.float32)
+        return Program(*rates, refresh, False, empty, empty, empty.astype(bool), empty, empty)
+    localization = LocalizationStep(*(np.array(leaf).ravel() for leaf in program.localization))
+    refresh[1:] |= localization.boundary[:-1]
+    return Program(*rates, refresh, True, *localization)
 
 
 def _sampler_state(before: Any, steps: np.ndarray, pace: np.ndarray):
@@ -284,17 +283,17 @@ def advance(
         proposed = prepare_temperatures(sampler, jax.tree.map(np.ravel, program))
     else:
         proposed = proposed[first_step - 1 :]
-    rows = _program(program, proposed, int(first_step))
+    slice_ = _program(program, proposed, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]
-    traces = [np.zeros((rows.rate.shape[0], len(arrays.spins)), np.float32) for _ in range(3)]
+    traces = [np.zeros((np.shape(program.temperature)[0], len(arrays.spins)), np.float32) for _ in range(3)]
     targets, settings = targets or prepare(model, batch), _settings(sampler)
     everyone = np.arange(len(arrays.spins))
 
     def play_some(members):
         room = make_room(size, arrays.coupled.dtype)
-        play(settings, rows, targets, arrays, members, room, int(first_step), *traces)
+        play(settings, slice_, targets, arrays, members, room, int(first_step), *traces)
 
-    if rows.rate.size == 0:
+    if slice_.rate.size == 0:
         play_some(everyone)
     else:
         threads = threads or num_cores()

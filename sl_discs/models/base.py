@@ -44,6 +44,21 @@ class Flips(NamedTuple):
     count: Int[Array, ""]
 
 
+SiteTerm = Callable[[Int[Array, "P"]], Float[Array, "P"]]
+
+
+class Change(NamedTuple):
+    """A change of f in two parts, for samplers that go through the flipped sites in any case.
+
+    Attributes:
+      common: a number for all flips together.
+      of_sites: what each of P flipped sites adds to it; None: nothing.
+    """
+
+    common: Float[Array, ""]
+    of_sites: SiteTerm | None = None
+
+
 class Model(abc.ABC):
     """A target log f(x), up to a constant, on x in {0,1}^N.
 
@@ -74,6 +89,12 @@ class Model(abc.ABC):
     ) -> Float[Array, ""]:
         """f after the flips minus f before, without the cancellation of subtracting two values."""
 
+    def change_in_parts(
+        self, params: Params, x: Int8[Array, "N"], before: Field, flips: Flips, after: Field
+    ) -> Change:
+        """`change`, with what is a sum over the flipped sites left to the caller."""
+        return Change(self.change(params, x, before, flips, after))
+
     # DISCS's calling convention, for samplers that are written against it: a batch of states at once.
 
     def forward(self, params: Params, x: Int[Array, "B N"]) -> Float[Array, "B"]:
@@ -97,7 +118,7 @@ def apply_flips(x: Int8[Array, "N"], flips: Flips) -> Int8[Array, "N"]:
     return x ^ flips.mask.astype(x.dtype)
 
 
-def sum_over_flips(flips: Flips, term: Callable[[Int[Array, "P"]], Float[Array, "P"]]) -> Float[Array, ""]:
+def sum_over_flips(flips: Flips, term: SiteTerm) -> Float[Array, ""]:
     """The sum of term(sites) over the sites that flip, by their list: few are looked at, not all.
 
     Args:
@@ -112,5 +133,7 @@ def sum_over_flips(flips: Flips, term: Callable[[Int[Array, "P"]], Float[Array, 
         exists = sites < num_sites
         return total + jnp.sum(jnp.where(exists, term(jnp.where(exists, sites, 0)), 0.0))
 
+    if group == 1:
+        return add_group(0, jnp.float32(0))
     turns = (batch_max(flips.length) + group - 1) // group
     return lax.fori_loop(0, turns, add_group, jnp.float32(0))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sl_discs.models.base import Model, Params, sum_over_flips
+from sl_discs.models.base import Change, Model, Params, sum_over_flips
 
 
 class TiltedParams(NamedTuple):
@@ -58,11 +58,12 @@ class Tilted(Model):
 
     def change(self, params, x, before, flips, after):
         """Change of f/tau plus the tilt's change at the flipped sites."""
+        change = self.change_in_parts(params, x, before, flips, after)
+        return change.common if change.of_sites is None else change.common + sum_over_flips(flips, change.of_sites)
+
+    def change_in_parts(self, params, x, before, flips, after):
+        """Change of f/tau; apart from it that of the tilt, site by site."""
         change = self.base.change(params.base, x, before, flips, after) / params.temperature
         if params.tilt is None:
-            return change
-
-        def turned(sites):
-            return jnp.where(x[sites] > 0, -params.tilt[sites], params.tilt[sites])
-
-        return change + 2 * (turned(flips.sites[0]) if flips.sites.shape[0] == 1 else sum_over_flips(flips, turned))
+            return Change(change)
+        return Change(change, lambda sites: 2 * jnp.where(x[sites] > 0, -params.tilt[sites], params.tilt[sites]))

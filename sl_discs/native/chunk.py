@@ -16,15 +16,17 @@ from sl_discs.native.tree import TILE, Tree, make_tree, smaller_tree
 from sl_discs.native.walk import Walk, make_walk, smaller_walk
 
 _F = np.float32
+# Places are unsigned where a loop is hot: numba asks of signed ones whether they count from the end.
+_P = np.uint64
 
 
 class Program(NamedTuple):
-    """A slice of a program, arrays [L, E]; of a chain that is not localized those from `tilt_scale` on are empty.
+    """A slice of a program, arrays [T]; of a chain that is not localized those from `tilt_scale` on are empty.
 
     Attributes:
       rate: 1/temperature of the target.
       proposal_rate: that of the proposal, constant over many steps and close to the former.
-      refresh: whether weights are to be formed anew before a step.
+      refresh: whether weights are formed anew before a step: the first one, those that begin levels, and others.
       localized: whether there is an observation.
       tilt_scale: h = tilt_scale y.
       collect: weight of the state after a step in the posterior mean.
@@ -178,6 +180,16 @@ def _leave(room, chains, c):
 
 
 @inlined
+def _end_level(program, chains, c, walk, step, number, collected):
+    """Moves the observation after the last step of a level, entry `step` of the program and `number` of the run."""
+    # The base is formed anew with the next weights, and is room for noise until then.
+    move(
+        chains.observation_keys[c, 0], chains.observation_keys[c, 1], number, walk.y, chains.mean[c], walk.spins,
+        collected, program.drift[step], program.noise[step], walk.base,
+    )  # fmt: skip
+
+
+@inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
     """All steps of one chain; its arrays stay in the core's cache."""
     _enter(room, chains, c)
@@ -188,22 +200,26 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
     linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
-    new_level = True
     number, row_of_words, draws = first_step, BLOCK, 0
-    for interval in range(program.rate.shape[0]):
+    intervals, steps_an_interval = values.shape[0], program.rate.shape[0] // max(values.shape[0], 1)
+    step = _P(0)
+    for interval in range(intervals):
         sum_acceptance, sum_hops = 0.0, 0.0
-        for row in range(program.rate.shape[1]):
+        for _ in range(steps_an_interval):
             if row_of_words == BLOCK:
                 draws = min(usual_draws(settings, pace), MOST_DRAWS)
                 fill_words(key0, key1, number, draws, first, second)
                 row_of_words = 0
-            if new_level or program.refresh[interval, row]:
+            # One question a step: a level ends where the next one asks for new weights.
+            if program.refresh[step]:
                 if program.localized:
-                    tilt_scale = program.tilt_scale[interval, row]
-                slope = weigh_state(settings, walk, target, program.proposal_rate[interval, row], tilt_scale, tree)
-                new_level = False
+                    if step > 0 and program.boundary[step - _P(1)]:
+                        _end_level(program, chains, c, walk, step - _P(1), number - 1, collected)
+                        collected = _F(0)
+                    tilt_scale = program.tilt_scale[step]
+                slope = weigh_state(settings, walk, target, program.proposal_rate[step], tilt_scale, tree)
             moment = Moment(
-                program.rate[interval, row], tilt_scale, slope, key0, key1, number, row_of_words, first, second, draws
+                program.rate[step], tilt_scale, slope, key0, key1, number, row_of_words, first, second, draws
             )
             done = play_step(settings, moment, walk, target, tree, other, pace, steps)
             if done.swapped:
@@ -218,38 +234,34 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                 linear += done.changes.linear
                 pairs += done.changes.pairs
                 note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
-                if collected > 0:
+                if program.localized:
+                    # Also where nothing is collected yet: to ask costs more, as the core guesses the answer wrong.
                     turn(chains.mean[c], spins, walk.flipped, done.flips, collected)
             elif record.value[0] == -np.inf:
                 note(record, linear + scale * pairs, spins, walk.flipped, 0)
             if program.localized:
-                collected += program.collect[interval, row]
-                if program.boundary[interval, row]:
-                    # The base is formed anew with the next weights, and is room for noise until then.
-                    move(
-                        chains.observation_keys[c, 0], chains.observation_keys[c, 1], number - 1, walk.y,
-                        chains.mean[c], spins, collected, program.drift[interval, row],
-                        program.noise[interval, row], walk.base,
-                    )  # fmt: skip
-                    collected = _F(0)
-                    new_level = True
+                collected += program.collect[step]
+            step += _P(1)
         value = linear + scale * pairs
         values[interval, c] = value
-        acceptances[interval, c] = sum_acceptance / program.rate.shape[1]
-        hops[interval, c] = sum_hops / program.rate.shape[1]
+        acceptances[interval, c] = sum_acceptance / steps_an_interval
+        hops[interval, c] = sum_hops / steps_an_interval
         if value > chains.best_logged[c]:
             chains.best_logged[c] = value
             for i in range(size):
                 chains.best_logged_spins[c, i] = spins[i]
     if program.localized:
-        complete(chains.mean[c, :size], spins, collected)
+        if step > 0 and program.boundary[step - _P(1)]:
+            _end_level(program, chains, c, walk, step - _P(1), number - 1, collected)
+        else:
+            complete(chains.mean[c, :size], spins, collected)
     _leave(room, chains, c)
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
 @entered
 def play(settings, program, instances, chains, members, room, first_step, values, acceptances, hops):
-    """Plays L intervals of E steps on some chains.
+    """Plays L intervals of T/L steps on some chains.
 
     Args:
       settings: of the sampler; its type chooses the step.

@@ -23,7 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
-from sl_discs.models.base import Flips, sum_over_flips
+from sl_discs.models.base import Flips, SiteTerm, sum_over_flips
 from sl_discs.reductions import max_sites, sum_log1p_sites, sum_sites
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
@@ -144,8 +144,8 @@ class DMALA(Sampler):
         y, field_y = model.flip(params, x, field, flips)
         if self.adjusted:
             odds_y = self._odds(model.gains(params, y, field_y), state, mask)
-            change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + _log_ratio(odds, odds_y, flips)
+            change = model.change_in_parts(params, x, field, flips, field_y)
+            log_ratio = change.common + _log_ratio(odds, odds_y, flips, change.of_sites)
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
@@ -193,14 +193,17 @@ class DMALA(Sampler):
         return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
 
 
-def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips) -> Float[Array, ""]:
+def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips, beside: SiteTerm | None) -> Float[Array, ""]:
     """Log-probability of flipping exactly these sites with the odds backward, less that with the odds forward.
+
+    `beside` is what else each site adds to it.
 
     Goes through the list of sites: logarithms of all weights would cost more than all else.
     """
     rescaled = backward.log_scale - forward.log_scale
 
     def ratio(sites):
-        return jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
+        ratio = jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
+        return ratio if beside is None else ratio + beside(sites)
 
     return forward.log_norm - backward.log_norm + sum_over_flips(flips, ratio)

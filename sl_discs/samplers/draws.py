@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, UInt32
 from sl_discs import keys
 from sl_discs.batching import batch_max
 from sl_discs.keys import Key
-from sl_discs.models.base import GROUP, Flips, list_length
+from sl_discs.models.base import GROUP, Flips, SiteTerm, list_length
 from sl_discs.reductions import max_sites, sum_sites
 
 WIDTH = 32
@@ -240,11 +240,19 @@ def draw_sites(
     return Drawn(flips, sequence, log_prob)
 
 
-def log_prob_reversed(weights: BlockedWeights, drawn: Drawn, *, replacement: bool) -> Float[Array, ""]:
+def log_prob_reversed(
+    weights: BlockedWeights, drawn: Drawn, *, replacement: bool, beside: SiteTerm | None = None
+) -> Float[Array, ""]:
     """Log-probability that these weights give a drawn sequence in reverse order.
 
     With replacement the order is immaterial. Without, the mass before the last pick is that of the untouched
     sites and the pick, and grows by one pick at a time from there: sums only, no cancellation.
+
+    Args:
+      weights: after the flips.
+      drawn: the sequence.
+      replacement: whether sites were drawn with replacement.
+      beside: what each distinct site adds to the result, in the same pass.
     """
     flat = weights.weights.reshape(-1)
     num_sites = drawn.flips.mask.shape[0]
@@ -258,7 +266,11 @@ def log_prob_reversed(weights: BlockedWeights, drawn: Drawn, *, replacement: boo
         weight = flat[jnp.minimum(site, num_sites - 1)]
         if not replacement:
             mass = mass + jnp.where(active, weight, 0.0)
-        return mass, log_prob + jnp.where(active, jnp.log(weight) - jnp.log(mass), 0.0)
+        log_prob = log_prob + jnp.where(active, jnp.log(weight) - jnp.log(mass), 0.0)
+        if beside is not None:
+            distinct = drawn.flips.sites[index]
+            log_prob += jnp.where(distinct < num_sites, beside(jnp.minimum(distinct, num_sites - 1)), 0.0)
+        return mass, log_prob
 
     if drawn.sequence.shape[0] == 1:
         return turn(0, (mass, jnp.float32(0)))[1]

@@ -97,9 +97,9 @@ class PathSampler(Sampler):
         )
         y, field_y = model.flip(params, x, field, drawn.flips)
         backward = softmax_weights(balance(model.gains(params, y, field_y)), mask)
-        log_back = log_prob_reversed(backward, drawn, replacement=self.replacement)
-        change = model.change(params, x, field, drawn.flips, field_y)
-        acceptance = jnp.exp(jnp.minimum(change + log_back - drawn.log_prob, 0.0))
+        change = model.change_in_parts(params, x, field, drawn.flips, field_y)
+        log_back = log_prob_reversed(backward, drawn, replacement=self.replacement, beside=change.of_sites)
+        acceptance = jnp.exp(jnp.minimum(change.common + log_back - drawn.log_prob, 0.0))
 
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance

@@ -57,6 +57,8 @@ def test_sequences_have_the_probability_they_report(replacement):
         np.testing.assert_allclose(drawn.log_prob, expected, rtol=1e-4)
         backwards = np.log(sequence_probability(plain, sequence[::-1], replacement))
         np.testing.assert_allclose(log_prob_reversed(weights, drawn, replacement=replacement), backwards, rtol=1e-4)
+        beside = log_prob_reversed(weights, drawn, replacement=replacement, beside=lambda site: site + 1.0)
+        np.testing.assert_allclose(beside, backwards + sum(set(sequence)) + len(set(sequence)), rtol=1e-4)
         assert set(np.flatnonzero(drawn.flips.mask)) == set(sequence)
         distinct = np.asarray(drawn.flips.sites)
         assert sorted(distinct[distinct < 40]) == sorted(set(sequence))

@@ -129,7 +129,7 @@ def test_broken_samplers_fail(sampler, case, message):
 
 @pytest.mark.parametrize("sampler", [GWG(num_chains=CHAINS), PathAuxiliary(num_flips=3, num_chains=CHAINS)])
 def test_a_wrong_reverse_probability_fails(sampler, monkeypatch):
-    def forward_again(weights, drawn, *, replacement):
+    def forward_again(weights, drawn, *, replacement, beside):
         return drawn.log_prob
 
     monkeypatch.setattr(path_module, "log_prob_reversed", forward_again)
