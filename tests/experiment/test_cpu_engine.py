@@ -98,10 +98,11 @@ def test_localization_returns_the_law(sampler):
     [QUADRATIC[2], pytest.param(QUADRATIC[3], marks=pytest.mark.slow)],
     ids=["whole couplings", "real couplings"],
 )
-def test_cut_into_calls_it_is_the_same_run(case):
-    """Also in the middle of a level; and the field that is carried along is that of the state."""
+@pytest.mark.parametrize("budget", ["exp_decay", "identical"])
+def test_cut_into_calls_it_is_the_same_run(case, budget):
+    """In the middle of levels, and (identical ones) where they end; and the field that is carried along is right."""
     steps = 120
-    plan = Localization(K=8, sigma=2.0, n_min=3)
+    plan = Localization(K=8, sigma=2.0, n_min=3, budget=budget)
     compiled = plan.compile(steps)
     temperature = np.linspace(2.0, 0.5, steps).astype(np.float32)
     whole = jax.tree.map(lambda leaf: leaf.reshape(4, 30), ProgramStep(temperature, compiled))
