@@ -16,7 +16,7 @@ from sl_discs.native.tree import TILE, Tree, make_tree, smaller_tree
 from sl_discs.native.walk import Walk, make_walk, smaller_walk
 
 _F = np.float32
-# Places are unsigned where a loop is hot: numba asks of signed ones whether they count from the end.
+# Unsigned, as in tree.py.
 _P = np.uint64
 
 
