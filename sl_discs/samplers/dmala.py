@@ -203,7 +203,7 @@ def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips, beside: Site
     rescaled = backward.log_scale - forward.log_scale
 
     def ratio(sites):
-        ratio = jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
-        return ratio if beside is None else ratio + beside(sites)
+        return jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
 
-    return forward.log_norm - backward.log_norm + sum_over_flips(flips, ratio)
+    terms = (ratio,) if beside is None else (ratio, beside)
+    return forward.log_norm - backward.log_norm + sum_over_flips(flips, *terms)
