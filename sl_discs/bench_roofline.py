@@ -21,8 +21,8 @@ from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.experiment.cpu_engine import is_listed
 from sl_discs.experiment.devices import num_cores
+from sl_discs.experiment.native_arrays import is_listed
 from sl_discs.experiment.packing import padded_size
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.problems import coefficients

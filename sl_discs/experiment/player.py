@@ -18,6 +18,7 @@ from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.engine import Best, Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
 from sl_discs.experiment.monitor import Recorder
+from sl_discs.experiment.native_arrays import as_targets
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
 from sl_discs.experiment.settings import Settings
@@ -185,7 +186,7 @@ class Player:
 
     def _prepare_cpu(self, model, batch):
         begin = time.perf_counter()
-        targets = cpu_engine.prepare(model, batch)
+        targets = as_targets(model, batch)
         self.run_s += time.perf_counter() - begin
         return functools.partial(self._advance_cpu, targets)
 

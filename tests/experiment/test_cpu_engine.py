@@ -14,6 +14,7 @@ pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl
 
 from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.engine import Batch, init_chains
+from sl_discs.experiment.native_arrays import as_targets
 from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.experiment.run import run_sampler
@@ -185,7 +186,7 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     model, mask = QuadraticModel(num_sites), np.arange(num_sites) < num_open
     keys = StepKeys(*jnp.zeros((2, 1, 8, 2), jnp.uint32).at[..., 1].set(jnp.arange(8, dtype=jnp.uint32)))
     batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.asarray(mask)[None], keys)
-    assert cpu_engine.prepare(model, batch).sizes[0] == 16 * -(-(edges.max() + 1) // 16)
+    assert as_targets(model, batch).sizes[0] == 16 * -(-(edges.max() + 1) // 16)
     x = jnp.asarray(rng.integers(0, 2, (1, 8, num_sites)), jnp.int8)
     sampler = PathAuxiliary(num_flips=3)
     program = ProgramStep(np.full((2, 50), 0.7, np.float32), None)
