@@ -17,8 +17,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jax import lax
-from jaxtyping import Array, Complex, Float, Int, UInt32
+from jaxtyping import Array, Float, Int, UInt32
 
 Key = UInt32[Array, "*batch 2"]
 
@@ -112,24 +111,20 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return word_to_uniform(words[:size].reshape(shape))
 
 
-def normal_pairs(key: Key, size: int) -> Complex[Array, "H"]:
-    """`size` standard normal numbers, two in a complex one: H = size/2 counters, rounded up.
-
-    As one array they are one loop to XLA, which would otherwise make both words once for each of them.
-    """
-    words = draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
-    return lax.complex(*words_to_normals(*words))
+def normal_words(key: Key, size: int) -> tuple[UInt32[Array, "H"], UInt32[Array, "H"]]:
+    """The words of `size` normal numbers: H = size/2 counters, rounded up."""
+    return draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
 
 
-def normals_of(pairs: Complex[Array, "H"], size: int) -> Float[Array, "{size}"]:
-    """The normal numbers of `normal_pairs`, in the order of `uniforms`."""
-    return jnp.concatenate([pairs.real, pairs.imag])[:size]
+def normals_of(words: tuple[UInt32[Array, "H"], UInt32[Array, "H"]], size: int) -> Float[Array, "{size}"]:
+    """The normal numbers of `normal_words`, see `words_to_normals`; in the order of `uniforms`."""
+    return jnp.concatenate(words_to_normals(*words))[:size]
 
 
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     """Standard normal numbers in float32."""
     size = math.prod(shape)
-    return normals_of(normal_pairs(key, size), size).reshape(shape)
+    return normals_of(normal_words(key, size), size).reshape(shape)
 
 
 def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:

@@ -73,17 +73,17 @@ def advance(key: Key, observation: Observation, step: LocalizationStep) -> Obser
     num_sites = observation.y.shape[0]
 
     def draw(key):
-        return keys.normal_pairs(key, num_sites)
+        return keys.normal_words(key, num_sites)
 
     def draw_nothing(key):
         return jax.tree.map(jnp.zeros_like, jax.eval_shape(draw, key))
 
-    def move_by(pairs, observation):
-        return move(observation, keys.normals_of(pairs, num_sites), step)
+    def move_by(words, observation):
+        return move(observation, keys.normals_of(words, num_sites), step)
 
-    # Drawn in a branch of their own: XLA would otherwise take the pairs apart again and draw once for each number.
-    pairs = lax.cond(step.boundary, draw, draw_nothing, key)
-    return lax.cond(step.boundary, move_by, lambda _, observation: observation, pairs, observation)
+    # Words in a branch of their own: XLA would otherwise make them anew for each number that is formed of them.
+    words = lax.cond(step.boundary, draw, draw_nothing, key)
+    return lax.cond(step.boundary, move_by, lambda _, observation: observation, words, observation)
 
 
 def final_sample(observation: Observation) -> Int8[Array, "N"]:

@@ -118,31 +118,29 @@ def apply_flips(x: Int8[Array, "N"], flips: Flips) -> Int8[Array, "N"]:
     return x ^ flips.mask.astype(x.dtype)
 
 
-def sum_over_flips(flips: Flips, term: SiteTerm, beside: SiteTerm | None = None) -> Float[Array, ""]:
+def sum_over_flips(flips: Flips, *terms: SiteTerm) -> Float[Array, ""]:
     """The sum over the sites that flip of all terms, by their list: few are looked at, not all.
 
-    Two terms are the parts of a complex number, one sum to XLA. Were they added before they are summed, the last bits
-    would be others with eight instances than with one, for XLA then makes other kernels.
+    Terms are summed apart and added at the end: formed as one, their last bits were others with eight instances than
+    with one, for XLA then makes other kernels.
 
     Args:
       flips: of a state of N sites.
-      term: what each of P sites below N adds; called for unused places with site 0, to no effect.
-      beside: what it adds as well.
+      terms: what each of P sites below N adds; called for unused places with site 0, to no effect.
     """
     group = min(GROUP // 2, flips.sites.shape[0])
     num_sites = flips.mask.shape[0]
 
-    def add_group(turn, total):
+    def add_group(turn, totals):
         sites = lax.dynamic_slice(flips.sites, (turn * group,), (group,))
         exists = sites < num_sites
         some = jnp.where(exists, sites, 0)
-        value = term(some) if beside is None else lax.complex(term(some), beside(some))
-        return total + jnp.sum(jnp.where(exists, value, 0.0))
+        return [
+            total + jnp.sum(jnp.where(exists, term(some), 0.0)) for total, term in zip(totals, terms, strict=True)
+        ]
 
-    start = jnp.float32(0) if beside is None else jnp.complex64(0)
+    start = [jnp.float32(0)] * len(terms)
     if group == 1:
-        total = add_group(0, start)
-    else:
-        turns = (batch_max(flips.length) + group - 1) // group
-        total = lax.fori_loop(0, turns, add_group, start)
-    return total if beside is None else total.real + total.imag
+        return sum(add_group(0, start))
+    turns = (batch_max(flips.length) + group - 1) // group
+    return sum(lax.fori_loop(0, turns, add_group, start))

@@ -205,4 +205,5 @@ def _log_ratio(forward: FlipOdds, backward: FlipOdds, flips: Flips, beside: Site
     def ratio(sites):
         return jnp.log(backward.weights[sites]) - jnp.log(forward.weights[sites]) + rescaled
 
-    return forward.log_norm - backward.log_norm + sum_over_flips(flips, ratio, beside)
+    terms = (ratio,) if beside is None else (ratio, beside)
+    return forward.log_norm - backward.log_norm + sum_over_flips(flips, *terms)
