@@ -10,7 +10,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Int32
+from jaxtyping import Array, Bool, Float, Float32, Float64, Int32
 
 from sl_discs.errors import InputError
 from sl_discs.localization.alpha import parse_alpha
