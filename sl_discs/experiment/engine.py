@@ -16,14 +16,15 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Int8
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
+from sl_discs.localization.observation import MOST_COUNTED
 from sl_discs.localization.transition import (
     Chain,
     ProgramStep,
     StepKeys,
+    begin_level,
     end_level,
     fold_step,
     init_chain,
-    level_tilt,
     transition,
 )
 from sl_discs.models.base import Model, Params
@@ -119,11 +120,13 @@ def _row(rows: ProgramStep, place) -> ProgramStep:
 
 
 def _ends_of_levels(rows: ProgramStep) -> Int[Array, "E"]:
-    """For each of E steps the place after the last one that its level has among them."""
+    """For each of E steps the place up to which they can be played as one `Level` from there."""
     length = rows.temperature.shape[0]
     if rows.localization is None:
         return jnp.full(length, length)
-    return lax.cummin(jnp.where(rows.localization.boundary, jnp.arange(length) + 1, length), reverse=True)
+    places = jnp.arange(length)
+    ends = lax.cummin(jnp.where(rows.localization.boundary, places + 1, length), reverse=True)
+    return jnp.minimum(ends, places + MOST_COUNTED)
 
 
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x, noise: float | None) -> Chains:
@@ -140,19 +143,20 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x, noise: float | 
 def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, program: ProgramStep, first_step):
     """Plays program [L, E]: L logged intervals of E steps, of which the first is number `first_step`."""
 
-    tilt_all = over_instances(over_chains(level_tilt, (0, None)), (0, None))
+    begin_all = over_instances(over_chains(begin_level, (0, None)), (0, None))
 
-    def one_step(keys, params, mask, tilt, state: Chains, row: ProgramStep, number):
-        chain, info = transition(fold_step(keys, number), model, params, sampler, state.chain, row, tilt, mask)
+    def one_step(keys, params, mask, state: Chains, level, row: ProgramStep, number):
+        keys = fold_step(keys, number)
+        chain, level, info = transition(keys, model, params, sampler, state.chain, level, row, mask)
         value = model.value(params, chain.x, chain.field)
-        return state._replace(chain=chain, best=_keep_better(state.best, value, chain.x)), info
+        return state._replace(chain=chain, best=_keep_better(state.best, value, chain.x)), level, info
 
     step_all = over_instances(over_chains(one_step, (0, None, None, 0, 0, None, None)), (0, 0, 0, 0, 0, None, None))
 
-    def end_one(keys, state: Chains, row: ProgramStep, number):
-        return state._replace(chain=end_level(fold_step(keys, number), state.chain, row))
+    def end_one(keys, state: Chains, level, row: ProgramStep, number):
+        return state._replace(chain=end_level(fold_step(keys, number), state.chain, level, row))
 
-    end_all = over_instances(over_chains(end_one, (0, 0, None, None)), (0, 0, None, None))
+    end_all = over_instances(over_chains(end_one, (0, 0, 0, None, None)), (0, 0, 0, None, None))
 
     def log_one(params, state: Chains):
         value = model.value(params, state.chain.x, state.chain.field)
@@ -166,23 +170,25 @@ def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, program:
         length = rows.temperature.shape[0]
         ends = _ends_of_levels(rows)
 
-        def level(carry):
+        def play_level(carry):
             begin, chains, *sums = carry
-            tilt = tilt_all(chains.chain, _row(rows, begin))
+            level = begin_all(chains.chain, _row(rows, begin))
 
             def step(place, carry):
-                chains, acceptance, hops = carry
+                chains, level, acceptance, hops = carry
                 row = _row(rows, place)
-                chains, info = step_all(batch.keys, batch.params, batch.mask, tilt, chains, row, first + place)
-                return chains, acceptance + info.acceptance, hops + info.hops
+                chains, level, info = step_all(
+                    batch.keys, batch.params, batch.mask, chains, level, row, first + place
+                )
+                return chains, level, acceptance + info.acceptance, hops + info.hops
 
             end = ends[begin]
-            chains, *sums = lax.fori_loop(begin, end, step, (chains, *sums))
-            return end, end_all(batch.keys, chains, _row(rows, end - 1), first + end - 1), *sums
+            chains, level, *sums = lax.fori_loop(begin, end, step, (chains, level, *sums))
+            return end, end_all(batch.keys, chains, level, _row(rows, end - 1), first + end - 1), *sums
 
         zero = jnp.zeros(batch.keys.mcmc.shape[:-1], jnp.float32)
         start = jnp.int32(0), chains, zero, zero
-        _, chains, acceptance, hops = lax.while_loop(lambda carry: carry[0] < length, level, start)
+        _, chains, acceptance, hops = lax.while_loop(lambda carry: carry[0] < length, play_level, start)
         chains, value = log_all(batch.params, chains)
         return (chains, first + length), Trace(value, acceptance / length, hops / length)
 

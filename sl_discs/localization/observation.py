@@ -7,11 +7,14 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float, Int8, Num
 
 from sl_discs import keys
 from sl_discs.keys import Key
 from sl_discs.localization.schedule import LocalizationStep
+
+# Sums of so many spins of -1 and 1 are numbers of 8 bits.
+MOST_COUNTED = 127
 
 
 class Observation(NamedTuple):
@@ -38,21 +41,25 @@ def tilt(observation: Observation, step: LocalizationStep) -> Float[Array, "N"]:
     return step.tilt_scale * observation.y
 
 
-def collect(observation: Observation, x: Int8[Array, "N"], step: LocalizationStep) -> Observation:
-    """Adds this step's spins to the posterior mean U."""
-    return observation._replace(mean=observation.mean + jnp.where(x > 0, step.collect, -step.collect))
+def count(sums: Int8[Array, "N"], x: Int8[Array, "N"], step: LocalizationStep) -> Int8[Array, "N"]:
+    """The sums of the spins of a level's counted steps, with this step's; up to `MOST_COUNTED` steps fit.
 
-
-def collect_where_counted(observation: Observation, x: Int8[Array, "N"], step: LocalizationStep) -> Observation:
-    """`collect`, without a pass over all sites at the steps of a level that do not count.
-
-    Only on CPUs: a GPU would wait at each step for the host to choose the branch.
+    Small integers: they are read and written at every other step, four to a float. On CPUs nothing is touched at the
+    steps that do not count; a GPU would wait at each step for the host to choose the branch.
     """
 
-    def branch(observation, x, step):
-        return lax.cond(step.collect > 0, collect, lambda observation, *_: observation, observation, x, step)
+    def add(sums, x, step):
+        return sums + jnp.where(step.collect > 0, 2 * x - 1, 0)
 
-    return lax.platform_dependent(observation, x, step, cpu=branch, default=collect)
+    def where_counted(sums, x, step):
+        return lax.cond(step.collect > 0, add, lambda sums, *_: sums, sums, x, step)
+
+    return lax.platform_dependent(sums, x, step, cpu=where_counted, default=add)
+
+
+def collect(observation: Observation, sums: Num[Array, "N"], step: LocalizationStep) -> Observation:
+    """Adds the spins of counted steps, summed, to the posterior mean U; each weighs as much as those of `step`."""
+    return observation._replace(mean=observation.mean + step.collect * sums)
 
 
 def move(observation: Observation, normal: Float[Array, "N"], step: LocalizationStep) -> Observation:

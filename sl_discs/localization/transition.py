@@ -25,6 +25,18 @@ class Chain(NamedTuple):
     observation: Observation | None
 
 
+class Level(NamedTuple):
+    """What a localized chain carries from step to step of one level, or of a part of `MOST_COUNTED` steps at most.
+
+    Attributes:
+      tilt: h.
+      sums: of the spins at those steps that count for the posterior mean.
+    """
+
+    tilt: Float[Array, "N"]
+    sums: Int8[Array, "N"]
+
+
 class ProgramStep(NamedTuple):
     """What the run prescribes at each of T steps (leading axis T), or at one (scalars)."""
 
@@ -52,19 +64,24 @@ def init_chain(
     return Chain(x, model.init(params, x), sampler.init_state(x.shape[0]), localized)
 
 
+def begin_level(chain: Chain, step: ProgramStep) -> Level | None:
+    """Before the steps of a level, of which one is given; None when not localized."""
+    if chain.observation is None:
+        return None
+    return Level(observing.tilt(chain.observation, step.localization), jnp.zeros(chain.x.shape, jnp.int8))
+
+
 def transition(
     keys: StepKeys,
     model: Model,
     params: Params,
     sampler: Sampler,
     chain: Chain,
+    level: Level | None,
     step: ProgramStep,
-    tilt: Float[Array, "N"] | None,
     mask: Bool[Array, "N"],
-) -> tuple[Chain, Info]:
-    """One MCMC step on exp(f/tau + <s, h>), whose spins the observation collects.
-
-    `level_tilt` comes before the steps of a level and `end_level` after them.
+) -> tuple[Chain, Level | None, Info]:
+    """One MCMC step on exp(f/tau + <s, h>), whose spins the level counts.
 
     Args:
       keys: of this chain and step.
@@ -72,30 +89,25 @@ def transition(
       params: its parameters.
       sampler: the base sampler.
       chain: the chain before the step.
+      level: of `begin_level`; None when not localized.
       step: scalars of the program, the same for all chains.
-      tilt: h of the level; None when not localized.
       mask: the sites that exist.
     """
-    target = TiltedParams(params, step.temperature, tilt)
+    target = TiltedParams(params, step.temperature, level and level.tilt)
     x, field, state, info = sampler.kernel(
         keys.mcmc, Tilted(model), target, chain.x, chain.field, chain.sampler, mask
     )
-    observation = chain.observation
-    if observation is not None:
-        observation = observing.collect_where_counted(observation, x, step.localization)
-    return Chain(x, field, state, observation), info
+    if level is not None:
+        level = level._replace(sums=observing.count(level.sums, x, step.localization))
+    return Chain(x, field, state, chain.observation), level, info
 
 
-def level_tilt(chain: Chain, step: ProgramStep) -> Float[Array, "N"] | None:
-    """h during the level that a step belongs to; None when not localized."""
-    return None if chain.observation is None else observing.tilt(chain.observation, step.localization)
-
-
-def end_level(keys: StepKeys, chain: Chain, step: ProgramStep) -> Chain:
-    """The chain after a step, keys and row of which are given, that may have been its level's last."""
-    if chain.observation is None:
+def end_level(keys: StepKeys, chain: Chain, level: Level | None, step: ProgramStep) -> Chain:
+    """The chain after the last of the steps, whose keys and row are given; Y moves if the level ends there."""
+    if level is None:
         return chain
-    return chain._replace(observation=observing.advance(keys.observation, chain.observation, step.localization))
+    observation = observing.collect(chain.observation, level.sums, step.localization)
+    return chain._replace(observation=observing.advance(keys.observation, observation, step.localization))
 
 
 def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:

@@ -13,16 +13,15 @@ from sl_discs import keys
 from sl_discs.batching import over_chains
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization import observation as observing
-from sl_discs.localization.observation import Observation
 from sl_discs.localization.schedule import Localization
 from sl_discs.localization.transition import (
     ProgramStep,
     StepKeys,
+    begin_level,
     end_level,
     fold_step,
     init_chain,
     initial_state,
-    level_tilt,
     transition,
 )
 from sl_discs.models.tilted import Tilted, TiltedParams
@@ -56,7 +55,7 @@ def exact_localization(
         def level(observation, step):
             row, number = step
             posterior = jax.nn.softmax(log_law + spins @ observing.tilt(observation, row))
-            observation = Observation(observation.y, posterior @ spins)
+            observation = observing.collect(observation, posterior @ spins, row)
             return observing.advance(keys.fold(key, number), observation, row), None
 
         observation, _ = jax.lax.scan(level, observation, (program, 1 + jnp.arange(localization.K)))
@@ -83,9 +82,9 @@ def localized_samples(
         def step(chain, row):
             row, number = row
             step_keys = fold_step(chain_key, number)
-            tilt = level_tilt(chain, row)
-            chain, _ = transition(step_keys, case.model, params.base, sampler, chain, row, tilt, mask)
-            return end_level(step_keys, chain, row), None
+            level = begin_level(chain, row)
+            chain, level, _ = transition(step_keys, case.model, params.base, sampler, chain, level, row, mask)
+            return end_level(step_keys, chain, level, row), None
 
         chain, _ = jax.lax.scan(step, chain, (program, 1 + jnp.arange(chain_length)))
         return observing.final_sample(chain.observation)
