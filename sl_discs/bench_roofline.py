@@ -3,8 +3,8 @@
 python -m sl_discs.bench_roofline --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary
 
 For each case, sampler and engine: bytes and operations of a step, the time that one core needs for them at least
-(peaks are measured in the same run), the time that it took (wall time x cores), and the ratio. The figures are
-explained in docs/where_the_time_goes.md.
+(peaks are measured in the same run, GB/s within as many bytes as the engine goes through), the time that it took
+(wall time x cores), and the ratio. The figures are explained in docs/where_the_time_goes.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import num_cores
+from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.native_arrays import is_listed
 from sl_discs.experiment.packing import padded_size
 from sl_discs.experiment.settings import Settings
@@ -32,7 +32,7 @@ _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or pat
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=100)
 
 
-def _rows(case, machine):
+def _rows(case, operations_per_s):
     """One line for each sampler and engine."""
     from sl_discs.benchmark import roofline
 
@@ -54,32 +54,34 @@ def _rows(case, machine):
             # A path is accepted as often as its radius aims at; a single flip nearly always.
             drawn = done.flips / done.chain_steps / (0.574 if sampler == "path_auxiliary" else 1.0)
             work = roofline.work(engine, round(sites), drawn, degree, dense)
-            least = roofline.least_seconds(engine, work, machine)
+            chains = settings.batch_size * len(dataset.graphs) // num_cores()
+            bandwidth = roofline.measure_bandwidth(roofline.space(engine, round(sites), chains))
+            least = roofline.least_seconds(work, roofline.Machine(operations_per_s, bandwidth))
             took = done.seconds * num_cores() / done.chain_steps
             yield (
                 f"{case.name:<16} {sampler:<15} {engine:<4} {drawn:>5.1f} {work.operations:>9,.0f} "
-                f"{work.num_bytes:>9,.0f} {1e6 * least:>9.3f} {1e6 * took:>9.3f} {least / took:>9.0%}"
+                f"{work.num_bytes:>9,.0f} {bandwidth / 1e9:>6.0f} {1e6 * least:>9.3f} {1e6 * took:>9.3f} "
+                f"{least / took:>9.0%}"
             )
 
 
 def run(_) -> int:
     """Measures the machine, then every case."""
+    one_device_per_core()
     if importlib.util.find_spec("numba") is None:
         raise InputError("numba is not installed: pip install 'sl_discs[cpu]'")
     check_choice("samplers", _SAMPLERS.value, ("gwg", "path_auxiliary"))
     cases = chosen_cases(_CASES.value)
-    from sl_discs.benchmark.roofline import measure_machine
+    from sl_discs.benchmark.roofline import measure_operations
 
-    machine = measure_machine()
+    operations_per_s = measure_operations()
     sys.stdout.write(
-        f"{describe_machine()}; one core: {machine.operations_per_s / 1e9:.0f} Gop/s, "
-        f"{machine.cache_bytes_per_s / 1e9:.0f} GB/s in its cache, "
-        f"{machine.memory_bytes_per_s / 1e9:.0f} GB/s in memory\n"
-        f"{'case':<16} {'sampler':<15} {'on':<4} {'drawn':>5} {'ops':>9} {'bytes':>9} {'least us':>9} {'took us':>9} "
-        f"{'reached':>9}\n"
+        f"{describe_machine()}; one core: {operations_per_s / 1e9:.0f} Gop/s\n"
+        f"{'case':<16} {'sampler':<15} {'on':<4} {'drawn':>5} {'ops':>9} {'bytes':>9} {'GB/s':>6} {'least us':>9} "
+        f"{'took us':>9} {'reached':>9}\n"
     )
     for case in cases:
-        for line in _rows(case, machine):
+        for line in _rows(case, operations_per_s):
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
     return 0

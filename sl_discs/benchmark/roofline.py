@@ -5,7 +5,10 @@ The counts are those of the algorithm as it is written, for N padded sites, R dr
 - `cpu`, few changed weights (R (D + 1) <= N/12): per changed weight the logit, 2^t and the sums above it; per flip
   the neighbours' fields.
 - `cpu`, otherwise: every weight once (the proposal's), R rows or lists, and a copy of the field.
-- `xla`: every weight twice, and the two states that are chosen between, through memory.
+- `xla`: every weight twice, and the two states that are chosen between, in passes over all chains of a core.
+
+How fast bytes move is measured with arrays as large as what an engine goes through again and again: one chain's on
+`cpu`, those of all chains of a core on `xla`.
 
 A step that is forced through a chain of dependent instructions (draws, sums of one weight after the other) cannot
 reach these limits: they are what vector units and caches allow, not a promise.
@@ -35,6 +38,8 @@ _BYTES_A_NEIGHBOUR = 4 + 1 + 2 * 4
 _OPERATIONS_A_DRAW, _BYTES_A_DRAW = 4 * 20 + 80, 8 * 20
 # The reference engine forms two sets of weights with library exponentials, and selects between two states.
 _XLA_OPERATIONS_A_SITE, _XLA_BYTES_A_SITE = 2 * 30 + 10, 2 * 4 * 4 + 3 * 5 + 3 * 4
+# What a site keeps: `cpu` as for a weight; `xla` x, y and the best state, both fields, gains, logits and weights.
+_CPU_SPACE_A_SITE, _XLA_SPACE_A_SITE = 6 * 4, 3 + 5 * 4
 
 
 class Work(NamedTuple):
@@ -49,13 +54,11 @@ class Machine(NamedTuple):
 
     Attributes:
       operations_per_s: float32 additions and multiplications in vector registers.
-      cache_bytes_per_s: copied within a first-level cache, reads and writes counted.
-      memory_bytes_per_s: likewise, far beyond the caches.
+      bytes_per_s: copied within as many bytes as an engine goes through, reads and writes counted.
     """
 
     operations_per_s: float
-    cache_bytes_per_s: float
-    memory_bytes_per_s: float
+    bytes_per_s: float
 
 
 def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) -> Work:
@@ -88,10 +91,14 @@ def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) 
     )
 
 
-def least_seconds(engine: str, done: Work, machine: Machine) -> float:
+def least_seconds(done: Work, machine: Machine) -> float:
     """The larger of the times for operations and for bytes, on one core."""
-    bandwidth = machine.cache_bytes_per_s if engine == "cpu" else machine.memory_bytes_per_s
-    return max(done.operations / machine.operations_per_s, done.num_bytes / bandwidth)
+    return max(done.operations / machine.operations_per_s, done.num_bytes / machine.bytes_per_s)
+
+
+def space(engine: str, num_sites: int, chains: int) -> int:
+    """Bytes that an engine goes through again and again with so many chains a core."""
+    return num_sites * (_CPU_SPACE_A_SITE if engine == "cpu" else _XLA_SPACE_A_SITE * chains)
 
 
 @numba.njit(fastmath={"contract", "reassoc", "nsz"})
@@ -125,11 +132,18 @@ def _best_seconds(function, *arguments, repeats: int = 5) -> float:
     return min(times)
 
 
-def measure_machine() -> Machine:
-    """Peaks of one core, the best of five repetitions each."""
+def measure_operations() -> float:
+    """Operations a second of one core, the best of five repetitions."""
     turns = 20_000
-    operations = turns * 256 * 16 * 2 / _best_seconds(_multiply_add, np.full(256, 0.5, np.float32), turns)
-    small, large = 2_048, 2**25
-    cached = 8 * small * 50_000 / _best_seconds(_copy, *np.zeros((2, small), np.float32), 50_000)
-    memory = 8 * large / _best_seconds(_copy, *np.zeros((2, large), np.float32), 1)
-    return Machine(operations, cached, memory)
+    return turns * 256 * 16 * 2 / _best_seconds(_multiply_add, np.full(256, 0.5, np.float32), turns)
+
+
+def measure_bandwidth(num_bytes: int) -> float:
+    """Bytes a second that one core copies between two arrays of so many bytes together, the best of five times."""
+    line = 16  # numbers of a cache line: vectors that lie across two take up to three times as long
+    size = line * max(1, num_bytes // (8 * line))
+    turns = max(1, 100_000_000 // size)
+    room = np.zeros(2 * size + line, np.float32)
+    first = -(room.ctypes.data // room.itemsize) % line
+    arrays = room[first : first + 2 * size].reshape(2, size)
+    return 8 * size * turns / _best_seconds(_copy, *arrays, turns)

@@ -40,15 +40,29 @@ def test_the_growth_command(tmp_path):
 
 def test_counts_grow_as_the_algorithm_does():
     pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
-    from sl_discs.benchmark.roofline import Machine, least_seconds, work
+    from sl_discs.benchmark.roofline import Machine, least_seconds, space, work
 
     few = [work("cpu", sites, 1.0, 8.0, False) for sites in (1_000, 100_000)]
     assert few[0] == few[1]
     many = [work("cpu", sites, 40.0, 100.0, False) for sites in (1_000, 2_000)]
     assert many[1].num_bytes > 1.2 * many[0].num_bytes
-    machine = Machine(1e10, 1e11, 1e9)
-    assert least_seconds("cpu", few[0], machine) == max(few[0].operations / 1e10, few[0].num_bytes / 1e11)
-    assert least_seconds("xla", few[0], machine) == few[0].num_bytes / 1e9
+    assert least_seconds(few[0], Machine(1e10, 1e11)) == few[0].operations / 1e10
+    assert least_seconds(few[0], Machine(1e12, 1e9)) == few[0].num_bytes / 1e9
+    assert space("xla", 640, 64) > 16 * space("cpu", 640, 64) == 16 * space("cpu", 640, 1)
+
+
+def test_every_core_is_at_work_where_time_is_counted_by_cores(tmp_path):
+    pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
+    script = (
+        "import jax; from absl import flags; from sl_discs import bench_roofline as command;"
+        "command._rows = lambda *_: [f'{jax.device_count()} of {command.num_cores()}'];"
+        "flags.FLAGS(['bench_roofline', '--cases=mis-er-0.05']); command.run(None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    devices, cores = done.stdout.splitlines()[-1].split(" of ")
+    assert devices == cores, done.stderr
 
 
 def test_the_roofline_command_refuses_what_it_has_no_counts_for(tmp_path):
