@@ -202,7 +202,6 @@ def test_the_first_steps_do_not_depend_on_the_call_length():
     np.testing.assert_array_equal(longer.trajectory[:5], shorter.trajectory)
 
 
-@pytest.mark.skipif(num_cores() == 1, reason="XLA cuts no kernel on one core")
 def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
     # 512 counted steps a level, so that every weight is a power of two and sums of weights are exact, in any order.
     chosen = method("sl_gwg", K=2, budget="identical", mc_ratio=0.5, sigma=1.0)
@@ -218,6 +217,7 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
+@pytest.mark.skipif(num_cores() == 1, reason="XLA cuts no kernel on one core")
 def test_xla_cuts_no_kernel_into_parts_for_other_cores():
     """A core whose arrays another one has worked on waits for them: a step of gwg took up to twice as long."""
 
