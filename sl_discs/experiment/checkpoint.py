@@ -16,7 +16,6 @@ import re
 import shutil
 import sys
 import time
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +23,7 @@ import jax
 import numpy as np
 
 from sl_discs.atomic import write_atomically
+from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
 
@@ -171,7 +171,7 @@ def _read(path: Path) -> dict[str, np.ndarray] | None:
             return dict(saved)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, *DAMAGED_NPZ) as error:
         sys.stderr.write(f"warning: {path}: cannot be read ({error}); the checkpoint before it is used\n")
         return None
 

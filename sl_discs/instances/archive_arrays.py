@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 
 
@@ -36,9 +36,9 @@ def load_arrays(
             return {key: archive[key] for key in wanted or [*required, *optional] if key in archive.files}
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, MemoryError, SyntaxError, TypeError) as error:
-        raise InputError(f"{path}: not a readable .npz archive ({error}); copy or make it again") from error
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except DAMAGED_NPZ as error:
         raise InputError(f"{path}: damaged .npz archive ({error}); copy or make it again") from error
 
 

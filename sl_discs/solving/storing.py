@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sl_discs.atomic import write_atomically
+from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
@@ -54,7 +54,7 @@ def read_result(path: Path, build: Callable[..., Result]) -> Result:
         return build(labels=labels, trajectory=trajectory, contraction=contraction, **whole, **text)
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except DAMAGED_NPZ as error:
         raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
 
 

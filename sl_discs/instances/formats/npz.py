@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zipfile
 
+from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import read_archive
 from sl_discs.instances.form_archive import read_forms
@@ -28,7 +29,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         with zipfile.ZipFile(source.path) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
             models = "couplings.npy" in archive.namelist()
-    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+    except (OSError, *DAMAGED_NPZ) as error:
         raise InputError(f"{source.path}: not an .npz archive, or cut short ({error}); copy it again") from error
     limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * source.path.stat().st_size)
     if unpacked > limit:
