@@ -1,6 +1,7 @@
 """Bytes and operations of a Markov step on each engine, and the time that the machine needs for them at least.
 
-The counts are those of the algorithm as it is written, for N padded sites, R drawn sites a step and mean degree D:
+The counts are those of the algorithm as it is written, for N padded sites, R drawn sites a step and mean degree D,
+with couplings of 8 bits and fields Kx of 16:
 
 - `cpu`, few changed weights (R (D + 1) <= N/12): per changed weight the logit, 2^t and the sums above it; per flip
   the neighbours' fields.
@@ -28,18 +29,19 @@ from sl_discs.native.walk import FEW
 _OPERATIONS_A_WEIGHT = 22
 # Of a weight that is written alone: the same, and three sums with their peaks, one after the other.
 _OPERATIONS_A_CHANGE = 22 + 4 * 4
-# Bytes of one weight: spin, field, base and mask are read, the weight is written and read for the sums.
-_BYTES_A_WEIGHT = 6 * 4
+# Bytes of one weight: field, spin, base and mask are read, the weight is written and read for the sums.
+_FIELD = 2
+_BYTES_A_WEIGHT = _FIELD + 5 * 4
 # A changed weight: the same, its place, its old value, and three sums with their peaks read and written.
-_BYTES_A_CHANGE = 6 * 4 + 3 * 4 + 3 * 3 * 8
+_BYTES_A_CHANGE = _BYTES_A_WEIGHT + 3 * 4 + 3 * 3 * 8
 # One neighbour of a flipped site: its number, its coupling, its field read and written.
-_BYTES_A_NEIGHBOUR = 4 + 1 + 2 * 4
+_BYTES_A_NEIGHBOUR = 4 + 1 + 2 * _FIELD
 # A draw: about half of 8 + 16 + 16 entries are looked at.
 _OPERATIONS_A_DRAW, _BYTES_A_DRAW = 4 * 20 + 80, 8 * 20
 # The reference engine forms two sets of weights with library exponentials, and selects between two states.
-_XLA_OPERATIONS_A_SITE, _XLA_BYTES_A_SITE = 2 * 30 + 10, 2 * 4 * 4 + 3 * 5 + 3 * 4
+_XLA_OPERATIONS_A_SITE, _XLA_BYTES_A_SITE = 2 * 30 + 10, 2 * (_FIELD + 3 * 4) + 3 * (1 + _FIELD) + 3 * 4
 # What a site keeps: `cpu` as for a weight; `xla` x, y and the best state, both fields, gains, logits and weights.
-_CPU_SPACE_A_SITE, _XLA_SPACE_A_SITE = 6 * 4, 3 + 5 * 4
+_CPU_SPACE_A_SITE, _XLA_SPACE_A_SITE = _BYTES_A_WEIGHT, 3 + 2 * _FIELD + 3 * 4
 
 
 class Work(NamedTuple):
@@ -72,7 +74,7 @@ def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) 
       dense: whether couplings are rows.
     """
     neighbours = num_sites if dense else degree
-    row_bytes = 9 * num_sites if dense else _BYTES_A_NEIGHBOUR * degree
+    row_bytes = (1 + 2 * _FIELD) * num_sites if dense else _BYTES_A_NEIGHBOUR * degree
     draws = Work(drawn * _OPERATIONS_A_DRAW, drawn * _BYTES_A_DRAW)
     if engine == "xla":
         return Work(
@@ -87,7 +89,7 @@ def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) 
         )
     return Work(
         draws.operations + num_sites * _OPERATIONS_A_WEIGHT + drawn * neighbours,
-        draws.num_bytes + num_sites * (_BYTES_A_WEIGHT + 2 * 4) + drawn * row_bytes,
+        draws.num_bytes + num_sites * (_BYTES_A_WEIGHT + 2 * _FIELD) + drawn * row_bytes,
     )
 
 

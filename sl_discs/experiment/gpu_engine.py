@@ -74,7 +74,7 @@ def _fused_chains(chains: Chains, size: int) -> FusedChain:
     field, sampler, observation = chain.field, chain.sampler, chain.observation
     scale = getattr(sampler, SCALES.get(type(sampler), ""), jnp.zeros_like(field.linear))
     return FusedChain(
-        State(_to_spins(chain.x, size), _padded(field.coupled, size), field.linear, field.pairs),
+        State(_to_spins(chain.x, size), _padded(field.coupled.astype(jnp.float32), size), field.linear, field.pairs),
         Adapting(sampler.steps, scale),
         observation and Observation(*(_padded(leaf, size) for leaf in observation)),
         chains.best.value,
@@ -94,7 +94,8 @@ def _as_chains(before: Chains, fused: FusedChain, logged: Best) -> Chains:
     sampler = old._replace(steps=steps, num_ll_calls=old.num_ll_calls + CALLS[type(old)] * (steps - old.steps))
     if type(old) in SCALES:
         sampler = sampler._replace(**{SCALES[type(old)]: fused.adapting.scale})
-    field = QuadraticField(state.coupled[..., :num_sites], state.linear, state.pairs)
+    coupled = state.coupled[..., :num_sites].astype(before.chain.field.coupled.dtype)
+    field = QuadraticField(coupled, state.linear, state.pairs)
     observation = observation and Observation(*(leaf[..., :num_sites] for leaf in observation))
     return Chains(
         Chain(states(state.spins), field, sampler, observation),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float32
 
@@ -19,6 +18,7 @@ from sl_discs.localization.schedule import LocalizationStep
 from sl_discs.localization.transition import Chain, ProgramStep
 from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
+from sl_discs.native.aligned import aligned_zeros
 
 # Sums of weights are formed anew at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
@@ -37,11 +37,12 @@ def native_size(num_sites: int) -> int:
     return _up_to_whole(TILE, num_sites)
 
 
-def _padded(array, size: int, fill=0) -> np.ndarray:
-    """The array with its last axis filled up to `size`."""
+def _padded(array, size: int, dtype) -> np.ndarray:
+    """A copy whose last axis is filled up to `size` with 0."""
     array = np.asarray(array)
-    widths = [(0, 0)] * (array.ndim - 1) + [(0, size - array.shape[-1])]
-    return np.ascontiguousarray(np.pad(array, widths, constant_values=fill))
+    found = aligned_zeros((*array.shape[:-1], size), dtype)
+    found[..., : array.shape[-1]] = array
+    return found
 
 
 def _flat(array) -> np.ndarray:
@@ -74,14 +75,14 @@ def as_targets(model: QuadraticModel, batch: Batch):
     from sl_discs.native.tree import LANES
 
     params, num_sites, size = batch.params, model.num_sites, native_size(model.num_sites)
-    mask = _padded(batch.mask, size)
+    mask = _padded(batch.mask, size, bool)
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
-    linear, scale = _padded(params.linear, size).astype(np.float32), np.array(params.scale, np.float32)
+    linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
     instance, site, neighbour, weight = _entries(params.coupling, num_sites)
     counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1)).reshape(len(mask), -1)
     dense = not is_listed(len(weight), len(mask) * num_sites**2)
     if dense:
-        rows = np.zeros((len(mask), size, size), weight.dtype)
+        rows = aligned_zeros((len(mask), size, size), weight.dtype)
         rows[instance, site, neighbour] = weight
         neighbour, weight, counts = neighbour[:0], weight[:0], np.zeros_like(counts)
     else:
@@ -92,7 +93,8 @@ def as_targets(model: QuadraticModel, batch: Batch):
     used = mask.copy()
     used[instance, site] = True
     sizes = np.array([_up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
-    return Targets(linear, scale, dense, rows, *lists, mask.astype(np.float32), closed_last, num_open, sizes)
+    open_ones = _padded(batch.mask, size, np.float32)
+    return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
 
 
 def _pace(state) -> np.ndarray:
@@ -116,19 +118,21 @@ def as_arrays(batch: Batch, chains: Chains):
     x = np.asarray(chain.x)
     observation = chain.observation
     empty = np.zeros((x.shape[0] * x.shape[1], 0), np.float32)
-    whole = np.asarray(jax.tree.leaves(batch.params.coupling)[-1]).dtype == np.int8
+    coupled = np.asarray(chain.field.coupled)
+    whole = np.asarray(batch.params.coupling[-1]).dtype == np.int8
+    coupled_dtype = np.int16 if coupled.dtype == np.int16 else np.int32 if whole else np.float64
     return ChainArrays(
         instance=np.repeat(np.arange(x.shape[0]), x.shape[1]),
         keys=_flat(batch.keys.mcmc),
         observation_keys=_flat(batch.keys.observation),
         spins=spins(x),
-        coupled=_padded(_flat(chain.field.coupled), size).astype(np.int32 if whole else np.float64),
+        coupled=_padded(_flat(coupled), size, coupled_dtype),
         linear=_flat(chain.field.linear).astype(np.float64),
         pairs=_flat(chain.field.pairs).astype(np.float64),
         pace=_pace(chain.sampler).reshape(-1).copy(),
         steps=_flat(chain.sampler.steps),
-        y=empty if observation is None else _padded(_flat(observation.y), size),
-        mean=empty if observation is None else _padded(_flat(observation.mean), size),
+        y=empty if observation is None else _padded(_flat(observation.y), size, np.float32),
+        mean=empty if observation is None else _padded(_flat(observation.mean), size, np.float32),
         best=_flat(chains.best.value).astype(np.float64),
         best_spins=spins(chains.best.x),
         best_logged=_flat(chains.best_logged.value).astype(np.float64),
@@ -178,7 +182,8 @@ def as_chains(before: Chains, arrays) -> Chains:
     def states(spins):
         return (back(spins) > 0).astype(np.int8)
 
-    field = QuadraticField(back(arrays.coupled), back(arrays.linear), back(arrays.pairs))
+    coupled = back(arrays.coupled, np.asarray(before.chain.field.coupled).dtype)
+    field = QuadraticField(coupled, back(arrays.linear), back(arrays.pairs))
     sampler = _sampler_state(before.chain.sampler, back(arrays.steps, np.int32), back(arrays.pace))
     localized = before.chain.observation is not None
     observation = Observation(back(arrays.y), back(arrays.mean)) if localized else None

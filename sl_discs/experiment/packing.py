@@ -13,7 +13,7 @@ from sl_discs.experiment.engine import Batch
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.transition import StepKeys
-from sl_discs.models.coupling import sparse_is_cheaper
+from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
 from sl_discs.models.problems import Coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel
 
@@ -116,7 +116,8 @@ def build_batch(
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < len(term.linear) for term in terms])
     keys = step_keys(names, shape, seed)
-    return QuadraticModel(shape.num_sites), Batch(jax.device_put(stacked), jax.device_put(mask), keys)
+    model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
+    return model, Batch(jax.device_put(stacked), jax.device_put(mask), keys)
 
 
 def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:

@@ -192,11 +192,11 @@ class Player:
 
     def _advance_cpu(self, targets, model, batch, chains, rows, step, shape):
         arguments = (model, self.method.sampler, batch, chains)
-        if ("cpu", shape) not in self.compiled:
+        if ("cpu", model, shape) not in self.compiled:
             begin = time.perf_counter()
             none = jax.tree.map(lambda leaf: leaf[:0], rows)
             cpu_engine.advance(*arguments, none, step, targets=targets, proposed=self.proposed)
-            self.compiled["cpu", shape] = True
+            self.compiled["cpu", model, shape] = True
             self.compile_s += time.perf_counter() - begin
         begin = time.perf_counter()
         result = cpu_engine.advance(*arguments, rows, step, self.settings.threads, targets, self.proposed)
@@ -250,7 +250,7 @@ class Player:
         given = batch, keys, states, None if self.noise is None else jnp.float32(self.noise)
         middle = checkpoints and checkpoints.middle(part)
         if middle is None:
-            chains = self._executable(("start", states is None), shape, start, *given)(*given)
+            chains = self._executable(("start", model, states is None), shape, start, *given)(*given)
             done, earlier = 0, []
         else:
             like = jax.tree.structure(jax.eval_shape(start, *given))

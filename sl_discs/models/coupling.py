@@ -1,6 +1,7 @@
 """Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
 
-A chain adds one row to its local field for each flipped site, so what matters is the price of a row.
+A chain adds one row to its local field Kx for each flipped site, so what matters is the price of a row. Fields are as
+small as they can be: a step goes through those of all chains several times, and they compete for the cache.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int8, Num
 
+# The largest sum of a field of 16 bits.
+_MOST_IN_INT16 = 2**15 - 1
 # A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
 # lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
 _SCATTER_COST = 40
@@ -24,15 +27,16 @@ class Dense(NamedTuple):
     rows: Num[Array, "N N"]
 
     def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
-        """Kx in float32."""
+        """Kx in float32, exact where K is int8."""
         if self.rows.dtype == jnp.int8:
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
         return jnp.sum(jnp.where(x[:, None] > 0, self.rows, 0), axis=0, dtype=jnp.float32)
 
-    def add_row(self, field: Float[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
-        """field + delta K[site]; a site of N adds nothing if delta is 0."""
-        return field + delta * self.rows[jnp.minimum(site, self.rows.shape[0] - 1)].astype(jnp.float32)
+    def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
+        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
+        row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
+        return field + delta.astype(field.dtype) * row.astype(field.dtype)
 
 
 class Sparse(NamedTuple):
@@ -42,15 +46,15 @@ class Sparse(NamedTuple):
     weights: Num[Array, "N D"]
 
     def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
-        """Kx in float32."""
+        """Kx in float32, exact where K is int8."""
         x = jnp.append(x, jnp.int8(0))
         return jnp.sum(jnp.where(x[self.neighbours] > 0, self.weights, 0), axis=1, dtype=jnp.float32)
 
-    def add_row(self, field: Float[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
-        """field + delta K[site]; a site of N adds nothing if delta is 0."""
+    def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
+        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
         return field.at[self.neighbours[site]].add(
-            delta * self.weights[site].astype(jnp.float32), mode="drop", unique_indices=False
+            delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
         )
 
 
@@ -67,6 +71,19 @@ def weight_dtype(weights: np.ndarray) -> type:
     """int8 where that is exact, else float32."""
     exact = np.array_equal(weights, np.round(weights)) and np.abs(weights).max(initial=0) <= 127
     return np.int8 if exact else np.float32
+
+
+def field_dtype(coupling: Coupling) -> str:
+    """Of the sums Kx: int16 where K is int8 and no sum can leave it, else float32.
+
+    Args:
+      coupling: on the host, one or a stack of them.
+    """
+    weights = coupling[-1]
+    if weights.dtype != np.int8:
+        return "float32"
+    largest = np.abs(weights).sum(axis=-1, dtype=np.int64).max(initial=0)
+    return "int16" if largest <= _MOST_IN_INT16 else "float32"
 
 
 def dense_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int) -> Dense:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from sl_discs.batching import batch_max
 from sl_discs.models.base import GROUP, Flips, Model, apply_flips
@@ -31,24 +31,31 @@ class QuadraticParams(NamedTuple):
 
 
 class QuadraticField(NamedTuple):
-    """What a chain carries: Kx, c.x and x'Kx/2."""
+    """What a chain carries: Kx in the model's `field_dtype`, c.x and x'Kx/2."""
 
-    coupled: Float[Array, "N"]
+    coupled: Num[Array, "N"]
     linear: Float[Array, ""]
     pairs: Float[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
 class QuadraticModel(Model):
-    """Quadratic pseudo-Boolean function; gains are exact because f is multilinear."""
+    """Quadratic pseudo-Boolean function; gains are exact because f is multilinear.
+
+    Attributes:
+      num_sites: N.
+      field_dtype: of Kx, see `coupling.field_dtype`; no number depends on it.
+    """
 
     num_sites: int
+    field_dtype: str = "float32"
 
     def init(self, params, x):
         """Kx by a product with the whole matrix."""
         coupled = params.coupling.matvec(x)
         state = x.astype(jnp.float32)
-        return QuadraticField(coupled, jnp.sum(params.linear * state), jnp.sum(state * coupled) / 2)
+        linear, pairs = jnp.sum(params.linear * state), jnp.sum(state * coupled) / 2
+        return QuadraticField(coupled.astype(self.field_dtype), linear, pairs)
 
     def value(self, params, x, field):
         """c.x + scale/2 x'Kx."""
@@ -56,7 +63,7 @@ class QuadraticModel(Model):
 
     def gains(self, params, x, field):
         """(1 - 2x)(c + Jx)."""
-        local = params.linear + params.scale * field.coupled
+        local = params.linear + params.scale * field.coupled.astype(jnp.float32)
         return jnp.where(x > 0, -local, local)
 
     def flip(self, params: QuadraticParams, x, field: QuadraticField, flips: Flips):
@@ -66,7 +73,8 @@ class QuadraticModel(Model):
         coupled = self._add_rows(params.coupling, x, field.coupled, flips)
         delta = jnp.where(flips.mask, jnp.where(x > 0, -1.0, 1.0), 0.0)
         # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K: exact, and one pass whatever the number of flips.
-        pairs = field.pairs + sum_sites(delta * (field.coupled + coupled)) / 2
+        both = field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32)
+        pairs = field.pairs + sum_sites(delta * both) / 2
         linear = field.linear + sum_sites(delta * params.linear)
         return apply_flips(x, flips), QuadraticField(coupled, linear, pairs)
 
@@ -75,10 +83,10 @@ class QuadraticModel(Model):
         return QuadraticField(
             coupled=params.coupling.add_row(field.coupled, site, delta),
             linear=field.linear + delta * params.linear[site],
-            pairs=field.pairs + delta * field.coupled[site],
+            pairs=field.pairs + delta * field.coupled[site].astype(jnp.float32),
         )
 
-    def _add_rows(self, coupling: Coupling, x, coupled: Float[Array, "N"], flips: Flips) -> Float[Array, "N"]:
+    def _add_rows(self, coupling: Coupling, x, coupled: Num[Array, "N"], flips: Flips) -> Num[Array, "N"]:
         """K(x after the flips), adding ROWS rows a pass over the field.
 
         The inner loop also keeps XLA from looking up the signs again for every element of the field.

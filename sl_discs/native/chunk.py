@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.native.aligned import aligned_zeros
 from sl_discs.native.coupling import Target
 from sl_discs.native.jit import entered, inlined
 from sl_discs.native.kinds import play_step, usual_draws, weigh_state
@@ -138,7 +139,7 @@ class Room(NamedTuple):
 
 def make_room(size: int, coupled_dtype) -> Room:
     """Room for chains of padded length `size`."""
-    words = np.zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
+    words = aligned_zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
     return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words)
 
 

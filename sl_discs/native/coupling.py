@@ -42,7 +42,7 @@ def flip(target, spins, coupled, site):
     Args:
       target: f.
       spins: [N] -1 or 1.
-      coupled: [N] Kx, in int32 if K is int8, else in float64: then a flip and a flip back leave what was there.
+      coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave what was there.
       site: which site.
     """
     rises = spins[site] < 0

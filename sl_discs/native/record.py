@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.native.aligned import aligned_zeros
 from sl_discs.native.jit import called, inlined
 
 # Entries of `state`.
@@ -34,7 +35,7 @@ class Record(NamedTuple):
 
 def make_record(size):
     """Room for a record."""
-    return Record(np.zeros(1), np.zeros(size, np.float32), np.zeros(size, np.uint32), np.zeros(2, np.int64))
+    return Record(np.zeros(1), aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32), np.zeros(2, np.int64))
 
 
 @inlined

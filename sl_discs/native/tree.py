@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.native.aligned import aligned_zeros
 from sl_discs.native.jit import FUSED, called, inlined
 
 LANES = 16
@@ -54,7 +55,8 @@ def _num_sums(size):
 
 def make_tree(size):
     """A tree for `size` sites, all weights 0."""
-    return Tree(np.zeros(size, np.float32), *np.zeros((2, _num_sums.py_func(size))))
+    num_sums = _num_sums.py_func(size)
+    return Tree(aligned_zeros(size, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
 
 
 @inlined

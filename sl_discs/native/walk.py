@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.native.aligned import aligned_zeros
 from sl_discs.native.arithmetic import LOG2E, exp2
 from sl_discs.native.coupling import flip
 from sl_discs.native.jit import FUSED, called, inlined
@@ -75,12 +76,14 @@ class Walk(NamedTuple):
 
 def make_walk(size, coupled_dtype):
     """Room for a chain."""
-    return Walk(
-        np.zeros(size, np.float32), *np.zeros((2, size), coupled_dtype), np.zeros(size, np.float32),
-        np.zeros(size, np.float32), np.zeros(size, np.uint32),
-        np.zeros(size, np.uint32), np.zeros(size), np.zeros(size, np.uint32), np.zeros(size, np.uint32),
-        np.zeros(size, np.float32), np.zeros(size, np.float32), np.zeros(1, np.uint32),
+    number, place = np.float32, np.uint32
+    dtypes = Walk(
+        spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, base=number,
+        flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
+        fresh=number, stale=number, proposals=place,
     )  # fmt: skip
+    arrays = Walk(*(aligned_zeros(size, dtype) for dtype in dtypes))
+    return arrays._replace(proposals=arrays.proposals[:1])
 
 
 @inlined

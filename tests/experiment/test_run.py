@@ -62,6 +62,12 @@ def only(dataset, k):
     return dataclasses.replace(dataset, graphs=[dataset.graphs[k]], index=[dataset.index[k]])
 
 
+def share(record, k):
+    """What a record says of instance k."""
+    traces = {name: getattr(record, name)[:, k : k + 1] for name in ("trajectory", "acceptance", "hops")}
+    return dataclasses.replace(record, instances=[record.instances[k]], **traces)
+
+
 def assert_equal(ours, theirs):
     for one, other in zip(ours.instances, theirs.instances, strict=True):
         assert (one.name, one.best, one.best_logged, one.final) == (
@@ -102,14 +108,26 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
     together = play(dataset, method(name, **small(name)), settings)
     for k in (0, 5):
         alone = play(only(dataset, k), method(name, **small(name)), settings)
-        picked = dataclasses.replace(
-            together,
-            instances=[together.instances[k]],
-            trajectory=together.trajectory[:, k : k + 1],
-            acceptance=together.acceptance[:, k : k + 1],
-            hops=together.hops[:, k : k + 1],
-        )
-        assert_equal(alone, picked)
+        assert_equal(alone, share(together, k))
+
+
+@on_both_engines(["gwg", "sl_dmala"], ["gwg", "sl_path_auxiliary"])
+def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
+    """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
+    light, heavy = (nx.complete_graph(600) for _ in range(2))
+    graphs = [
+        Graph.from_arrays(label, 600, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
+        for label, graph, weight in (("light", light, 1.0), ("heavy", heavy, 127.0))
+    ]
+    dataset = Dataset("maxcut/test", "maxcut", "generated", "test", graphs, [0, 1], 2)
+    options = small(name)
+    apart = dataclasses.replace(settings, instances_per_batch=1, mesh="instances:1,chains:1")
+    together = play(dataset, method(name, **options), settings)
+    assert_equal(together, play(dataset, method(name, **options), apart))
+    assert together.instances[1].best == 127 * 300**2
+    for k in range(2):
+        alone = play(only(dataset, k), method(name, **options), settings)
+        assert_equal(alone, share(together, k))
 
 
 def test_one_or_eight_devices(tmp_path):

@@ -12,10 +12,10 @@ from sl_discs.batching import over_chains
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Flips, list_length, sum_over_flips
-from sl_discs.models.coupling import Dense, Sparse
+from sl_discs.models.coupling import Dense, Sparse, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.models.ising import IsingParams, draw_couplings, ising_lattice, sherrington_kirkpatrick
 from sl_discs.models.problems import coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
 from sl_discs.models.spin import from_spin, to_spin
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.testing import all_states
@@ -47,7 +47,7 @@ def direct_value(problem, graph, x, penalty):
 def build(problem, graph, sparse, padded=N):
     terms = coefficients(problem, graph, 1.25)
     params = quadratic_params(terms, padded, terms.max_degree() if sparse else None)
-    return QuadraticModel(padded), jax.tree.map(jnp.asarray, params)
+    return QuadraticModel(padded, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
@@ -109,6 +109,25 @@ def test_coupling_storage_is_exact_and_small():
     assert isinstance(params.coupling, Dense) and params.coupling.rows.dtype == jnp.int8
     _, params = build("maxcut", random_graph(1, True), sparse=True)
     assert isinstance(params.coupling, Sparse) and params.coupling.weights.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("last", "dtype"), [(1, "int16"), (2, "float32"), (0.5, "float32")])
+def test_fields_take_16_bits_only_where_no_sum_can_leave_them(sparse, last, dtype):
+    """258 neighbours of weight -127 and one more: the sum reaches -32,767, the least allowed, or goes on."""
+    size = 260
+    edges = np.stack([np.zeros(size - 1, int), np.arange(1, size)], axis=1)
+    weights = -np.append(np.full(size - 2, 127.0), last)
+    make = sparse_coupling if sparse else dense_coupling
+    coupling = make(edges, weights, size, *([size - 1] if sparse else []))
+    assert field_dtype(coupling) == dtype
+    assert field_dtype(jax.tree.map(lambda leaf: np.stack([0 * leaf, leaf]), coupling)) == dtype
+    found = QuadraticModel(size, dtype).init(
+        QuadraticParams(jnp.zeros(size), jax.tree.map(jnp.asarray, coupling), jnp.float32(1)),
+        jnp.ones(size, jnp.int8),
+    )
+    assert found.coupled.dtype == dtype and float(found.coupled[0]) == weights.sum()
+    assert float(found.pairs) == weights.sum()
 
 
 @given(seed=st.integers(0, 10_000), beta=st.sampled_from([0.5, 1.0, 2.0]))

@@ -1,0 +1,20 @@
+"""Arrays that begin where a cache line does.
+
+NumPy's begin at any multiple of 16 bytes. Whether vectors then lie across two lines at every second access is a
+matter of chance, as the time of a step was: `sl_gwg` with sums of 16 bits took up to 14 per cent longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_LINE = 64
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
+    """As np.zeros."""
+    dtype = np.dtype(dtype)
+    num_bytes = int(np.prod(shape)) * dtype.itemsize
+    room = np.zeros(num_bytes + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + num_bytes].view(dtype).reshape(shape)
