@@ -118,11 +118,8 @@ def apply_flips(x: Int8[Array, "N"], flips: Flips) -> Int8[Array, "N"]:
     return x ^ flips.mask.astype(x.dtype)
 
 
-def sum_over_flips(flips: Flips, *terms: SiteTerm) -> Float[Array, ""]:
-    """The sum over the sites that flip of all terms, by their list: few are looked at, not all.
-
-    Terms are summed apart and added at the end: formed as one, their last bits were others with eight instances than
-    with one, for XLA then makes other kernels.
+def sums_over_flips(flips: Flips, *terms: SiteTerm) -> tuple[Float[Array, ""], ...]:
+    """The sum of each term over the sites that flip, by their list: few are looked at, not all.
 
     Args:
       flips: of a state of N sites.
@@ -135,12 +132,21 @@ def sum_over_flips(flips: Flips, *terms: SiteTerm) -> Float[Array, ""]:
         sites = lax.dynamic_slice(flips.sites, (turn * group,), (group,))
         exists = sites < num_sites
         some = jnp.where(exists, sites, 0)
-        return [
+        return tuple(
             total + jnp.sum(jnp.where(exists, term(some), 0.0)) for total, term in zip(totals, terms, strict=True)
-        ]
+        )
 
-    start = [jnp.float32(0)] * len(terms)
+    start = (jnp.float32(0),) * len(terms)
     if group == 1:
-        return sum(add_group(0, start))
+        return add_group(0, start)
     turns = (batch_max(flips.length) + group - 1) // group
-    return sum(lax.fori_loop(0, turns, add_group, start))
+    return lax.fori_loop(0, turns, add_group, start)
+
+
+def sum_over_flips(flips: Flips, *terms: SiteTerm) -> Float[Array, ""]:
+    """The sum of `sums_over_flips`.
+
+    Terms are added at the end: formed as one, their last bits were others with eight instances than with one, for XLA
+    then makes other kernels.
+    """
+    return sum(sums_over_flips(flips, *terms))

@@ -10,9 +10,8 @@ from jax import lax
 from jaxtyping import Array, Float, Int, Num
 
 from sl_discs.batching import batch_max
-from sl_discs.models.base import GROUP, Flips, Model, apply_flips
+from sl_discs.models.base import GROUP, Flips, Model, apply_flips, sums_over_flips
 from sl_discs.models.coupling import Coupling
-from sl_discs.reductions import sum_sites
 
 # Rows of K added in one pass over the field; divides GROUP.
 ROWS = 4
@@ -71,12 +70,19 @@ class QuadraticModel(Model):
         if flips.sites.shape[0] == 1:
             return apply_flips(x, flips), self._flip_one(params, x, field, flips.sites[0])
         coupled = self._add_rows(params.coupling, x, field.coupled, flips)
-        delta = jnp.where(flips.mask, jnp.where(x > 0, -1.0, 1.0), 0.0)
-        # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K: exact, and one pass whatever the number of flips.
-        both = field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32)
-        pairs = field.pairs + sum_sites(delta * both) / 2
-        linear = field.linear + sum_sites(delta * params.linear)
-        return apply_flips(x, flips), QuadraticField(coupled, linear, pairs)
+
+        def delta(sites):
+            return jnp.where(x[sites] > 0, -1.0, 1.0)
+
+        def linear_change(sites):
+            return delta(sites) * params.linear[sites]
+
+        def pairs_change(sites):
+            """Twice as much: y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K."""
+            return delta(sites) * (field.coupled[sites].astype(jnp.float32) + coupled[sites].astype(jnp.float32))
+
+        linear, pairs = sums_over_flips(flips, linear_change, pairs_change)
+        return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs / 2)
 
     def _flip_one(self, params: QuadraticParams, x, field: QuadraticField, site: Int[Array, ""]) -> QuadraticField:
         delta = jnp.where(x[site] > 0, -1.0, 1.0)
