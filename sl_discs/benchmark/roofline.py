@@ -3,7 +3,7 @@
 The counts are those of the algorithm as it is written, for N padded sites, R drawn sites a step and mean degree D,
 with couplings of 8 bits and fields Kx of 16:
 
-- `cpu`, few changed weights (R (D + 1) <= N/12): per changed weight the logit, 2^t and the sums above it; per flip
+- `cpu`, few changed weights (R (D + 1) <= N/24): per changed weight the logit, 2^t and the sums above it; per flip
   the neighbours' fields.
 - `cpu`, otherwise: every weight once (the proposal's), R rows or lists, and a copy of the field.
 - `xla`: every weight twice, and the two states that are chosen between, in passes over all chains of a core.

@@ -21,8 +21,8 @@ _F = np.float32
 _LOWEST, _HIGHEST = _F(-115), _F(100)
 # With a total outside these bounds the reference no longer suits the state.
 _SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
-# Changed weights are written one by one if they are fewer than 1/12 of all: that costs about so much more for each.
-FEW = 12
+# Changed weights are written one by one if they are fewer than 1/24 of all: that costs about so much more for each.
+FEW = 24
 _ALL = -1
 
 
