@@ -39,7 +39,7 @@ def load_arrays(
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
     except DAMAGED_NPZ as error:
-        raise InputError(f"{path}: damaged .npz archive ({error}); copy or make it again") from error
+        raise InputError(f"{path}: not a readable .npz archive ({error}); copy or make it again") from error
 
 
 def check_names(path: str | os.PathLike, names: np.ndarray) -> int:
