@@ -10,7 +10,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.keys import COSINE, SINE
-from sl_discs.native.jit import FUSED, called, inlined
+from sl_discs.native.jit import FUSED, called, in_long_vectors, inlined
 
 _F = np.float32
 LOG2E = _F(math.log2(math.e))
@@ -168,6 +168,7 @@ def fill_uniforms(key0, key1, out):
       key1: likewise.
       out: [N] float32, N even: first those on (0, 1), then those on [-1/2, 1/2].
     """
+    in_long_vectors()
     half = out.shape[0] // 2
     for i in range(half):
         first, second = threefry(key0, key1, _U(i), DRAW)

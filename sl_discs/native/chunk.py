@@ -8,7 +8,7 @@ import numpy as np
 
 from sl_discs.native.aligned import aligned_zeros
 from sl_discs.native.coupling import Target
-from sl_discs.native.jit import entered, inlined
+from sl_discs.native.jit import entered, in_long_vectors, inlined
 from sl_discs.native.kinds import play_step, usual_draws, weigh_state
 from sl_discs.native.observation import complete, move, turn
 from sl_discs.native.record import Record, make_record, note, write_out
@@ -157,6 +157,7 @@ def _smaller_room(room, y, size):
 @inlined
 def _enter(room, chains, c):
     """Copies a chain into the room."""
+    in_long_vectors()
     walk, record = room.walk, room.record
     for tree in (room.one, room.other):
         tree.weights[walk.spins.shape[0] :] = _F(0)
@@ -172,6 +173,7 @@ def _enter(room, chains, c):
 @inlined
 def _leave(room, chains, c):
     """Copies it back."""
+    in_long_vectors()
     walk, record = room.walk, room.record
     write_out(record, walk.spins)
     for i in range(walk.spins.shape[0]):
@@ -193,6 +195,7 @@ def _end_level(program, chains, c, walk, step, number, collected):
 @inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
     """All steps of one chain; its arrays stay in the core's cache."""
+    in_long_vectors()
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
     first, second = room.first, room.second

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.native.jit import inlined
+from sl_discs.native.jit import in_long_vectors, inlined
 
 
 class Target(NamedTuple):
@@ -45,6 +45,7 @@ def flip(target, spins, coupled, site):
       coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave what was there.
       site: which site.
     """
+    in_long_vectors()
     rises = spins[site] < 0
     spins[site] = -spins[site]
     if target.dense:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.arithmetic import STEP, threefry, uniform
-from sl_discs.native.jit import called, inlined
+from sl_discs.native.jit import called, in_long_vectors, inlined
 from sl_discs.native.langevin import product_of_odds
 from sl_discs.native.step import Outcome, step_uniform, target_change
 from sl_discs.native.tree import NORM
@@ -47,12 +47,14 @@ def _log_norm(odds, size):
 @called
 def form_odds(settings, walk, target, slope, tree):
     """All odds of the state and their norm."""
+    in_long_vectors()
     fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, -settings.log2_scale, tree.weights)
     tree.sums[NORM] = _log_norm(tree.weights, walk.spins.shape[0])
 
 
 @called
 def _fill_uniforms(key0, key1, number, out):
+    in_long_vectors()
     half = out.shape[0] // 2
     for i in range(half):
         first, second = threefry(key0, key1, np.uint32(number), np.uint32(STEP + 1 + i))

@@ -12,6 +12,8 @@ import os
 from pathlib import Path
 
 import numba
+from numba import types
+from numba.extending import intrinsic
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
@@ -32,6 +34,24 @@ def _jit(**options):
 
 inlined = _jit(forceinline=True)
 called = _jit()
+
+
+@intrinsic
+def in_long_vectors(typing_context):
+    """Has the loops of the function that says so compiled to vectors as long as the processor's own, in every caller.
+
+    LLVM keeps to 256 bits on Intel's cores, whose first ones with 512 bits clocked down for them. numba could be told
+    otherwise for a whole process only, other people's loops included. Loops of vectors of both lengths in turn cost
+    more than either alone, so every loop over sites says it. Sums have an order of their own, whatever the length;
+    only dmala's product over all sites can differ, in the last bits of float64.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        # llvmlite lists the attributes that it knows, none of which has a value; LLVM reads this one from the text.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), codegen
 
 
 def _cache_folder() -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.native.jit import REORDERED, called, inlined
+from sl_discs.native.jit import REORDERED, called, in_long_vectors, inlined
 from sl_discs.native.probability import Probability, accepted_part, times
 from sl_discs.native.step import Outcome, adapted, draw_uniform, step_uniform, target_change
 from sl_discs.native.tree import NORM, TOTAL, draw
@@ -37,6 +37,7 @@ class LangevinSettings(NamedTuple):
 @called(fastmath=REORDERED)
 def product_of_odds(weights, first, last, scale):
     """The product of 1 + scale w over the sites from `first` to `last` - 1."""
+    in_long_vectors()
     product = 1.0
     for i in range(first, last):
         product *= 1.0 + scale * np.float64(weights[i])

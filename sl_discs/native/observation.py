@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.native.arithmetic import FOLD, fill_uniforms, normal_pair, threefry
-from sl_discs.native.jit import FUSED, called, inlined
+from sl_discs.native.jit import FUSED, called, in_long_vectors, inlined
 
 _F = np.float32
 _TWO, _NOTHING = _F(2), _F(0)
@@ -27,6 +27,7 @@ def turn(mean, spins, flipped, count, collected):
 @inlined(fastmath=FUSED)
 def complete(mean, spins, collected):
     """Completes U."""
+    in_long_vectors()
     for i in range(mean.shape[0]):
         mean[i] += collected * spins[i]
 
@@ -47,6 +48,7 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
       spread: standard deviation of the noise.
       room: [N] for random numbers.
     """
+    in_long_vectors()
     fold0, fold1 = threefry(key0, key1, np.uint32(step), FOLD)
     fill_uniforms(fold0, fold1, room)
     half = y.shape[0] // 2

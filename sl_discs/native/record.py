@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.aligned import aligned_zeros
-from sl_discs.native.jit import called, inlined
+from sl_discs.native.jit import called, in_long_vectors, inlined
 
 # Entries of `state`.
 _RECENT, _LENGTH = 0, 1
@@ -61,6 +61,7 @@ def note(record, value, spins, flipped, flips):
 @called
 def write_out(record, spins):
     """Copies the best state into `record.spins`; `spins` is the state now."""
+    in_long_vectors()
     if record.state[_RECENT]:
         for i in range(spins.shape[0]):
             record.spins[i] = spins[i]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.arithmetic import STEP, threefry, uniform, uniform64
-from sl_discs.native.jit import called, inlined
+from sl_discs.native.jit import called, in_long_vectors, inlined
 from sl_discs.native.walk import Changes
 
 # Steps whose words are made together: a generator that fills an array is vectorised.
@@ -74,6 +74,7 @@ def target_change(moment, target, changes):
 @called
 def fill_words(key0, key1, first_number, draws, first, second):
     """The words of BLOCK steps from `first_number` on: counter (number of the step, STEP + number of the draw)."""
+    in_long_vectors()
     for k in range(1 + draws):
         for row in range(BLOCK):
             one, other = threefry(key0, key1, np.uint32(first_number + row), np.uint32(STEP + k))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.native.aligned import aligned_zeros
-from sl_discs.native.jit import FUSED, called, inlined
+from sl_discs.native.jit import FUSED, called, in_long_vectors, inlined
 
 LANES = 16
 DEPTH = 8
@@ -81,6 +81,7 @@ def _tiles_of(span, tiles):
 
 @called
 def _sum(values, first, count, stride):
+    in_long_vectors()
     total = _D(0)
     for k in range(count):
         total += _D(values[_P(first + k * stride)])
@@ -90,6 +91,7 @@ def _sum(values, first, count, stride):
 @called(fastmath=FUSED)
 def sum_all(tree):
     """Forms all sums from the weights."""
+    in_long_vectors()
     w, sums = tree.weights, tree.sums
     tiles, first_tile, first_span = _levels(tree)
     for tile in range(tiles):
