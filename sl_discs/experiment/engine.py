@@ -16,6 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Bool, Float, Int, Int8
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
+from sl_discs.experiment.in_turn import group_size, play_in_turn
 from sl_discs.localization.observation import MOST_COUNTED
 from sl_discs.localization.transition import (
     Chain,
@@ -223,8 +224,18 @@ def advance(
       the chains after the slice, and what was recorded at its L logged steps.
     """
     instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
+
+    def play_device(batch, chains, program, first_step):
+        num_instances, num_chains, num_sites = chains.best.x.shape
+        size = num_instances
+        if mesh.devices.flat[0].platform == "cpu":
+            size = group_size(num_instances, num_chains, num_sites, sampler.sites_together)
+        return play_in_turn(
+            lambda batch, chains: _play(model, sampler, batch, chains, program, first_step), size, batch, chains
+        )
+
     play = jax.shard_map(
-        functools.partial(_play, model, sampler),
+        play_device,
         mesh=mesh,
         in_specs=(Batch(instances, instances, both), both, PartitionSpec(), PartitionSpec()),
         out_specs=(both, PartitionSpec(None, *both)),

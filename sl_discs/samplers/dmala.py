@@ -14,7 +14,7 @@ of products, for a logarithm of every site would cost as much as all else.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -118,6 +118,8 @@ class DMALA(Sampler):
     adjusted: bool = True
     balancing_fn_type: str = "SQRT"
     num_chains: int = 1
+    # Half of other samplers': odds stand beside weights, and fewer chains draw shorter lists of flips.
+    sites_together: ClassVar[int] = 2**15
 
     def __post_init__(self):
         if self.scaling not in ("normalized", "fixed"):

@@ -27,6 +27,8 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 from sl_discs.models.problems import coefficients
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.dmala import DMALA
 
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="xla")
 needs_numba = pytest.mark.skipif(
@@ -109,6 +111,24 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
     for k in (0, 5):
         alone = play(only(dataset, k), method(name, **small(name)), settings)
         assert_equal(alone, share(together, k))
+
+
+@pytest.fixture
+def one_instance_at_a_time(monkeypatch):
+    """Only for what is compiled while it lasts."""
+    jax.clear_caches()
+    monkeypatch.setattr(Sampler, "sites_together", 1)
+    monkeypatch.setattr(DMALA, "sites_together", 1)
+    yield
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("name", ["gwg", "sl_dmala"])
+def test_instances_one_after_the_other_or_all_at_once(name, request):
+    dataset, chosen = random_dataset(4), method(name, **small(name))
+    at_once = play(dataset, chosen)
+    request.getfixturevalue("one_instance_at_a_time")
+    assert_equal(at_once, play(dataset, chosen))
 
 
 @on_both_engines(["gwg", "sl_dmala"], ["gwg", "sl_path_auxiliary"])
