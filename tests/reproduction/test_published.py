@@ -5,9 +5,13 @@ with probability 1.2 %, an order as its own test states. All seeds are fixed, so
 that passes today fails only through a change of graphs, methods or engine. What is known to be apart stands in
 `APART` with its reason, and fails as soon as it no longer is.
 
-Not marked slow are a few graphs of four cells; the whole takes an hour on two cores, or a minute where
-SL_DISCS_CELLS names the folder `cells` of a report (profile cpu) made by this very code. Real instances are those of
-the folder that the other tests use.
+The paper's DMALA takes its step from the mean over the chains of an instance, as DISCS does, which is ours with
+shared_scale=True: that is what has to have the published level and differences. Our default, with a step for each
+chain, is exact and finds better solutions, so that it may be above the level but not below it.
+
+Not marked slow are a few graphs of four cells; the whole takes an hour on two cores, or a quarter of it where
+SL_DISCS_CELLS names the folder `cells` of a report (profile cpu) made by this very code: reports play no shared step.
+Real instances are those of the folder that the other tests use.
 """
 
 import functools
@@ -39,21 +43,30 @@ pytestmark = [
 
 BASE = ("gwg", "path_auxiliary", "dmala")
 ONE_FLIP = "gwg, one flip"
-FIELDS = {key: {} for key in (*BASE, *(f"sl_{name}" for name in BASE))} | {ONE_FLIP: {"adaptive": False}}
+SHARED_STEP = "dmala, shared step"
+VARIANTS = {ONE_FLIP: ("gwg", {"adaptive": False}), SHARED_STEP: ("dmala", {"shared_scale": True})}
+# The paper's base methods as it plays them.
+AS_PUBLISHED = ("gwg", "path_auxiliary", SHARED_STEP)
 
 # Graphs of a cell, as in a report of that profile; those of random sets are drawn from data seed 0.
 GRAPHS = {name: PROFILES["cpu"].count(name, False) for name in PUBLISHED}
 # The published percentages of these are of a reference that is not at hand.
 DRAWN_CUTS = [name for name in GRAPHS if name.startswith("maxcut/er") or name.startswith("maxcut/ba")]
+WITH_LEVEL = [name for name in GRAPHS if name not in DRAWN_CUTS]
 
 
-def method_of(name):
-    return "gwg" if name == ONE_FLIP else name
+def method_and_fields(name):
+    """The sampler of a method's name, and the fields of its config that differ from ours."""
+    return VARIANTS.get(name, (name, {}))
+
+
+def published_mean(dataset, name):
+    return published_row(dataset, method_and_fields(name)[0]).mean
 
 
 @pytest.fixture(scope="module")
 def play(tmp_path_factory):
-    """(dataset, name in FIELDS, number of graphs if not the usual one) -> the finished cell; each is run once."""
+    """(dataset, method or VARIANTS, number of graphs if not the usual one) -> the finished cell; each is run once."""
     kept = os.environ.get("SL_DISCS_CELLS")
     runner = Runner(Path(kept) if kept else tmp_path_factory.mktemp("cells"), lambda line: None, 0)
     choice = Choice(None, None, "auto", (0,))
@@ -67,7 +80,8 @@ def play(tmp_path_factory):
 
     @functools.cache
     def run(dataset, name, count=None):
-        cell = choice.cell(PUBLISHED[dataset], method_of(name), changes=FIELDS[name], setting=name)
+        method, fields = method_and_fields(name)
+        cell = choice.cell(PUBLISHED[dataset], method, changes=fields, setting=name)
         return runner.run(cell, load(dataset, count or GRAPHS[dataset]))
 
     return run
@@ -84,19 +98,19 @@ def paired(play, dataset, first, second):
 # Why a comparison is further apart than its limit. Keys: dataset and what is compared.
 _ONE_FLIP = (
     "The paper's GWG flips several sites a step, as DISCS's gwg_config.py has it (adaptive=True): ours reaches the "
-    "published means so (z -0.9, -0.5, 0.2, 0.2 on the four densities, -0.1 on satlib), and not with one flip"
+    "published means so (z -0.9, -0.5, 0.2, 0.2 on the four densities, -0.1 on satlib), and not with one flip (z of "
+    "five seeds -3.2 to -3.9 on r-0.05, -2.8 to -3.5 on r-0.10)"
 )
-_BETTER_DMALA = (
-    "Ours scales each chain's step by itself, DISCS's by the mean of the batch. Ours is above the published means (z "
-    "1.7, 1.8, 2.5, 2.2 on the densities); with shared_scale=True it has 33.63 and 27.41 on the last two, published "
-    "33.81 and 27.44"
+_BETTER_ON_LARGE_BA = (
+    "Here our DMALA is nearer to the other two than published, and the shared step does not explain it: below GWG by "
+    "0.19, 0.17, 0.18 % in three seeds, published 0.30, and below PAS by 0.28, 0.28, 0.35 %, published 0.39 (z -3.3, "
+    "-2.8, -1.2)"
 )
 APART = {
     ("mis/er_density/r-0.05", ONE_FLIP): _ONE_FLIP,
-    ("mis/er_density/r-0.20", "dmala"): _BETTER_DMALA,
-    ("maxcut/er/r-er-0.15-n-1024-1100", "path_auxiliary", "dmala"): _BETTER_DMALA,
-    ("maxcut/ba/r-ba-4-n-1024-1100", "gwg", "dmala"): _BETTER_DMALA,
-    ("maxcut/ba/r-ba-4-n-1024-1100", "path_auxiliary", "dmala"): _BETTER_DMALA,
+    ("mis/er_density/r-0.10", ONE_FLIP): _ONE_FLIP,
+    ("maxcut/ba/r-ba-4-n-1024-1100", "gwg", SHARED_STEP): _BETTER_ON_LARGE_BA,
+    ("maxcut/ba/r-ba-4-n-1024-1100", "path_auxiliary", SHARED_STEP): _BETTER_ON_LARGE_BA,
 }
 
 
@@ -109,9 +123,9 @@ def _apart(reason):
     return pytest.mark.xfail(strict=True, raises=AssertionError, reason=reason)
 
 
-def check_level(done, name):
+def check_level(done, name, better_allowed=False):
     """A mean in the paper's unit; where every published graph is solved to the optimum, 98 % of ours are."""
-    published = published_row(done.dataset.name, method_of(name))
+    published = published_row(done.dataset.name, method_and_fields(name)[0])
     values = in_published_unit(done)
     if values is None:
         pytest.skip(
@@ -121,7 +135,9 @@ def check_level(done, name):
         assert (values == published.mean).mean() >= 0.98
     else:
         z = z_score(Spread.of(values), published, done.cell.dataset.published_n)
-        assert abs(z) <= LIMIT, f"{values.mean():.3f}, published {published.mean}, z {z:.2f}"
+        assert -LIMIT <= z <= (math.inf if better_allowed else LIMIT), (
+            f"{values.mean():.3f}, published {published.mean}, z {z:.2f}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -136,7 +152,7 @@ def test_level_of_a_few_graphs(play, dataset, count):
 @pytest.mark.parametrize(
     ("dataset", "name"),
     cases(
-        *itertools.product([name for name in GRAPHS if name not in DRAWN_CUTS], BASE),
+        *itertools.product(WITH_LEVEL, AS_PUBLISHED),
         *itertools.product(["mis/er_density/r-0.05", "mis/er_density/r-0.10"], [ONE_FLIP]),
     ),
 )
@@ -145,9 +161,16 @@ def test_level(play, dataset, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("dataset", WITH_LEVEL)
+def test_dmala_with_a_step_for_each_chain_is_not_below_the_level(play, dataset):
+    """A method equal to the paper's fails with probability 0.6 %."""
+    check_level(play(dataset, "dmala"), "dmala", better_allowed=True)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dataset", "first", "second"),
-    cases(*((dataset, *pair) for dataset in DRAWN_CUTS for pair in itertools.combinations(BASE, 2))),
+    cases(*((dataset, *pair) for dataset in DRAWN_CUTS for pair in itertools.combinations(AS_PUBLISHED, 2))),
 )
 def test_difference_of_cuts(play, dataset, first, second):
     """First minus second, in per cent, which hardly depends on the reference.
@@ -156,7 +179,7 @@ def test_difference_of_cuts(play, dataset, first, second):
     own; to that comes the rounding of two means to three digits.
     """
     values = paired(play, dataset, first, second)
-    published = published_row(dataset, first).mean - published_row(dataset, second).mean
+    published = published_mean(dataset, first) - published_mean(dataset, second)
     scatter, n = values.std(ddof=1), PUBLISHED[dataset].published_n
     error = math.sqrt(scatter**2 * (1 / len(values) + 1 / n) + 2 * 0.001**2 / 12)
     z = (values.mean() - published) / error
