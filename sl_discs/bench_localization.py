@@ -16,7 +16,7 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.localization import Cost, measure
 from sl_discs.benchmark.peers import describe_machine
@@ -53,7 +53,7 @@ def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, _BASES)
-    check_choice("engines", _CHOSEN.value, ENGINES)
+    check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
     cases, machine = chosen_cases(_CASES.value), describe_machine()
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps\n"

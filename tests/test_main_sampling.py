@@ -47,7 +47,7 @@ def test_a_comparison_prints_and_saves_everything(tmp_path):
     assert saved["dataset"] == "mis/er_density/r-0.10" and saved["source"] == "generated"
     assert set(saved["samplers"]) == {"gwg", "sl_gwg"} and saved["seed"] == 0
     assert saved["engine"] == (
-        "cpu"
+        "cpu (auto: the fastest on CPU cores)"
         if importlib.util.find_spec("numba")
         else "xla (not cpu: numba is not installed: pip install 'sl_discs[cpu]')"
     )

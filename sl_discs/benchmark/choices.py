@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sl_discs.errors import InputError
 
@@ -11,12 +11,25 @@ from sl_discs.errors import InputError
 ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
 
 
-def check_choice(flag: str, chosen: Iterable[str], known: Iterable[str]) -> None:
+# What to install for those that are absent.
+HOW_TO_GET_ENGINES = {} if "cpu" in ENGINES else {"cpu": "pip install 'sl_discs[cpu]'"}
+
+
+def check_choice(
+    flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
+) -> None:
     """Whether all names of a list flag are known.
+
+    Args:
+      flag: without dashes.
+      chosen: names that were given.
+      known: names that there are.
+      absent: names that there could be, and what to do for it.
 
     Raises:
       InputError: one that is not.
     """
     unknown = [name for name in chosen if name not in known]
     if unknown:
-        raise InputError(f"--{flag}: {unknown[0]!r} is not available; there are {', '.join(known)}")
+        how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""
+        raise InputError(f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}")

@@ -6,7 +6,7 @@ import abc
 import importlib
 import importlib.util
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -151,17 +151,41 @@ def _has(*modules: str) -> bool:
         return False
 
 
+class Peer(NamedTuple):
+    """What a peer needs.
+
+    Attributes:
+      contender: what plays it.
+      modules: that it imports.
+      how: to get them.
+    """
+
+    contender: Callable[..., Contender]
+    modules: tuple[str, ...]
+    how: str
+
+
+_EXTRA = "pip install 'sl_discs[peers]'"
+_PEERS = {
+    Discs.name: Peer(
+        Discs,
+        ("discs.samplers", "flax", "optax"),
+        "a checkout of google-research/discs on PYTHONPATH, and pip install 'sl_discs[discs]'",
+    ),
+    DWave.name: Peer(DWave, ("dwave.samplers", "dimod"), _EXTRA),
+    Tabu.name: Peer(Tabu, ("dwave.samplers", "dimod"), _EXTRA),
+    OpenJij.name: Peer(OpenJij, ("openjij",), _EXTRA),
+}
+
+
 def available_peers() -> dict[str, Callable[..., Contender]]:
     """Peers that can be imported, by name."""
-    found: dict[str, Callable[..., Contender]] = {}
-    if _has("discs.samplers", "flax", "optax"):
-        found[Discs.name] = Discs
-    if _has("dwave.samplers", "dimod"):
-        found[DWave.name] = DWave
-        found[Tabu.name] = Tabu
-    if _has("openjij"):
-        found[OpenJij.name] = OpenJij
-    return found
+    return {name: peer.contender for name, peer in _PEERS.items() if _has(*peer.modules)}
+
+
+def how_to_get() -> dict[str, str]:
+    """What to install for each peer that cannot be imported."""
+    return {name: peer.how for name, peer in _PEERS.items() if not _has(*peer.modules)}
 
 
 def describe_machine() -> str:

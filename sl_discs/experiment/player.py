@@ -69,14 +69,16 @@ class Outcome:
 
 
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
-    """The engine that plays a sampler, and why it is not the one that was asked for (empty if it is)."""
+    """The engine that plays a sampler, and why it is that one (empty if it was asked for by name)."""
     if wanted == "xla":
         return "xla", ""
     if wanted == "gpu":
         obstacle = gpu_engine.why_not(sampler)
         return ("gpu", "") if obstacle is None else ("xla", f"not gpu: {obstacle}")
     obstacle = cpu_engine.why_not(sampler)
-    return ("cpu", "") if obstacle is None else ("xla", f"not cpu: {obstacle}")
+    if obstacle is not None:
+        return "xla", f"not cpu: {obstacle}"
+    return "cpu", "auto: the fastest on CPU cores" if wanted == "auto" else ""
 
 
 def compile_program(method: Method, settings: Settings) -> ProgramStep:
@@ -105,7 +107,7 @@ class Player:
 
     Attributes:
       engine: what plays: `xla`, `cpu` or `gpu`.
-      engine_note: why not what the settings ask for.
+      engine_note: why that one; empty if the settings ask for it.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
       num_devices: that a batch is spread over; native loops share the cores in their own way.

@@ -43,7 +43,7 @@ class SamplerRecord:
       chain_steps_per_s: chain-steps per second of run time.
       compile_s: seconds spent tracing and compiling.
       run_s: seconds of running, after compilation.
-      engine: what played the chains, and why not what was asked for.
+      engine: what played the chains, and why if it was not asked for by name.
     """
 
     instances: list[InstanceRecord]

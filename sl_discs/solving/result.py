@@ -42,7 +42,7 @@ class Result:
       stopped: why the run ended: `steps`, `time`, `target` or `callback`.
       timing: seconds: `build_s` to lay out the problem, `compile_s` to trace and compile, `run_s` of sampling.
       engine: what played.
-      engine_note: why not what was asked for; empty if it is.
+      engine_note: why that one; empty if it was asked for.
       sampler: its name.
       annealing: the temperature's fields.
       seed: of the chains.

@@ -12,7 +12,9 @@ import pytest
 
 from sl_discs.benchmark import peers
 from sl_discs.benchmark.cases import CASES, chosen_cases
+from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import Default, Measurement, NotPlayed, Own, best_of_reads
+from sl_discs.benchmark.peers import available_peers, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.errors import InputError
 from sl_discs.experiment.player import choose_engine
@@ -43,6 +45,13 @@ def test_cases_are_the_same_each_time():
     assert CASES["mis-satlib-like"].dataset(1).graphs[0].num_nodes == 1_209
     with pytest.raises(InputError, match=r"--cases: 'mis' is not available; there are mis-er-0\.05"):
         chosen_cases(["mis"])
+
+
+def test_what_is_absent_says_what_it_needs():
+    assert set(available_peers()).isdisjoint(how_to_get())
+    assert set(available_peers()) | set(how_to_get()) == {"discs", "dwave-samplers", "tabu", "openjij"}
+    with pytest.raises(InputError, match=r"'openjij' is not available; it needs pip install x; there are xla"):
+        check_choice("engines", ["openjij"], ["xla"], {"openjij": "pip install x"})
 
 
 def test_an_engine_is_measured_and_verified():
