@@ -1,10 +1,12 @@
 """Command: what localization costs on our engines: time of a run of sl_NAME over that of NAME.
 
-python -m sl_discs.bench_localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --seconds=20
+python -m sl_discs.bench_localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
 
 On machines with neighbours times of runs differ by much more than the few per cent that are asked for. Short runs of
-the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median, with the
-median's standard error. Compilation is apart. `discs_overhead` is the same inside of DISCS's loop.
+the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median. The medians of
+one program differ by a per cent or two from process to process; printed is their mean over --processes, with its
+standard error (of one process: the median's). Compilation is apart. `discs_overhead` is the same inside of DISCS's
+loop.
 """
 
 from __future__ import annotations
@@ -15,13 +17,12 @@ import sys
 from absl import flags
 
 from sl_discs.atomic import write_atomically
-from sl_discs.benchmark.cases import CASES, Case, chosen_cases
+from sl_discs.benchmark.cases import CASES, chosen_cases
 from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
-from sl_discs.benchmark.localization import Cost, measure
+from sl_discs.benchmark.localization import Cost, Task, measure_in_processes
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
@@ -33,13 +34,9 @@ _CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.")
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10)
 _GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1)
 _CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1)
-_SECONDS = flags.DEFINE_float("seconds", 20.0, "Of runs, for each pair of samplers on each engine.", lower_bound=0.1)
+_SECONDS = flags.DEFINE_float("seconds", 5.0, "Of runs in each process, for each pair of samplers.", lower_bound=0.1)
+_PROCESSES = flags.DEFINE_integer("processes", 4, "Processes for each pair on each engine.", lower_bound=1)
 _OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.")
-
-
-def _measure(case: Case, engine: str, sampler: str) -> Cost:
-    settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
-    return measure(engine, sampler, case.dataset(_GRAPHS.value), settings, _SECONDS.value)
 
 
 def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
@@ -51,12 +48,12 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 
 def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
-    one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, _BASES)
     check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
     cases, machine = chosen_cases(_CASES.value), describe_machine()
     sys.stdout.write(
-        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps\n"
+        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
+        f"{_PROCESSES.value} processes\n"
         f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}\n"
     )
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
@@ -64,8 +61,11 @@ def run(_) -> int:
         for case in cases:
             for engine in _CHOSEN.value:
                 for sampler in _SAMPLERS.value:
+                    task = Task(
+                        case.name, engine, sampler, _GRAPHS.value, _CHAINS.value, _STEPS.value, _SECONDS.value
+                    )
                     try:
-                        cost = _measure(case, engine, sampler)
+                        cost = measure_in_processes(task, _PROCESSES.value)
                     except NotPlayed as reason:
                         sys.stdout.write(f"  {case.name}, {sampler}: left out on {engine}: {reason}\n")
                     else:
@@ -73,8 +73,8 @@ def run(_) -> int:
                         sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
                     sys.stdout.flush()
                     progress("localization", 1)
-    record = {"machine": machine, "graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value}
-    text = json.dumps(record | {"cases": found}, indent=1)
+    shape = {"graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value, "processes": _PROCESSES.value}
+    text = json.dumps({"machine": machine} | shape | {"cases": found}, indent=1)
     path = write_atomically(_OUTPUT.value, lambda file: file.write(text.encode()))
     sys.stdout.write(f"saved {path}\n")
     return 0

@@ -1,15 +1,24 @@
-"""What localization costs: short runs of a sampler and of its localized variant in turn, compared pair by pair."""
+"""What localization costs: short runs of a sampler and of its localized variant in turn, compared pair by pair.
+
+Within a process the ratio of the two is found to a few tenths of a per cent, but it differs by one to two per cent
+from process to process, even between two copies of one program: where arrays happen to lie decides how they meet in
+the caches. Processes are therefore repeated, and the error is that of their mean.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.benchmark.cases import CASES
 from sl_discs.benchmark.contenders import Own
-from sl_discs.experiment.devices import num_cores
+from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 
@@ -25,12 +34,26 @@ class Cost(NamedTuple):
       added: part of the base's time that localization adds, the median over pairs.
       error: standard error of `added`, from the median deviation as of normal numbers.
       pairs: how many pairs of runs.
+
+    Of several processes: means of their medians, the standard error of the mean of `added`, and all pairs.
     """
 
     base_us: float
     added: float
     error: float
     pairs: int
+
+
+class Task(NamedTuple):
+    """What to measure: graphs of a case, chains a graph, steps a chain, and seconds of runs in a process."""
+
+    case: str
+    engine: str
+    sampler: str
+    graphs: int
+    chains: int
+    steps: int
+    seconds: float
 
 
 def cost_of(base: Float64[np.ndarray, "P"], localized: Float64[np.ndarray, "P"]) -> Cost:
@@ -58,3 +81,30 @@ def measure(engine: str, sampler: str, dataset: Dataset, settings: Settings, sec
             done = one.play(len(mine) + 1)
             mine.append(1e6 * num_cores() * done.seconds / done.chain_steps)
     return cost_of(*np.array(times))
+
+
+def mean_cost(costs: Sequence[Cost]) -> Cost:
+    """The cost by several processes; of one alone its own."""
+    if len(costs) == 1:
+        return costs[0]
+    added = np.array([cost.added for cost in costs])
+    return Cost(
+        base_us=float(np.mean([cost.base_us for cost in costs])),
+        added=float(added.mean()),
+        error=float(added.std(ddof=1) / np.sqrt(len(costs))),
+        pairs=sum(cost.pairs for cost in costs),
+    )
+
+
+def _measure_task(task: Task) -> Cost:
+    one_device_per_core()
+    case = CASES[task.case]
+    settings = case.settings(task.graphs, task.chains, task.steps)
+    return measure(task.engine, task.sampler, case.dataset(task.graphs), settings, task.seconds)
+
+
+def measure_in_processes(task: Task, processes: int) -> Cost:
+    """`measure` in so many new processes, one after the other; NotPlayed likewise."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, max_tasks_per_child=1) as pool:
+        return mean_cost([pool.submit(_measure_task, task).result() for _ in range(processes)])

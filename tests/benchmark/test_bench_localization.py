@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from sl_discs.benchmark.localization import cost_of
+from sl_discs.benchmark.localization import Cost, cost_of, mean_cost
 
 
 def run(cwd, *arguments):
@@ -29,13 +29,22 @@ def test_the_cost_is_found_although_the_machine_s_speed_changes_by_half():
     assert all(one.pairs == 25 for one in found)
 
 
+def test_the_error_of_several_processes_is_that_of_their_mean():
+    """Also where pairs within each process agree much better than processes do."""
+    within = [Cost(1.0, added, 0.001, 10) for added in (0.03, 0.05, 0.07)]
+    mean = mean_cost(within)
+    np.testing.assert_allclose([mean.added, mean.error], [0.05, 0.02 / np.sqrt(3)])
+    assert mean.base_us == 1.0 and mean.pairs == 30
+    assert mean_cost(within[:1]) == within[0]
+
+
 def test_the_command_prints_and_saves_a_pair_and_refuses_what_it_does_not_know(tmp_path):
-    tiny = ("--samplers=metropolis", "--engines=xla", "--steps=40", "--chains=2", "--seconds=0.1")
+    tiny = ("--samplers=metropolis", "--engines=xla", "--steps=40", "--chains=2", "--seconds=0.1", "--processes=2")
     done = run(tmp_path, "--cases=maxcut-er-256", *tiny)
     assert done.returncode == 0, done.stderr
     assert "metropolis" in done.stdout and "saved" in done.stdout
     found = json.loads((tmp_path / "bench_localization.json").read_text())
     cost = found["cases"]["maxcut-er-256"]["metropolis"]["xla"]
-    assert cost["pairs"] >= 3 and cost["base_us"] > 0 and cost["error"] >= 0
+    assert cost["pairs"] >= 6 and cost["base_us"] > 0 and cost["error"] >= 0
     refused = run(tmp_path, "--samplers=sl_gwg")
     assert refused.returncode == 2 and "--samplers: 'sl_gwg' is not available" in refused.stderr
