@@ -39,7 +39,6 @@ def compiler_options() -> dict[str, str | bool | int]:
     On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. XLA would
     also cut some kernels into a part for each core, and arrays would wander between the cores' caches; each core has
     a device and chains of its own here. Vectors are as long as the processor has them: XLA would keep to 256 bits.
-    Arrays are copied only where that is needed: by its quicker analysis XLA copies a few more in every step.
     On GPUs of several hosts XLA would let the hosts share the search for the fastest kernels, waiting for each other;
     hosts here play different shapes. What a version of XLA does not know is left out.
     """
@@ -48,7 +47,6 @@ def compiler_options() -> dict[str, str | bool | int]:
             "xla_cpu_experimental_ynn_fusion_type": "",
             "xla_disable_hlo_passes": "cpu-parallel-task-assigner",
             "xla_cpu_prefer_vector_width": 512,
-            "xla_cpu_copy_insertion_use_region_analysis": True,
         }
     elif jax.process_count() > 1:
         options = {"xla_gpu_shard_autotuning": False}
