@@ -20,7 +20,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, chosen_cases
 from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
-from sl_discs.benchmark.localization import Cost, Task, measure_in_processes
+from sl_discs.benchmark.localization import Cost, Task, in_new_processes, measure_in_processes
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
 from sl_discs.experiment.progress import progress_bar
@@ -50,7 +50,9 @@ def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
     check_choice("samplers", _SAMPLERS.value, _BASES)
     check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
-    cases, machine = chosen_cases(_CASES.value), describe_machine()
+    cases = chosen_cases(_CASES.value)
+    # Not in this process: it would hold most of a GPU's memory for as long as others measure.
+    machine = in_new_processes(1, describe_machine)[0]
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
         f"{_PROCESSES.value} processes\n"

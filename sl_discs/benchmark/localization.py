@@ -1,17 +1,17 @@
 """What localization costs: short runs of a sampler and of its localized variant in turn, compared pair by pair.
 
 Within a process the ratio of the two is found to a few tenths of a per cent, but it differs by one to two per cent
-from process to process, even between two copies of one program: where arrays happen to lie decides how they meet in
-the caches. Processes are therefore repeated, and the error is that of their mean.
+from process to process, even between two copies of one program, for which no cause was found. Processes are therefore
+repeated, and the error is that of their mean.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -21,6 +21,8 @@ from sl_discs.benchmark.contenders import Own
 from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
+
+_Result = TypeVar("_Result")
 
 # Fewer pairs say nothing about their spread.
 _FEWEST = 3
@@ -103,8 +105,13 @@ def _measure_task(task: Task) -> Cost:
     return measure(task.engine, task.sampler, case.dataset(task.graphs), settings, task.seconds)
 
 
-def measure_in_processes(task: Task, processes: int) -> Cost:
-    """`measure` in so many new processes, one after the other; NotPlayed likewise."""
+def in_new_processes(times: int, function: Callable[..., _Result], *arguments) -> list[_Result]:
+    """function(*arguments) so many times, each in a process of its own, one after the other."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, max_tasks_per_child=1) as pool:
-        return mean_cost([pool.submit(_measure_task, task).result() for _ in range(processes)])
+        return [pool.submit(function, *arguments).result() for _ in range(times)]
+
+
+def measure_in_processes(task: Task, processes: int) -> Cost:
+    """`measure` in so many new processes; NotPlayed likewise."""
+    return mean_cost(in_new_processes(processes, _measure_task, task))

@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from sl_discs.benchmark.localization import Cost, cost_of, mean_cost
+from sl_discs.benchmark.localization import Cost, cost_of, in_new_processes, mean_cost
 
 
 def run(cwd, *arguments):
@@ -38,12 +38,17 @@ def test_the_error_of_several_processes_is_that_of_their_mean():
     assert mean_cost(within[:1]) == within[0]
 
 
+def test_each_repetition_has_a_process_of_its_own():
+    assert len({os.getpid(), *in_new_processes(3, os.getpid)}) == 4
+
+
 def test_the_command_prints_and_saves_a_pair_and_refuses_what_it_does_not_know(tmp_path):
     tiny = ("--samplers=metropolis", "--engines=xla", "--steps=40", "--chains=2", "--seconds=0.1", "--processes=2")
     done = run(tmp_path, "--cases=maxcut-er-256", *tiny)
     assert done.returncode == 0, done.stderr
     assert "metropolis" in done.stdout and "saved" in done.stdout
     found = json.loads((tmp_path / "bench_localization.json").read_text())
+    assert found["processes"] == 2
     cost = found["cases"]["maxcut-er-256"]["metropolis"]["xla"]
     assert cost["pairs"] >= 6 and cost["base_us"] > 0 and cost["error"] >= 0
     refused = run(tmp_path, "--samplers=sl_gwg")
