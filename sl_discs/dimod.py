@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ except ImportError as error:
     raise ImportError("sl_discs.dimod needs dimod; install it with: pip install 'sl_discs[dimod]'") from error
 
 from sl_discs.errors import InputError
+from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import from_bqm
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
 from sl_discs.solving.sample import sample
@@ -94,14 +96,15 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
           interrupt_function: called without arguments between calls to the engine; True ends the run, and what was
             found so far comes back.
           states: `best`: the lowest state that each chain met at any step; `final`: the one that it ended with, which
-            is what samples at a fixed temperature are.
+            is what samples at a fixed temperature are. `info["states"]` says what these are; of an `sl_` sampler that
+            does not localize they are the chains' last states, and a warning says so.
           engine: as for `sl_discs.sample`.
           sampler_fields: of the sampler's config, as {"K": 128, "sigma": 4.0} of localized ones.
           **kwargs: are warned of and passed over.
 
         Returns:
-          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, engine, seed, steps
-          and timing in nanoseconds.
+          reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, states, engine, seed,
+          steps and timing in nanoseconds.
 
         Raises:
           InputError: a wrong argument.
@@ -142,12 +145,15 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         )
         sampled = time.perf_counter_ns()
         reads = result.states if states == "best" else result.final_states
+        if states == "final" and result.final_is == NOT_LOCALIZED:
+            warnings.warn(not_localized_note(name), stacklevel=2)
         found = dimod.SampleSet.from_samples_bqm((reads, list(bqm.variables)), bqm)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
         end = time.perf_counter_ns()
         found.info.update(
             info,
             beta_range=[1 / result.annealing["init_temperature"], 1 / result.annealing["final_temperature"]],
+            states=states if states == "best" else result.final_is,
             engine=result.engine,
             steps=result.steps,
             timing={

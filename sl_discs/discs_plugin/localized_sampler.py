@@ -121,7 +121,10 @@ class LocalizedSampler:
         return new_x, new_state, acceptance
 
     def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
-        """sign(Y_K / alpha(t_K)) of each chain as zeros and ones; alpha is positive."""
+        """sign(Y_K / alpha(t_K)) of each chain as zeros and ones; alpha is positive.
+
+        A sample only where the run localizes (`Localization.localizes`); elsewhere the chain's state is.
+        """
         return (state["y"] > 0).astype(jnp.int32)
 
     def _draw_first(self, y: Float[Array, "B *shape"], key: Array) -> Float[Array, "B *shape"]:

@@ -22,7 +22,7 @@ from sl_discs.experiment.native_arrays import as_targets
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.method import Method
+from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.localization.observation import final_sample
 from sl_discs.localization.transition import ProgramStep, initial_state
 from sl_discs.samplers.base import Sampler
@@ -41,7 +41,8 @@ class Outcome:
     Attributes:
       best: best state over every step and its value.
       best_logged: best state over the logged steps.
-      final: the last state, or sign(Y_K/alpha) of a localized chain.
+      final: the chains' final samples.
+      final_is: what these are: `Method.final_is`, or the states where a watch ended the run.
       trace: what the logged steps recorded.
       run_s: seconds that it took.
     """
@@ -49,12 +50,13 @@ class Outcome:
     best: tuple[np.ndarray, np.ndarray]
     best_logged: tuple[np.ndarray, np.ndarray]
     final: np.ndarray
+    final_is: str
     trace: Trace
     run_s: float
 
     def as_arrays(self) -> dict[str, np.ndarray]:
         """By name, for a file."""
-        arrays = {"final": self.final, "run_s": np.float64(self.run_s)}
+        arrays = {"final": self.final, "final_is": np.array(self.final_is), "run_s": np.float64(self.run_s)}
         for name in ("best", "best_logged"):
             value, state = getattr(self, name)
             arrays |= {f"{name}_value": value, f"{name}_state": state}
@@ -65,7 +67,7 @@ class Outcome:
         """Of `as_arrays`."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
         trace = Trace(*(arrays[f"trace_{name}"] for name in Trace._fields))
-        return cls(best, logged, arrays["final"], trace, float(arrays["run_s"]))
+        return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
@@ -281,15 +283,17 @@ class Player:
                 begin = time.perf_counter()
                 chains = self.population.resample(chains, trace.value[-1], keys, stop)
                 self.run_s += time.perf_counter() - begin
-        observation = chains.chain.observation
-        final = chains.chain.x if observation is None else final_sample(observation)
+        final_is = self.method.final_is
+        if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
+            final_is = NOT_LOCALIZED
+        final = final_sample(chains.chain.observation) if final_is == SIGN_OF_Y else chains.chain.x
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
         trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
         best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))
         wanted = self.settings.batch_size
         best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], (best, best_logged, final))
         trace = jax.tree.map(lambda leaf: leaf[:, :, :wanted], trace)
-        outcome = Outcome(best, best_logged, final, trace, self.run_s - run_before)
+        outcome = Outcome(best, best_logged, final, final_is, trace, self.run_s - run_before)
         if checkpoints is not None:
             checkpoints.finish(part, outcome.as_arrays())
         return outcome

@@ -89,6 +89,7 @@ def run_sampler(
         compile_s=player.compile_s - compiled_before,
         run_s=player.run_s - run_before,
         engine=player.engine + (f" ({player.engine_note})" if player.engine_note else ""),
+        final_is=method.final_is,
     )
 
 

@@ -9,12 +9,16 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.errors import InputError
-from sl_discs.localization.schedule import Localization
+from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 
 # Fields of DISCS's sampler configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
+
+
+# What a chain's final sample is: where a localized run ends with little signal in Y, its sign is mostly noise.
+LAST_STATE, SIGN_OF_Y, NOT_LOCALIZED = "last state", "sign(Y)", "last state (not localized)"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +28,22 @@ class Method:
     name: str
     sampler: Sampler
     localization: Localization | None
+
+    @property
+    def final_is(self) -> str:
+        """What the final sample of a whole run is: `last state`, `sign(Y)` or `last state (not localized)`."""
+        if self.localization is None:
+            return LAST_STATE
+        return SIGN_OF_Y if self.localization.localizes else NOT_LOCALIZED
+
+
+def not_localized_note(name: str) -> str:
+    """What a user of such a method's final samples should know."""
+    return (
+        f"{name} is not localized: its signal-to-noise ratio alpha^2/(sigma^2 t) ends below {LOCALIZED:g}, where "
+        "sign(Y) is mostly noise, so its final samples are the chains' last states; sigma=2 with eps_end=0.01 and "
+        "geom(2,1) localizes"
+    )
 
 
 def method_fields(name: str) -> dict[str, Any]:

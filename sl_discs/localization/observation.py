@@ -94,5 +94,5 @@ def advance(key: Key, observation: Observation, step: LocalizationStep) -> Obser
 
 
 def final_sample(observation: Observation) -> Int8[Array, "N"]:
-    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive."""
+    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. X only where the run localizes."""
     return (observation.y > 0).astype(jnp.int8)

@@ -19,6 +19,9 @@ from sl_discs.localization.grid import time_grid
 
 INTEGRATORS = ("exponential", "euler")
 
+# From this signal-to-noise ratio on, sign(Y) is X but for one spin in 30,000: each is wrong with Phi(-4) = 3.2e-5.
+LOCALIZED = 16.0
+
 
 class Levels(NamedTuple):
     """What happens at each of K levels.
@@ -91,6 +94,17 @@ class Localization:
     def initial_noise(self) -> float:
         """Standard deviation of Y_0: sigma sqrt(t_0)."""
         return float(self.sigma * np.sqrt(self.eps))
+
+    def last_signal_to_noise(self) -> float:
+        """alpha(t_K)^2 / (sigma^2 t_K), the square of the signal in each Y_K over the variance of its noise."""
+        alpha = parse_alpha(self.alpha, self.horizon)
+        end = alpha.horizon - self.eps_end
+        return float(alpha.value(end) ** 2 / (self.sigma**2 * end))
+
+    @property
+    def localizes(self) -> bool:
+        """Whether the run ends where sign(Y) is X; with geom(2,1), where sigma^2 eps_end is at most about 1/16."""
+        return self.last_signal_to_noise() >= LOCALIZED
 
     def levels(self, chain_length: int) -> Levels:
         """The levels of a chain of chain_length steps.

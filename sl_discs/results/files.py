@@ -123,6 +123,7 @@ def _sampler_dict(sampler: SamplerRecord) -> dict:
             }
             for instance in sampler.instances
         ],
+        "final_is": sampler.final_is,
         "mean": spread.mean,
         "std": spread.std,
         "acceptance": np.mean(sampler.acceptance),

@@ -16,7 +16,7 @@ class InstanceRecord:
       name: the instance's name.
       best: objective of `solution`, the best state over every step, recomputed exactly from the instance.
       best_logged: best objective among the states at logged steps only (DISCS's figure), same evaluation.
-      final: best objective of the chains' final samples: the last state, or sign(Y_K/alpha) of a localized chain.
+      final: best objective of the chains' final samples.
       feasible: whether `solution` satisfies the problem's constraints (always True for MaxCut).
       reference: best known objective, or None.
       solution: [N] zeros and ones.
@@ -44,6 +44,7 @@ class SamplerRecord:
       compile_s: seconds spent tracing and compiling.
       run_s: seconds of running, after compilation.
       engine: what played the chains, and why if it was not asked for by name.
+      final_is: what the final samples are: `last state`, `sign(Y)` or `last state (not localized)`.
     """
 
     instances: list[InstanceRecord]
@@ -54,6 +55,7 @@ class SamplerRecord:
     compile_s: float
     run_s: float
     engine: str = "xla"
+    final_is: str = "last state"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from sl_discs.results.record import InstanceRecord, SamplerRecord
 
 _ARRAYS = ("trajectory", "acceptance", "hops")
-_PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine")
+_PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine", "final_is")
 
 
 def pack_records(samplers: dict[str, SamplerRecord]) -> bytes:
@@ -74,4 +74,5 @@ def _join(parts: list[SamplerRecord]) -> SamplerRecord:
         compile_s=max(part.compile_s for part in parts),
         run_s=run_s,
         engine="; ".join(engines),
+        final_is=parts[0].final_is,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.results.paired import paired_differences, paired_percent_differences, sl_pairs
 from sl_discs.results.published import CHAIN_LENGTH, published_row, published_unit
 from sl_discs.results.record import ExperimentRecord, SamplerRecord
@@ -111,6 +112,12 @@ def _pairs(record: ExperimentRecord) -> list[str]:
 
 
 def _notes(record: ExperimentRecord) -> list[str]:
+    names = [name for name, sampler in record.samplers.items() if sampler.final_is == NOT_LOCALIZED]
+    notes = [*map(not_localized_note, names), *_published_notes(record)]
+    return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
+
+
+def _published_notes(record: ExperimentRecord) -> list[str]:
     if not any(published_row(record.dataset, name) for name in record.samplers):
         return []
     notes = [
@@ -128,7 +135,7 @@ def _notes(record: ExperimentRecord) -> list[str]:
             f"This run took {_chain_length(record):,} steps a chain, the published ones {CHAIN_LENGTH:,}: "
             "the two are not the same experiment."
         )
-    return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
+    return notes
 
 
 def _saved(paths: Mapping[str, Path]) -> list[str]:

@@ -24,7 +24,7 @@ class Collector:
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
         self._values = self._states = None
-        self._final = None
+        self._final = self._final_is = None
         self._parts: list[Trajectory] = []
         self._acceptance: list[np.ndarray] = []
         self._hops: list[np.ndarray] = []
@@ -44,7 +44,7 @@ class Collector:
             states = np.where(better[:, None], states, self._states)
         self._values, self._states = values, states
         if self._final is None or steps == settings.chain_length:
-            self._final = outcome.final[0][:, :size]
+            self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
         values = self._sign * (outcome.trace.value[:, 0].astype(np.float64) + self._constant)
@@ -90,6 +90,7 @@ class Collector:
             states=problem.as_values(best.states),
             feasible_chains=best.feasible,
             final_states=problem.as_values(self._final),
+            final_is=self._final_is,
             trajectory=trajectory._replace(best=so_far),
             acceptance=_mean(self._acceptance),
             hops=_mean(self._hops),

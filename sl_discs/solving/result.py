@@ -32,7 +32,9 @@ class Result:
       states: [B, N] those states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
       final_states: [B, N] what each chain ended with, as sampled and not repaired: the samples of a run at a constant
-        temperature, and of a localized sampler the sign of its observation; of the last round that was whole.
+        temperature; of the last round that was whole.
+      final_is: what these are: `last state`; of an `sl_` sampler `sign(Y)`, the sign of the observation, or
+        `last state (not localized)` where that sign is mostly noise, see `Localization.localizes`.
       trajectory: what logged steps recorded.
       contraction: how the observation localized the chains, for `sl_` samplers.
       acceptance: mean acceptance probability of a step.
@@ -57,6 +59,7 @@ class Result:
     states: Int8[np.ndarray, "B N"]
     feasible_chains: Bool[np.ndarray, "B"]
     final_states: Int8[np.ndarray, "B N"]
+    final_is: str
     trajectory: Trajectory
     contraction: Contraction
     acceptance: float

@@ -18,11 +18,11 @@ from sl_discs.solving.trajectory import Trajectory
 if TYPE_CHECKING:
     from sl_discs.solving.result import Result
 
-_FORMAT = "sl_discs result 1"
+_FORMAT = "sl_discs result 2"
 _ARRAYS = ("values", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
-    "engine_note", "sampler", "annealing", "seed",
+    "engine_note", "sampler", "annealing", "seed", "final_is",
 )  # fmt: skip
 
 

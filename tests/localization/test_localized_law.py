@@ -4,9 +4,12 @@ Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discr
 """
 
 import dataclasses
+import math
 
+import numpy as np
 import pytest
 
+from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
@@ -39,6 +42,30 @@ def law_of(case):
 )
 def test_exact_posterior_mean_gives_the_law(plan):
     assert total_variation(exact_localization(MIS, plan, 30_000), law_of(MIS)) < 0.03
+
+
+@pytest.mark.parametrize(("sigma", "localizes"), [(2.0, True), (10.0, False)])
+def test_the_sign_of_the_observation_is_a_sample_only_where_the_run_localizes(sigma, localizes):
+    plan = Localization(sigma=sigma, K=128)
+    assert plan.localizes == localizes
+    distance = total_variation(exact_localization(MIS, plan, 8_000), law_of(MIS))
+    assert distance < 0.04 if localizes else distance > 0.1
+
+
+@pytest.mark.parametrize("alpha", ["geom(2,1)", "geom(2,2)", "classic"])
+def test_each_spin_of_a_localized_observation_is_wrong_once_in_30_000(alpha):
+    """sign(alpha x + sigma sqrt(t) Z) at the threshold, x = 1: Phi(-4) by the schedule's own numbers."""
+    plan = Localization(alpha=alpha, sigma=1.0, eps_end=0.01)
+    at_threshold = dataclasses.replace(plan, sigma=math.sqrt(plan.last_signal_to_noise() / 16))
+    values = at_threshold.levels(10_000)
+    times = at_threshold.times(10_000)
+    assert times[-1] < 1 - at_threshold.eps_end
+    # The last move adds up to alpha(t_K) and to a variance of sigma^2 t_K.
+    signal = values.drift.sum(dtype=np.float64) + parse_alpha(alpha).value(np.array(at_threshold.eps))
+    variance = at_threshold.initial_noise() ** 2 + (values.noise.astype(np.float64) ** 2).sum()
+    assert signal / math.sqrt(variance) == pytest.approx(4, rel=1e-3)
+    assert dataclasses.replace(at_threshold, sigma=0.999 * at_threshold.sigma).localizes
+    assert not dataclasses.replace(at_threshold, sigma=1.001 * at_threshold.sigma).localizes
 
 
 def test_too_coarse_a_grid_is_seen():

@@ -1,5 +1,7 @@
 """The printed summary: what it must say, and within which width."""
 
+import dataclasses
+
 from sl_discs.results import format_summary, write_results
 
 LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
@@ -29,6 +31,13 @@ def test_what_keeps_the_numbers_from_being_comparable_is_said(make_record):
     same = format_summary(make_record(source="discs files", chain_length=10_000))
     assert "other graphs" not in same
     assert "not the same experiment" not in same
+
+
+def test_samplers_that_do_not_localize_are_named_once(make_record):
+    record = make_record(dataset="mis/mine")
+    assert "not localized" not in format_summary(record)
+    record.samplers["sl_gwg"] = dataclasses.replace(record.samplers["sl_gwg"], final_is="last state (not localized)")
+    assert format_summary(record).count("sl_gwg is not localized") == 1
 
 
 def test_a_dataset_of_ones_own_mentions_no_published_numbers(make_record):
