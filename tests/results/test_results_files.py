@@ -39,7 +39,7 @@ def test_json_has_the_agreed_keys_and_values(make_record, tmp_path):
     assert content["config"]["sampler"] == {"radius": 0.5, "sizes": [1, 2]}
     sampler, instances = content["samplers"]["gwg"], record.samplers["gwg"].instances
     assert set(sampler) == {
-        *("instances", "mean", "std", "acceptance", "hops", "chain_steps_per_s", "compile_s", "run_s")
+        *("instances", "final_is", "mean", "std", "acceptance", "hops", "chain_steps_per_s", "compile_s", "run_s")
     }
     for row, instance in zip(sampler["instances"], instances, strict=True):
         expected = dataclasses.asdict(instance)
