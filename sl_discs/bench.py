@@ -19,13 +19,13 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.discs_plugin import launch
+from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
@@ -50,7 +50,7 @@ def _contenders() -> list[str]:
     peers = available_peers()
     available = [*ENGINES, *peers]
     chosen = _ENGINES.value or available
-    check_choice("engines", chosen, available, HOW_TO_GET_ENGINES | how_to_get())
+    check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
         raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that it takes")
     return [name for name in available if name in chosen]

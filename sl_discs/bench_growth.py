@@ -14,11 +14,11 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark import growth
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.discs_plugin import launch
-from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
@@ -35,7 +35,7 @@ def run(_) -> int:
     """Measures all points, prints them and saves the figure."""
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, known_samplers())
-    check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
+    check_choice("engines", _CHOSEN.value, ENGINES)
     sizes = [(size, growth.DEGREE) for size in growth.SIZES if size <= _LARGEST.value]
     fixed = min(growth.NUM_SITES, _LARGEST.value)
     degrees = [(fixed, degree) for degree in growth.DEGREES if 3 * degree < fixed]

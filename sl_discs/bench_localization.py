@@ -18,7 +18,7 @@ from absl import flags
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.localization import Cost, Task, in_new_processes, measure_in_processes
 from sl_discs.benchmark.peers import describe_machine
@@ -49,7 +49,7 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
     check_choice("samplers", _SAMPLERS.value, _BASES)
-    check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
+    check_choice("engines", _CHOSEN.value, ENGINES)
     cases = chosen_cases(_CASES.value)
     # Not in this process: it would hold most of a GPU's memory for as long as others measure.
     machine = in_new_processes(1, describe_machine)[0]

@@ -26,9 +26,9 @@ from absl import app, flags
 from ml_collections import config_flags
 
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, connect
 from sl_discs.experiment.interruption import Interrupted, notice_of_end

@@ -27,8 +27,8 @@ import jax
 from absl import app, flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
 from sl_discs.reproduction.datasets import PublishedSet, chosen_sets

@@ -24,8 +24,8 @@ import yaml
 from absl import flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph

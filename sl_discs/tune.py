@@ -25,8 +25,8 @@ from absl import flags
 
 from sl_discs.atomic import check_writable
 from sl_discs.discs_plugin import launch
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps

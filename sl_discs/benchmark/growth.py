@@ -71,7 +71,7 @@ def measure(sampler: str, engine: str, num_sites: int, degree: int, chains: int)
     """MIS on one random graph at temperature 0.3, after a repetition that compiles and warms up."""
     graph = random_graph(num_sites, degree)
     dataset = Dataset("mis/growth", "mis", "generated", "growth", [graph], [0], 1)
-    if engine == "xla":
+    if engine == "reference":
         steps = int(np.clip(_XLA_SITE_STEPS / num_sites, 20, 1_000))
     else:
         steps = _CPU_SINGLE_SITE_STEPS if sampler.endswith(("gibbs", "metropolis")) else _CPU_STEPS

@@ -13,7 +13,7 @@ import numpy as np
 
 from sl_discs.benchmark.cases import PENALTY
 from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
-from sl_discs.experiment.devices import num_cores
+from sl_discs.engines.devices import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.problems import Coefficients, coefficients

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from sl_discs.experiment.player import choose_engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
@@ -34,7 +34,7 @@ def kind_of_run(
       dataset: on what.
       versions: of the packages that the numbers depend on.
     """
-    engines = {method.name: choose_engine(settings.engine, method.sampler)[0] for method in methods}
+    engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     return {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
         "model": dict(config["model"]),

@@ -41,7 +41,7 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     Args:
       shape: of the batch.
       num_logged: logged steps of a chain.
-      engine: `xla`, `cpu` or `gpu`.
+      engine: `reference`, `cpu` or `gpu`.
     """
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
@@ -97,8 +97,8 @@ def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: 
             terms = (coefficients(dataset.problem, graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are on one device and have the memory of all.
-        share = len(jax.local_devices()) if player.engine == "cpu" else 1
-        found += [(batch_bytes(pack.shape, num_logged, player.engine) // share, pack) for pack in plans[key]]
+        share = len(jax.local_devices()) if player.engine.on_host else 1
+        found += [(batch_bytes(pack.shape, num_logged, player.engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])
 
 

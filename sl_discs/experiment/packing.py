@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 import jax
 import numpy as np
 
-from sl_discs.experiment.engine import Batch
+from sl_discs.engines.contract import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.transition import StepKeys
 from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
 from sl_discs.models.problems import Coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
-from sl_discs.experiment.engine import Chains
+from sl_discs.engines.contract import Chains
 from sl_discs.experiment.settings import Settings
 
 

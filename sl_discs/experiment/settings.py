@@ -11,6 +11,7 @@ from typing import Any
 
 from ml_collections import config_dict
 
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
@@ -21,9 +22,6 @@ DISCS_ONLY = {
     "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
     "co_opt_prob", "window_size", "window_stride", "num_models",
 }  # fmt: skip
-
-
-ENGINES = ("auto", "xla", "cpu", "gpu")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,9 +55,9 @@ class Settings:
       memory_gib: GiB that batches may take on each device; 0: four fifths of what the device, or the machine or its
         job's limit for CPUs, has. Larger batches than fit are cut smaller, which changes no result.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
-      engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
-        kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
-        play, `xla` plays.
+      engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
+        that they know; `gpu`, one kernel on a GPU, likewise; `auto`, `cpu` where it can be used, else `reference`.
+        What an engine cannot play, the reference plays.
     """
 
     batch_size: int = 32

@@ -1,8 +1,4 @@
-"""The schedules of stochastic localization as arrays: one entry a level, or one entry a step.
-
-A run consumes steps in one scan: nothing about levels, grids or budgets is left when its chains run. A sampler that
-is called step by step, as DISCS does, looks its level up instead. Either way no hyperparameter changes compiled code.
-"""
+"""The schedules of stochastic localization as arrays with an entry for each level: hyperparameters are data."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from sl_discs.errors import InputError
 from sl_discs.localization.alpha import parse_alpha
@@ -40,23 +36,9 @@ class Levels(NamedTuple):
     drift: Float32[np.ndarray, "K"]
     noise: Float32[np.ndarray, "K"]
 
-
-class LocalizationStep(NamedTuple):
-    """What localization does at each of T steps (a leading axis T), or at one of them (scalars).
-
-    Attributes:
-      tilt_scale: alpha(t_i)/(sigma^2 t_i); the tilt is this times Y.
-      collect: weight of this step's spins in U; the weights of a level sum to 1, 0 where not collected.
-      boundary: whether Y moves to the next level after this step.
-      drift: factor of U in that move.
-      noise: standard deviation of the noise in that move.
-    """
-
-    tilt_scale: Float[Array, "*T"]
-    collect: Float[Array, "*T"]
-    boundary: Bool[Array, "*T"]
-    drift: Float[Array, "*T"]
-    noise: Float[Array, "*T"]
+    def at(self, step: int) -> int:
+        """Number of the level that a step, counted from 0, belongs to; the last one after its end."""
+        return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,19 +119,3 @@ class Localization:
         grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         last = self.levels(chain_length).last
         return grid[np.searchsorted(last, np.arange(chain_length))]
-
-    def compile(self, chain_length: int) -> LocalizationStep:
-        """The same as arrays over chain_length steps; InputError as `levels`."""
-        levels = self.levels(chain_length)
-        number = np.arange(chain_length)
-        level = np.searchsorted(levels.last, number)
-        here = Levels(*(leaf[level] for leaf in levels))
-        boundary = number == here.last
-        collect = np.where(here.last - number < here.collected, 1.0 / here.collected, 0.0)
-        return LocalizationStep(
-            here.tilt_scale,
-            collect.astype(np.float32),
-            boundary,
-            np.where(boundary, here.drift, 0).astype(np.float32),
-            np.where(boundary, here.noise, 0).astype(np.float32),
-        )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.atomic import write_atomically
-from sl_discs.experiment.player import choose_engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.reproduction.cell import Cell
@@ -78,7 +78,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     settings = {
         name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _WITHOUT_EFFECT
     }
-    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0]
+    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0].name
     return {
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],

@@ -108,6 +108,9 @@ class DMALA(Sampler):
       num_chains: chains a batch in DISCS's calling convention.
     """
 
+    adapts: ClassVar[str | None] = "expected_flips"
+    calls_a_step: ClassVar[int] = 4
+
     scaling: str = "normalized"
     expected_flips: float = 3.0
     step_size: float = 0.2
@@ -118,8 +121,6 @@ class DMALA(Sampler):
     adjusted: bool = True
     balancing_fn_type: str = "SQRT"
     num_chains: int = 1
-    # Half of other samplers': odds stand beside weights, and fewer chains draw shorter lists of flips.
-    sites_together: ClassVar[int] = 2**15
 
     def __post_init__(self):
         if self.scaling not in ("normalized", "fixed"):
@@ -156,7 +157,9 @@ class DMALA(Sampler):
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, flips.count.astype(jnp.float32), 0.0)
         state = DMALAState(
-            state.steps + 1, state.num_ll_calls + 4, self._next_expected_flips(state, acceptance, mask)
+            state.steps + 1,
+            state.num_ll_calls + self.calls_a_step,
+            self._next_expected_flips(state, acceptance, mask),
         )
         return x, field, state, Info(acceptance, hops)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -37,6 +37,9 @@ class PathSampler(Sampler):
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
       num_chains: chains a batch in DISCS's calling convention.
     """
+
+    adapts: ClassVar[str | None] = "radius"
+    calls_a_step: ClassVar[int] = 4
 
     num_flips: int = 1
     adaptive: bool = False
@@ -116,5 +119,5 @@ class PathSampler(Sampler):
                 shared=self.shared_adaptation,
             )
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
-        state = PathState(state.steps + 1, state.num_ll_calls + 4, radius)
+        state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
         return x, field, state, Info(acceptance, hops)

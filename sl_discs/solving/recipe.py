@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
@@ -36,8 +36,7 @@ def choose_sampler(sampler: str, engine: str) -> str:
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     if sampler == AUTO:
-        native = engine in ("auto", "cpu") and cpu_engine.why_not(Metropolis()) is None
-        return "metropolis" if native else "path_auxiliary"
+        return "metropolis" if choose_engine(engine, Metropolis())[0].name == "cpu" else "path_auxiliary"
     if not isinstance(sampler, str):
         raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'")
     base_name(sampler)

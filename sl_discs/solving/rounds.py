@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sl_discs.experiment.engine import Best
-from sl_discs.experiment.player import Player
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.contract import Best
 from sl_discs.problems import Problem
 
 # Part of the time left that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
@@ -18,14 +18,14 @@ _WORTH = 0.25
 
 
 class Clock:
-    """Seconds of wall time since it was made, without those that the player spent compiling."""
+    """Seconds of wall time since it was made, without those that this thread spent compiling."""
 
-    def __init__(self, player: Player):
-        self._player, self._compiled, self._begin = player, player.compile_s, time.perf_counter()
+    def __init__(self):
+        self._compiled, self._begin = compile_seconds(), time.perf_counter()
 
     def __call__(self) -> float:
         """Seconds so far."""
-        return time.perf_counter() - self._begin - (self._player.compile_s - self._compiled)
+        return time.perf_counter() - self._begin - (compile_seconds() - self._compiled)
 
 
 def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.contract import Engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine
-from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
@@ -78,7 +79,7 @@ def sample(
         final_temperature, decay_rate, anneal_every. Temperatures are in units of the problem's value.
       initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
         array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
-      engine: `auto`, `cpu`, `xla` or `gpu`; one that cannot play the sampler gives way to `xla`.
+      engine: `auto`, `cpu`, `gpu` or `reference`, which plays what another cannot.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; something true
         ends the run.
@@ -103,7 +104,7 @@ def sample(
     recipe = Recipe(name, sampler_fields, chains, engine, annealing_fields(annealing, terms), seed)
     states = _initial_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
-    player_engine, _ = choose_engine(engine, kernel)
+    player_engine, engine_note = choose_engine(engine, kernel)
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
@@ -111,8 +112,8 @@ def sample(
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
     stage = Stage(terms, recipe, first, states, fit=growing)
-    build_s, compiled_before = time.perf_counter() - begin, stage.player.compile_s
-    clock = Clock(stage.player)
+    build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
+    clock = Clock()
 
     def left() -> float:
         return math.inf if time_limit is None else time_limit - clock()
@@ -123,7 +124,7 @@ def sample(
         collector.begin(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)
     lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
-    one_shape = growing and player_engine != "cpu"
+    one_shape = growing and not player_engine.on_host
     look = unit if one_shape else None
     total = None if time_limit is not None else first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
@@ -140,31 +141,29 @@ def sample(
             collector.add(outcome, settings, watcher.next_round())
             if watcher.reason or time_limit is None:
                 break
-            if player_engine == "cpu":
+            if player_engine.on_host:
                 look = max(1, int(_LOOK_S * length / max(clock() - before, 1e-9)))
     run_s = clock()
-    stage.close()
     return collector.result(
         contraction=recorder.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
-        timing={"build_s": build_s, "compile_s": stage.player.compile_s - compiled_before, "run_s": run_s},
-        engine=stage.player.engine,
-        engine_note=stage.player.engine_note,
+        timing={"build_s": build_s, "compile_s": compile_seconds() - compiled_before, "run_s": run_s},
+        engine=player_engine.name,
+        engine_note=engine_note,
         sampler=name,
         annealing=recipe.annealing,
         seed=seed,
     )
 
 
-def _unit(engine: str, sampler: str) -> int:
+def _unit(engine: Engine, sampler: str) -> int:
     """Of which lengths of rounds are multiples; JAX plays so many steps a call, so that one program serves all."""
-    return 1_000 if engine != "cpu" and tries_one_site(sampler) else 100
+    return 1_000 if not engine.on_host and tries_one_site(sampler) else 100
 
 
-def _logged_every(steps: int, engine: str, sampler: Sampler) -> int:
+def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
     """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
-    most = cpu_engine.steps_per_call(sampler) if engine == "cpu" else 1_000
-    return max(1, min(steps // 100, most))
+    return max(1, min(steps // 100, engine.steps_per_call(sampler)))
 
 
 def _check(*, steps, time_limit, target, chains, seed) -> None:

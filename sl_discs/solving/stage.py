@@ -1,4 +1,4 @@
-"""One problem laid out in arrays, and the player that serves all problems of its shape."""
+"""One problem laid out in arrays, on which rounds of chains are played."""
 
 from __future__ import annotations
 
@@ -24,11 +24,6 @@ _LARGEST, _SMALLEST = 1e30, 1e-30
 # Padded sites up to which rows cost next to nothing.
 _SMALL = 128
 
-# Players that wait for the next problem of the same sampler and chains, with what they have compiled. One is taken
-# out while it plays, so that threads never share it.
-_WAITING: dict[tuple, Player] = {}
-_MOST_WAITING = 16
-
 
 def terms_of(problem: Problem) -> tuple[Coefficients, float]:
     """The model that is maximised, and the constant that it leaves out: their sum is the value, or its negative.
@@ -51,11 +46,7 @@ def terms_of(problem: Problem) -> tuple[Coefficients, float]:
 
 
 class Stage:
-    """Chains of one problem; each round of them has its own random numbers.
-
-    Attributes:
-      player: what plays them.
-    """
+    """Chains of one problem; each round of them has its own random numbers."""
 
     def __init__(
         self, terms: Coefficients, recipe: Recipe, steps: int, states: Int8[np.ndarray, "R N"] | None, *, fit: bool
@@ -70,10 +61,8 @@ class Stage:
           fit: as in `Recipe.method`.
         """
         self._seed = recipe.seed
-        method, settings = recipe.method(steps, fit=fit), recipe.settings(steps)
-        self._key = method.sampler, method.localization is None, recipe.engine, recipe.chains
-        self.player = _WAITING.pop(self._key, None) or Player(method, settings)
-        [pack] = plan([terms], 1, recipe.chains, self.player.num_devices, self.player.layout)
+        player = Player(recipe.method(steps, fit=fit), recipe.settings(steps))
+        [pack] = plan([terms], 1, recipe.chains, player.num_devices, player.layout)
         self._shape = dataclasses.replace(pack.shape, degree=_rounded(pack.shape.degree, pack.shape.num_sites))
         places = len(pack.filled)
         self._model, self._batch = build_batch([terms] * places, [0] * places, self._shape, recipe.seed)
@@ -104,11 +93,10 @@ class Stage:
           steps_per_call: as in `Player.play`.
           recorder: likewise.
         """
-        self.player.load(method, settings)
         names = [number] * len(self._batch.mask)
         batch = self._batch._replace(keys=step_keys(names, self._shape, self._seed))
         keys = initial_keys(names, self._shape, self._seed)
-        return self.player.play(
+        return Player(method, settings).play(
             self._model,
             batch,
             keys,
@@ -119,12 +107,6 @@ class Stage:
             watch=watch,
             steps_per_call=steps_per_call,
         )
-
-    def close(self) -> None:
-        """Leaves the player to the next problem."""
-        while len(_WAITING) >= _MOST_WAITING:
-            _WAITING.pop(next(iter(_WAITING)), None)
-        _WAITING[self._key] = self.player
 
 
 def _rounded(degree: int | None, num_sites: int) -> int | None:

@@ -8,10 +8,11 @@ import numpy as np
 from jaxtyping import Int8
 from scipy import stats
 
-from sl_discs.experiment.engine import Batch, Chains, init_chains
+from sl_discs.engines.contract import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
+from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.schedule import LocalizationStep
-from sl_discs.localization.transition import ProgramStep, StepKeys
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import total_variation
@@ -32,14 +33,13 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
     return build(case.params.base)
 
 
-def constant_program(case: Case, steps: int) -> ProgramStep:
-    """One interval at the case's temperature; its tilt is that of an observation that never moves."""
-    shape = (1, steps)
-    temperature = np.full(shape, case.params.temperature, np.float32)
+def constant_program(case: Case, steps: int) -> Program:
+    """Steps at the case's temperature; its tilt is that of an observation in a level that never ends."""
+    temperature = np.full(steps, case.params.temperature, np.float32)
     if case.params.tilt is None:
-        return ProgramStep(temperature, None)
-    zeros = np.zeros(shape, np.float32)
-    return ProgramStep(temperature, LocalizationStep(zeros + 1, zeros, zeros.astype(bool), zeros, zeros))
+        return Program(temperature, None)
+    number, whole = np.ones(1, np.float32), np.ones(1, np.int32)
+    return Program(temperature, Levels(number, whole * np.iinfo(np.int32).max // 2, whole, number, number))
 
 
 def chains_at(case: Case, sampler: Sampler, batch: Batch, x: Int8[np.ndarray, "B N"]) -> Chains:
@@ -69,22 +69,32 @@ def p_value(states: Int8[np.ndarray, "S N"], law: Law) -> float:
     return float(stats.chi2.sf(statistic, used.sum() - 1))
 
 
-def play_at(advance, sampler: Sampler, case: Case, x: Int8[np.ndarray, "B N"], program: ProgramStep):
-    """Plays a program from given states.
-
-    Returns:
-      the states afterwards [B, N], and the trace.
-    """
-    batch = batch_of(case, len(x))
-    chains, trace = advance(case.model, sampler, batch, chains_at(case, sampler, batch, x), program, 1)
-    return np.asarray(chains.chain.x)[0], trace
+def play_program(
+    engine: Engine, model: Model, sampler: Sampler, batch: Batch, chains: Chains, program: Program, intervals: int = 1
+) -> tuple[Chains, Trace]:
+    """Plays a whole program in one call, on one device."""
+    play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
+    return play(chains, 0, intervals, len(program.temperature) // intervals)
 
 
-def check_invariance(advance, sampler: Sampler, case: Case, steps: int, num_chains: int) -> None:
+def play_at(
+    engine: Engine, sampler: Sampler, case: Case, x: Int8[np.ndarray, "B N"], program: Program, seed: int = 0
+) -> tuple[Chains, Trace]:
+    """`play_program` from given states; leaves of the chains are [1, B, ...]."""
+    batch = batch_of(case, len(x), seed)
+    return play_program(engine, case.model, sampler, batch, chains_at(case, sampler, batch, x), program)
+
+
+def states_after(engine: Engine, sampler: Sampler, case: Case, x, program: Program) -> Int8[np.ndarray, "B N"]:
+    """The states after `play_at`."""
+    return np.asarray(play_at(engine, sampler, case, x, program)[0].chain.x)[0]
+
+
+def check_invariance(engine: Engine, sampler: Sampler, case: Case, steps: int, num_chains: int) -> None:
     """Raises AssertionError unless exact draws, after some steps of an engine, are exact draws again.
 
     Args:
-      advance: of the engine, with the signature of `experiment.engine.advance` without a mesh.
+      engine: that plays.
       sampler: one that stops adapting well before the last step.
       case: the target.
       steps: of each chain.
@@ -92,7 +102,8 @@ def check_invariance(advance, sampler: Sampler, case: Case, steps: int, num_chai
     """
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     x = law.sample(np.random.default_rng(1), num_chains)
-    final, trace = play_at(advance, sampler, case, x, constant_program(case, steps))
+    chains, trace = play_at(engine, sampler, case, x, constant_program(case, steps))
+    final = np.asarray(chains.chain.x)[0]
     assert (final[:, ~case.mask] == case.start[~case.mask]).all(), "a masked site moved"
     assert (final != x).any(), "nothing moved"
     distance = total_variation(final, law)

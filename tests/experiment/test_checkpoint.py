@@ -13,7 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from test_run import SETTINGS, assert_equal, method, needs_numba, random_dataset
+from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment import checkpoint, player
@@ -59,7 +59,7 @@ def short_calls(monkeypatch):
 
 @pytest.mark.parametrize(
     ("engine", "resample_every"),
-    [("xla", 100), pytest.param("cpu", 0, marks=needs_numba), pytest.param("cpu", 100, marks=needs_numba)],
+    [("reference", 100), ("cpu", 0), ("cpu", 100)],
 )
 def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, resample_every):
     settings = dataclasses.replace(SHORT_CALLS, engine=engine, resample_every=resample_every)
@@ -100,7 +100,7 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
 
 
-@pytest.mark.parametrize(("engine", "fits"), [pytest.param("cpu", True, marks=needs_numba), ("xla", False)])
+@pytest.mark.parametrize(("engine", "fits"), [("cpu", True), ("reference", False)])
 def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, fits):
     """Batches are cut for devices, of which native loops know nothing."""
     settings = dataclasses.replace(SETTINGS, engine=engine)
@@ -151,7 +151,7 @@ def command(folder):
     return [
         sys.executable, "-m", "sl_discs.main_sampling",
         "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
-        "--samplers=gwg,sl_gwg", "--engine=xla", f"--config.experiment.save_root={folder}",
+        "--samplers=gwg,sl_gwg", "--engine=reference", f"--config.experiment.save_root={folder}",
         "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
         "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
         "--config.experiment.instances_per_batch=2",

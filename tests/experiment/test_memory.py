@@ -3,17 +3,16 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import pytest
 from test_run import SETTINGS, method, random_dataset
 
+from sl_discs.engines.contract import init_chains, initial_state
+from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
-from sl_discs.experiment.engine import advance, init_chains
 from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory, memory_of_a_device
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
-from sl_discs.localization.transition import initial_state
 from sl_discs.models.problems import coefficients
 
 
@@ -25,7 +24,7 @@ def need(dataset, instances):
     """Bytes of the batches of so many instances, chains on one device."""
     settings = dataclasses.replace(SETTINGS, mesh="chains:1")
     packs = plan(terms_of(dataset), instances, settings.batch_size, 1, Layout(1, 1))
-    return max(batch_bytes(pack.shape, 5, "xla") for pack in packs)
+    return max(batch_bytes(pack.shape, 5, "reference") for pack in packs)
 
 
 def test_batches_are_halved_until_they_fit():
@@ -76,7 +75,9 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
-    rows = jax.tree.map(lambda leaf: jnp.asarray(leaf.reshape(-1, 50)), program)
-    call = advance.lower(model, chosen.sampler, batch, chains, rows, jnp.int32(1), mesh=make_mesh(Layout(1, 1)))
+    temperature, mesh = program.temperature.reshape(-1, 50), make_mesh(Layout(1, 1))
+    call = advance.lower(
+        batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
+    )
     largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
-    assert largest <= batch_bytes(pack.shape, 5, "xla") <= 3 * largest
+    assert largest <= batch_bytes(pack.shape, 5, "reference") <= 3 * largest

@@ -36,7 +36,7 @@ from sl_discs.results.summary import Spread
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
 CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
-CHOICE = Choice(chain_length=60, batch_size=4, engine="xla", seeds=(0, 1))
+CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0, 1))
 
 
 def small_dataset(published=MIS, references=None):
@@ -76,7 +76,7 @@ def test_every_published_cell_can_be_planned():
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
-    short = Choice(500, 4, "xla", (0,))
+    short = Choice(500, 4, "reference", (0,))
     cells, left_out = varied_cells(short, MIS, ["gwg", "sl_gwg"], ABLATION)
     assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
     assert len(left_out) == 3 and "K * n_min = 1024 * 4" in left_out[-1]
@@ -284,7 +284,7 @@ def reproduce(cwd, *arguments):
 
 
 def test_the_command_and_the_command_that_it_prints(tmp_path):
-    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=xla", f"--output={tmp_path / 'out'}")
+    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}")
     what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")
     done = reproduce(tmp_path, "main", *size, *what)
     assert done.returncode == 0, done.stderr

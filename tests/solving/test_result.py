@@ -1,7 +1,6 @@
 """Results survive a file, and say what they hold."""
 
 import dataclasses
-import importlib.util
 import pickle
 
 import networkx as nx
@@ -10,10 +9,6 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError, Result
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'"
-)
 
 
 @pytest.fixture(scope="module")

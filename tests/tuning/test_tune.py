@@ -30,7 +30,7 @@ def get_config():
     return experiment_config(batch_size=4, chain_length=2_000, num_instances=3, instances_per_batch=1)
 """
 SMALL = (
-    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=xla",
+    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=reference",
     "--output=tuned",
 )  # fmt: skip
 
