@@ -21,7 +21,6 @@ _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
 
 
-@functools.cache
 def get_engine(name: str) -> Engine:
     """The engine of a name other than `auto`.
 
@@ -31,6 +30,11 @@ def get_engine(name: str) -> Engine:
     name = _ALIASES.get(name, name)
     if name not in _ENGINES:
         raise InputError(f"engine is {name!r}; known: {', '.join(ENGINES)}")
+    return _load(name)
+
+
+@functools.cache
+def _load(name: str) -> Engine:
     module, kind = _ENGINES[name]
     return getattr(importlib.import_module(module), kind)()
 
