@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
 import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
+from sl_discs.command import attributes_of, run_app
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
@@ -47,14 +47,19 @@ from sl_discs.results import check_writable, draw_trajectories, format_summary, 
 from sl_discs.results.record import ExperimentRecord
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
+from sl_discs.samplers.registry import is_localized, sampler_fields
+
+
+def _with_defaults(sampler: str) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
+
 
 _MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
 
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
     None,
-    "Experiment config. Fields, as --config.experiment.FIELD: "
-    + ", ".join(field.name for field in dataclasses.fields(Settings)),
+    f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}",
 )
 _MODEL = config_flags.DEFINE_config_file(
     "model_config", None, "Model config. Fields, as --model_config.FIELD: " + ", ".join(_MODEL_FIELDS)
@@ -62,8 +67,9 @@ _MODEL = config_flags.DEFINE_config_file(
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
     None,
-    "Sampler config; with --samplers, see there. Fields of sl_ samplers besides their base's: "
-    + ", ".join(field.name for field in dataclasses.fields(Localization)),
+    "Sampler config; with --samplers, see there. Fields, as --sampler_config.FIELD=VALUE, with their defaults:\n"
+    + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
+    + f"\nFields of sl_ samplers besides their base's:\n{attributes_of(Localization)}",
 )
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
@@ -272,25 +278,5 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2, also where a config file raises it."""
-    try:
-        return flags.FLAGS(list(argv))
-    except (
-        flags.Error, InputError, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError
-    ) as error:  # fmt: skip
-        text = " ".join(str(error).split())
-        sys.stderr.write(f"error: {text}; see --help\n")
-        raise SystemExit(2) from None
-
-
-def start() -> None:
-    """Entry point of the command."""
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    app.run(main, flags_parser=parse_flags)
-
-
 if __name__ == "__main__":
-    start()
+    run_app(lambda argv: (main, argv))

@@ -24,7 +24,7 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
@@ -299,4 +299,4 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (main, argv))
+    run_app(lambda argv: (main, argv))
