@@ -95,6 +95,8 @@ class Settings:
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
+        if self.seed >= 2**64:
+            raise InputError(f"config.experiment.seed is {self.seed}; expected a number of at most 64 bits")
         if not self.checkpoint_every_s >= 0:
             raise InputError(
                 f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
@@ -105,8 +107,8 @@ class Settings:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:
             raise InputError(
-                f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
-                f"{self.chain_length} steps; log more often or run longer"
+                f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
+                f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
         if self.resample_every < 0 or self.resample_every % self.log_every_steps:
             raise InputError(
