@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import re
 import sys
 import traceback
@@ -32,7 +33,7 @@ from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, connect
 from sl_discs.experiment.interruption import Interrupted, notice_of_end
-from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
@@ -67,7 +68,8 @@ _MODEL = config_flags.DEFINE_config_file(
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
     None,
-    "Sampler config; with --samplers, see there. Fields, as --sampler_config.FIELD=VALUE, with their defaults:\n"
+    "Sampler config; with --samplers, of one of those that are named there. Fields, as "
+    "--sampler_config.FIELD=VALUE, with their defaults:\n"
     + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
     + f"\nFields of sl_ samplers besides their base's:\n{attributes_of(Localization)}",
 )
@@ -97,6 +99,9 @@ _NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "How many hosts play the ru
 _HOST = flags.DEFINE_integer("host", None, "Which of them this is, from 0; goes with --coordinator.")
 _CONNECT_TIMEOUT_S = flags.DEFINE_float("connect_timeout_s", 300.0, "Seconds that hosts wait for each other.")
 _HOST_TIMEOUT_S = flags.DEFINE_float("host_timeout_s", 60.0, "A host that is silent for so many seconds is dead.")
+_OVERWRITE = flags.DEFINE_boolean(
+    "overwrite", False, "Replace results of another run in the same folder, which are otherwise refused."
+)
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Fields of DISCS's model configs that are read off the instances here.
@@ -132,6 +137,11 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
         names = _SAMPLERS.value
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
+        if given and given.get("name") not in names:
+            raise InputError(
+                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} leaves out; add "
+                "it there, or give the config of one of those"
+            )
     if any(NAMESPACE in name for name in names):
         borrow_samplers()
     overridden = config_flags.get_override_values(flags.FLAGS["sampler_config"]) if given else {}
@@ -154,9 +164,16 @@ def _model_fields() -> dict:
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
-    if model.get("name") not in PROBLEMS:
-        raise InputError(f"unknown model {model.get('name')!r}; known: {', '.join(PROBLEMS)}")
-    return {"cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+    for field in ("name", "graph_type", "cfg_str"):
+        if not isinstance(model[field], str):
+            raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
+    if model["name"] not in PROBLEMS:
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(PROBLEMS)}")
+    penalty = model["penalty"]
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
+        raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
+    return model
 
 
 def _as_folder(name: str) -> str:
@@ -218,6 +235,8 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     with contextlib.ExitStack() as stack:
         if hosts.index == 0:
             stack.enter_context(only_run_in(folder))
+            if not _OVERWRITE.value:
+                check_finished(folder, config, dataset.name)
         notice = stack.enter_context(notice_of_end())
         hosts.attend(notice)
         kind = kind_of_run(config, methods, settings, dataset, versions())

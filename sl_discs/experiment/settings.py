@@ -35,7 +35,8 @@ class Settings:
       chain_length: MCMC steps of each chain.
       t_schedule: `constant`, `linear` or `exp_decay`.
       init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
+        records are to say what was played.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
@@ -123,6 +124,8 @@ class Settings:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
         self.temperatures()
+        if self.t_schedule == "constant":
+            object.__setattr__(self, "final_temperature", self.init_temperature)
 
     def temperatures(self):
         """[T] float32, the temperature of steps 1..T."""
