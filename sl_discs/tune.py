@@ -103,7 +103,8 @@ _SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the ru
 _STALE = flags.DEFINE_float(
     "stale_after",
     600.0,
-    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts.",
+    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts. On "
+    "the worker's own machine it does not count at once.",
     lower_bound=0.0,
 )
 _OUTPUT = flags.DEFINE_string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
