@@ -55,7 +55,14 @@ def _with_defaults(sampler: str) -> str:
     return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
 
 
-_MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
+_MODEL_FIELDS = {
+    "name": "mis, maxcut or maxclique.",
+    "graph_type": "dataset, as DISCS names it.",
+    "cfg_str": "which of several, as r-<value>; _ for none.",
+    "data_root": "folder that is searched for DISCS's files, then for an archive.",
+    "penalty": "of a conflict in mis and maxclique, at least 1.",
+    "save_dir_name": "folder of the results below ./results, with --run_local.",
+}
 
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
@@ -63,7 +70,10 @@ _EXPERIMENT = config_flags.DEFINE_config_file(
     f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}",
 )
 _MODEL = config_flags.DEFINE_config_file(
-    "model_config", None, "Model config. Fields, as --model_config.FIELD: " + ", ".join(_MODEL_FIELDS)
+    "model_config",
+    None,
+    "Model config. Fields, as --model_config.FIELD=VALUE:\n"
+    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items()),
 )
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
@@ -165,8 +175,8 @@ def _model_fields() -> dict:
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
     model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
-    for field in ("name", "graph_type", "cfg_str"):
-        if not isinstance(model[field], str):
+    for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
+        if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
     if model["name"] not in PROBLEMS:
         raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(PROBLEMS)}")
