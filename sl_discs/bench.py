@@ -23,12 +23,14 @@ from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
+flags.adopt_module_key_flags(launch)
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
@@ -123,4 +125,4 @@ def run(_) -> int:
 
 if __name__ == "__main__":
     launch.add_working_directory()
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

@@ -17,7 +17,7 @@ from sl_discs.benchmark import growth
 from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
@@ -63,4 +63,4 @@ def run(_) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

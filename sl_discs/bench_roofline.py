@@ -19,7 +19,7 @@ from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.native_arrays import is_listed
@@ -88,4 +88,4 @@ def run(_) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

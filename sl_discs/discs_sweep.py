@@ -18,11 +18,13 @@ from pathlib import Path
 
 from absl import flags
 
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.sweep import discs_arguments
 from sl_discs.errors import InputError
 from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
+flags.adopt_module_key_flags(launch)
 _SWEEP = flags.DEFINE_string("sweep", None, "The sweep file; one of DISCS's is also found beside its package.")
 _DATA_ROOT = flags.DEFINE_string("data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.")
 _SAVE_ROOT = flags.DEFINE_string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
@@ -80,4 +82,4 @@ def run(more: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     launch.add_working_directory()
-    launch.run_app(prepare)
+    run_app(prepare)

@@ -16,7 +16,6 @@ OUTPUT/report.md, OUTPUT/report.json and figures. Exit code 2 and one line on ba
 
 from __future__ import annotations
 
-import logging
 import shlex
 import sys
 import time
@@ -24,9 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jax
-from absl import app, flags
+from absl import flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
@@ -206,17 +206,5 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2."""
-    try:
-        return flags.FLAGS(list(argv))
-    except flags.Error as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
-        raise SystemExit(2) from None
-
-
 if __name__ == "__main__":
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    app.run(main, flags_parser=parse_flags)
+    run_app(lambda argv: (main, argv), "|".join(ORDER))

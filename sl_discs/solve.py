@@ -24,6 +24,7 @@ import yaml
 from absl import flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.command import asks_for_help, help_page
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
@@ -77,8 +78,8 @@ _define(flags.DEFINE_string, "check", None, "File of answers to recount instead 
 
 def main(argv: Sequence[str]) -> int:
     """Exit codes as above, and 130 when stopped from the keyboard."""
-    if {"--help", "-h", "--helpfull"} & set(argv):
-        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+    if asks_for_help(argv):
+        sys.stdout.write(help_page("sl_discs.solve", "FILE", __doc__, FLAGS.get_help()))
         return 0
     try:
         paths = FLAGS(list(argv))[1:]

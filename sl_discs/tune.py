@@ -24,7 +24,7 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
@@ -103,7 +103,8 @@ _SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the ru
 _STALE = flags.DEFINE_float(
     "stale_after",
     600.0,
-    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts.",
+    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts. On "
+    "the worker's own machine it does not count at once.",
     lower_bound=0.0,
 )
 _OUTPUT = flags.DEFINE_string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
@@ -299,4 +300,4 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (main, argv))
+    run_app(lambda argv: (main, argv))

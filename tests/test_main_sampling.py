@@ -74,6 +74,14 @@ def test_one_sampler_by_its_config_as_discs_does(tmp_path):
         is False
     )
     assert (tmp_path / "results.pkl").exists()
+    kept = (tmp_path / "results.json").read_bytes()
+    other = run(
+        "--sampler_config=configs/sampler/path_auxiliary_config.py", *SHORT,
+        f"--config.experiment.save_root={tmp_path}", cache=tmp_path,
+    )  # fmt: skip
+    assert other.returncode == 2 and "samplers.path_auxiliary.adaptive False there, True here" in other.stderr
+    assert other.stderr.count("\n") == 1 and "--overwrite" in other.stderr
+    assert (tmp_path / "results.json").read_bytes() == kept
 
 
 def write_pickle_that_runs_a_command(folder):
@@ -135,6 +143,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (CUT, OPTSICOM, write_graph([], num_nodes=0), "empty"),
         (CUT, OPTSICOM, write_asymmetric_graph, "b.pkl"),
         (MIS, ["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
+        (MIS, [SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala leaves out"),
         (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),

@@ -37,8 +37,8 @@ def temperatures(
     if chain_length < 1:
         raise InputError(f"config.experiment.chain_length is {chain_length}; expected at least 1")
     for name, value in (("init_temperature", initial), ("final_temperature", final)):
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(f"config.experiment.{name} is {value}; expected a number above 0")
+        if not 1e-30 <= value <= 1e30:  # what energies are divided by, in single precision
+            raise InputError(f"config.experiment.{name} is {value}; expected a number from 1e-30 to 1e30")
     if not 0 < decay_rate <= 1:
         raise InputError(f"config.experiment.decay_rate is {decay_rate}; expected a number in (0, 1]")
     part = np.arange(1, chain_length + 1) / chain_length
@@ -50,6 +50,7 @@ def temperatures(
         values = np.maximum(initial * decay_rate**part, final)
     found = values.astype(np.float32)
     if every > 1:
+        every = min(every, chain_length)
         found = found[np.arange(chain_length) // every * every]
     found.flags.writeable = False
     return found

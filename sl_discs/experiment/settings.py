@@ -35,7 +35,8 @@ class Settings:
       chain_length: MCMC steps of each chain.
       t_schedule: `constant`, `linear` or `exp_decay`.
       init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
+        records are to say what was played.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
@@ -95,6 +96,8 @@ class Settings:
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
+        if self.seed >= 2**64:
+            raise InputError(f"config.experiment.seed is {self.seed}; expected a number of at most 64 bits")
         if not self.checkpoint_every_s >= 0:
             raise InputError(
                 f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
@@ -105,8 +108,8 @@ class Settings:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:
             raise InputError(
-                f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
-                f"{self.chain_length} steps; log more often or run longer"
+                f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
+                f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
         if self.resample_every < 0 or self.resample_every % self.log_every_steps:
             raise InputError(
@@ -121,6 +124,8 @@ class Settings:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
         self.temperatures()
+        if self.t_schedule == "constant":
+            object.__setattr__(self, "final_temperature", self.init_temperature)
 
     def temperatures(self):
         """[T] float32, the temperature of steps 1..T."""

@@ -68,7 +68,7 @@ def coefficients(problem: str, graph: Graph, penalty: float) -> Coefficients:
     if problem not in PROBLEMS:
         raise InputError(f"model.name is {problem!r}; known: {', '.join(PROBLEMS)}")
     if not (np.isfinite(penalty) and penalty >= 1):
-        raise InputError(f"model.penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
+        raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
     edges = graph.edges if problem == "mis" else complement_edges(graph)
     return Coefficients(np.ones(graph.num_nodes), edges, np.ones(len(edges)), -float(penalty))
 

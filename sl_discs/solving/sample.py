@@ -151,7 +151,7 @@ def sample(
         engine=stage.player.engine,
         engine_note=stage.player.engine_note,
         sampler=name,
-        annealing=recipe.annealing,
+        annealing={field: getattr(settings, field) for field in recipe.annealing},
         seed=seed,
     )
 

@@ -55,7 +55,7 @@ def test_names_of_alpha():
     assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
     assert Geometric(2, 1).value(0.25) == pytest.approx(0.25 / np.sqrt(0.75))
     for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
-        with pytest.raises(InputError, match=r"sampler\.alpha"):
+        with pytest.raises(InputError, match=r"sampler_config\.alpha"):
             parse_alpha(wrong)
 
 
@@ -98,7 +98,7 @@ def test_compiled_program(integrator, budget):
         ({"K": 300, "n_min": 4}, "chain_length"),
         ({"K": 0}, "K"),
         ({"mc_ratio": 0.0}, "mc_ratio"),
-        ({"r": 0.0}, "sampler.r"),
+        ({"r": 0.0}, "sampler_config.r"),
         ({"grid": "cosine"}, "uniform, log_snr"),
         ({"budget": "linear"}, "exp_decay, identical"),
         ({"integrator": "heun"}, "exponential, euler"),
@@ -107,7 +107,7 @@ def test_compiled_program(integrator, budget):
 )
 def test_impossible_hyperparameters_are_named(change, message):
     with pytest.raises(InputError, match=message):
-        dataclasses.replace(Localization(), **change).compile(1_000)
+        dataclasses.replace(Localization(), **change).compile(1_100)
 
 
 def test_methods_from_config_fields():
