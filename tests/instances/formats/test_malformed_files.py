@@ -67,6 +67,8 @@ GRAPHS = {
     "rudy: too few": ("3 3\n1 2 1\n2 3 1\n", ":1: the header promises 3 edges, but there are 2"),
     "rudy: too many": ("3 1\n1 2 1\n2 3 1\n", ":1: the header promises 1 edges, but there are 2"),
     "rudy: too few, unweighted": ("9 5\n1 2\n2 3\n", ": the first line reads as a header of 5 edges, but 2 lines"),
+    "rudy: more, unweighted": ("4 6\n1 2\n1 3\n1 4\n2 3\n2 4\n3 4\n4 3\n", ": the first line reads as a header of 6"),
+    "rudy: third number": ("4 6 7\n1 2 1\n1 3 1\n1 4 1\n2 3 1\n2 4 1\n3 4 1\n", ":1: '4 6 7' is not a header"),
     "rudy: node 0": ("3 2\n0 1 1\n1 2 1\n", ":2: node 0, but nodes are 1 to 3"),
     "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: node 4, but nodes are 1 to 3"),
     "rudy: negative": ("3 2\n1 2 1\n-1 2 1\n", ":3: '-1' is not a whole number"),
@@ -119,7 +121,11 @@ GRAPHS = {
     "list: csv": ("0,1\n1,2\n", ":1: '0,1' where every line"),
     "list: a name": ("0 1\n1 b\n", ":2: 'b' is not a whole number"),
     "list: loop": ("a b\nb b\n", ":2: an edge from node .* to itself"),
-    "list: conflict": ("0 1 2\n1 2 2\n1 0 3\n", ":3: edge 1 0 stood there before with another weight than 3.0"),
+    "list: conflict": (
+        "0 1 2\n1 2 2\n1 0 3\n",
+        ":3: edge 1 0 stood there before with another weight than 3.0",
+        "edge_list",
+    ),
     "list: nan": ("a b nan\n", ":1: 'nan' is not a finite number"),
     "list: 10^30": ("0 1\n1 " + "9" * 30 + "\n", ":2: '9{30}' is not a whole number"),
     # MatrixMarket
@@ -185,6 +191,7 @@ MODELS = {
     "coo: overflow": ("# vartype=BINARY\n0 1 1\n5 5 1e308\n5 5 1e308\n", ":3: the coefficients of 5 add up"),
     "coo: spins": ("# vartype=SPIN\n0 1 1\n", "holds a model of spins; use problem=ising"),
     "mm: model overflows": (f"{MM} real symmetric\n2 2 1\n2 1 1e308\n", ":3: an entry is too large"),
+    "a graph and a header": ("3 2\n1 1 1\n1 2 1\n", ": rudy holds a graph, but qubo .* remove the header"),
     "a graph": ("2 1\n1 2 1\n", "holds a graph, but qubo needs a quadratic model"),
 }
 
