@@ -51,6 +51,7 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
     content = json.loads(saved.read_text())
     for change, words in (
+        ({"value": 2**53 + 1}, " - not what is claimed: WRONG"),
         ({"value": 3.0}, "3 claimed, 2 counted - not what is claimed: WRONG"),
         ({"values": [1, 1, 0, 0, 0]}, "violates constraints: WRONG"),
     ):

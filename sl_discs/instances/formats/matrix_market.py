@@ -24,9 +24,9 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
     check_count,
     check_supported,
     header_counts,

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
     check_count,
     check_supported,
     header_counts,

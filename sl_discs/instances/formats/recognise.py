@@ -19,8 +19,11 @@ What fits two formats is refused, and so is a list that begins with a header of 
 
 from __future__ import annotations
 
+import re
+
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.coo import VARTYPE
+from sl_discs.instances.formats.lines import split
 from sl_discs.instances.formats.source import Source
 
 FORM_PROBLEMS = ("qubo", "ising")
@@ -32,6 +35,7 @@ _TAGS = {
     b"col": "dimacs",
     b"clq": "dimacs",
 }
+_TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)")
 
 Rows = list[list[bytes]]
 
@@ -47,13 +51,12 @@ def candidates(source: Source, problem: str | None) -> tuple[str, ...]:
         return ("npz",)
     if source.head[:14].lower() == b"%%matrixmarket":
         return ("matrix_market",)
-    lines = [words for words in map(bytes.split, source.head.split(b"\n")) if words]
-    tagged = next((words for words in lines if not words[0].startswith(b"c")), [])
-    if tagged[:1] == [b"p"] and len(tagged) > 1 and tagged[1] in _TAGS:
+    tagged = _TAG.match(source.head)
+    if tagged and tagged[1] in _TAGS:
         return (_TAGS[tagged[1]],)
     if VARTYPE.search(source.head):
         return ("coo",)
-    rows = [words for words in lines if words[0][0] not in b"#%"]
+    rows = [words for words in map(bytes.split, source.head.split(b"\n")) if words and words[0][0] not in b"#%"]
     if not rows:
         raise InputError(f"{source.path}: only comments at its start; is it one of the formats? Say with --format")
     first = rows[0]
@@ -115,22 +118,9 @@ def _count(source: Source) -> tuple[int, int]:
     """Lines behind the first one that have words, and all lines behind it, comments left out of both."""
     with_words = lines = 0
     for block in source.blocks(quiet=True):
-        count = block.count(b"\n") + (not block.endswith(b"\n"))
-        blank = comments = 0
-        if (
-            b"\n\n" in block
-            or b"#" in block
-            or b"%" in block
-            or block[:1].isspace()
-            or any(mark in block for mark in (b"\n ", b"\n\t", b"\r"))
-        ):
-            heads = [line.split(None, 1) for line in block.split(b"\n")]
-            if block.endswith(b"\n"):
-                heads.pop()
-            blank = sum(not words for words in heads)
-            comments = sum(bool(words) and words[0][0] in b"#%" for words in heads)
-        lines += count - comments
-        with_words += count - comments - blank
+        found, _ = split(block, 1, b"#%", keep_blank=True)
+        with_words += int((found.counts > 0).sum())
+        lines += len(found)
     return with_words - 1, lines - 1
 
 

@@ -13,7 +13,8 @@ import os
 from pathlib import Path
 
 from sl_discs.instances.formats.instance import Instance
-from sl_discs.instances.formats.number_rows import Columns, LineReader, check_count, check_supported, header_counts
+from sl_discs.instances.formats.lines import LineReader
+from sl_discs.instances.formats.number_rows import Columns, check_count, check_supported, header_counts
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.formats.write_lines import edge_words, write_lines

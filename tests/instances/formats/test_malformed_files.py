@@ -86,7 +86,7 @@ GRAPHS = {
     "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; a file may have"),
     "rudy: 10^9 nodes": ("1000000000 1\n1 2 1\n", ":1: 1000000000 nodes in a file of 19 bytes"),
     "rudy: 10^15 edges": ("9 1000000000000000\n1 2 1\n", ":1: the header promises 1000000000000000 edges"),
-    "rudy: digits without end": ("9" * 5000 + " 1\n1 2 1\n", ":1: '9{40}...' is not a whole number"),
+    "rudy: digits without end": ("9" * 5000 + " 1\n1 2\n", ":1: '9{40}...' is not a whole number"),
     # DIMACS
     "dimacs: no counts": ("p edge\n", ":1: 'p edge' is not a header"),
     "dimacs: words": ("c a\np edge a b\n", ":2: 'a b' is not a header"),
