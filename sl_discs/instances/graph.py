@@ -9,6 +9,10 @@ from jaxtyping import Float64, Int32, Int64
 
 from sl_discs.errors import InputError
 from sl_discs.exact_doubles import exact_doubles
+from sl_discs.machine_memory import check_memory
+
+# The label, as an object in a tuple and a set, and a chain's state, field, best states and vectors of a step.
+_NODE_BYTES = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +45,13 @@ class Graph:
         Rows may come in either direction; the order of rows is kept.
 
         Raises:
-          InputError: no nodes, an index out of range, a self-loop, a repeated edge (in either direction, so
-            also an asymmetric pair of weights), a weight that is not finite or a whole
+          InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
+            either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
             number that is not exact in double precision, or arrays of unequal length.
         """
         if num_nodes < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
+        check_size(name, num_nodes)
         edges = np.asarray(edges)
         edges = edges.reshape(-1, 2) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:
@@ -82,8 +87,19 @@ class Graph:
         return cls(str(name), int(num_nodes), edges, weights, reference)
 
 
+def check_size(name: str, num_nodes: int) -> None:
+    """Refuses what no run could hold, however few its edges; every instance passes here before it becomes arrays.
+
+    Raises:
+      InputError: more nodes or variables than 32 bits number, or than fit into this machine's memory with one chain.
+    """
+    if num_nodes >= 2**31:
+        raise InputError(f"{name}: {num_nodes} nodes; at most 2^31 - 1 are supported, so correct their number")
+    check_memory(num_nodes * _NODE_BYTES, f"{name}: a single chain on {num_nodes} nodes", "correct their number")
+
+
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
-    """A number for each edge, the same in both directions, in the order of the smaller node and then of the larger."""
+    """A number for each edge, the same in both directions, ordered by the smaller node and then by the larger."""
     return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.problems import Problem
 from sl_discs.version import __version__
 
@@ -88,7 +89,7 @@ def read_answers(path: Path) -> Answers:
       InputError: it cannot be read, or is something else.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
             raise ValueError
         found = tuple(

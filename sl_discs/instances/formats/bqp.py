@@ -16,7 +16,6 @@ from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
     check_count,
-    check_supported,
     header_counts,
     show,
 )
@@ -57,7 +56,6 @@ def _read_problem(reader: LineReader, name: str) -> QuadraticForm:
     num_variables, promised = header_counts(source, number, words, (2,), _HEADER)
     rows = Columns(source, ("iif",), "a coefficient, 'i j q'").extend(reader.groups(promised))
     check_count(source, number, promised, len(rows), "coefficients")
-    check_supported(source, number, num_variables)
     i, j = rows.check_indices(1, num_variables)
     values = rows.arrays()[2]
     return quadratic_form(name, num_variables, i, j, both_directions(i, j, values), rows, maximise=True)

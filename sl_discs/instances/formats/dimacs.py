@@ -19,7 +19,6 @@ from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.lines import LineReader, Lines
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    check_supported,
     header_counts,
     show,
 )
@@ -46,7 +45,6 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     rows = Columns(source, ("-ii",), "an edge, 'e i j'")
     for lines in reader.groups():
         rows.add(_edges(source, lines))
-    check_supported(source, number, num_nodes)
     ends = rows.check_indices(1, num_nodes)
     graph = simple_graph(source.name, num_nodes, ends, None, rows, merge=True)
     if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):

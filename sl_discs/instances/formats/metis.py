@@ -76,8 +76,8 @@ class _Adjacency:
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{self._path}:{lines.numbers[row]}: {counts[row]} numbers; a line has {self._skipped} of the node and "
-                f"then {self._step} for each neighbour, as the fmt of the header says"
+                f"{self._path}:{lines.numbers[row]}: {counts[row]} numbers; a line has {self._skipped} of the node "
+                f"and then {self._step} for each neighbour, as the fmt of the header says"
             )
         words = lines.all_words()
         values, wrong = whole_numbers(words)

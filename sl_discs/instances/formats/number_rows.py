@@ -16,10 +16,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.formats.lines import Lines
 from sl_discs.instances.formats.number_words import real_numbers, whole_numbers, why_not_real
 from sl_discs.instances.formats.source import Source
-
-# A header alone allocates nothing: this many nodes may be isolated, and more only if the file has a byte for each.
-FREE_NODES = 10**7
-MOST_NODES = 2**31 - 1
+from sl_discs.instances.graph import check_size
 
 
 class Columns:
@@ -139,28 +136,16 @@ def header_counts(
     """The whole numbers of a header whose first is a number of nodes.
 
     Raises:
-      InputError: their number is not one of `widths`, a word is not a whole number, or there are more nodes than any
-        file may have (2^31 - 1).
+      InputError: their number is not one of `widths`, a word is not a whole number, there are no nodes, or more than
+        `check_size` allows.
     """
     if len(words) not in widths or not all(word.isdigit() and len(word) < 19 for word in words):
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
     counts = [int(word) for word in words]
-    if not 1 <= counts[0] <= MOST_NODES:
-        raise InputError(f"{source.path}:{number}: {counts[0]} nodes; a file may have 1 to {MOST_NODES}")
+    if not counts[0]:
+        raise InputError(f"{source.path}:{number}: 0 nodes; a file has at least 1")
+    check_size(f"{source.path}:{number}", counts[0])
     return counts
-
-
-def check_supported(source: Source, number: int, num_nodes: int) -> None:
-    """Refuses, after the file was read, a header with more nodes than the file can be about.
-
-    Raises:
-      InputError: more than ten million nodes and more than the file has bytes.
-    """
-    if num_nodes > max(FREE_NODES, source.text_bytes):
-        raise InputError(
-            f"{source.path}:{number}: {num_nodes} nodes in a file of {source.text_bytes} bytes; more than "
-            f"{FREE_NODES} need at least a byte each, so correct the header"
-        )
 
 
 def check_count(source: Source, number: int, promised: int, found: int, what: str) -> None:

@@ -1,18 +1,18 @@
 """Which formats a file may be in, by its content and the problem that is asked.
 
-The formats with a tag say so themselves: a zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a first line
+The formats with a tag say so themselves: a zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line
 `p cnf`, `p qubo`, `p edge`, `p edges`, `p col` or `p clq` says `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=`
-says `coo`; a first line of one whole number is `bqp`. Comments (`#`, `%`, and `c` above a `p` line) are passed over.
+says `coo`; a first line of one whole number is `bqp`. Comments (`#`, `%`, and `c` above a `p` line) do not count.
 
 The others are told apart by their shape, in this order:
 
 1. `metis` has as many lines as its header (two to four whole numbers) has nodes, and gives every edge twice. Where
    the number of lines allows it, the file is METIS if it agrees with itself.
-2. A first line `n m` (or `n m 0`) is the header of `rudy` if m lines follow and n nodes can have m edges. It may also be
-   the first line of a list, if it has as many columns as the others. It is certainly a header where nodes are 1 to n
-   and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
-3. A list of lines `u v` is an `edge_list`. A list `i j v` is `coo` if the problem is qubo or ising, or if a line has the
-   same number twice, which no graph has, and an `edge_list` if the problem is another.
+2. A first line `n m` (or `n m 0`) is the header of `rudy` if m lines follow and n nodes can have m edges. It may also
+   be the first line of a list, if it has as many columns as the others. It is certainly a header where nodes are 1
+   to n and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
+3. A list of lines `u v` is an `edge_list`. A list `i j v` is `coo` if the problem is qubo or ising, or if a line has
+   the same number twice, which no graph has, and an `edge_list` if the problem is another.
 
 What fits two formats is refused, and so is a list that begins with a header of another number of lines.
 """

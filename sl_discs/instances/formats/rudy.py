@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.lines import LineReader
-from sl_discs.instances.formats.number_rows import Columns, check_count, check_supported, header_counts
+from sl_discs.instances.formats.number_rows import Columns, check_count, header_counts
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.formats.write_lines import edge_words, write_lines
@@ -35,7 +35,6 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     num_nodes, num_edges = header_counts(source, number, words[:2] if words[2:] == [b"0"] else words, (2,), _HEADER)
     rows = Columns(source, ("ii", "iif"), "an edge and its weight, 'i j w'").extend(reader.groups())
     check_count(source, number, num_edges, len(rows), "edges")
-    check_supported(source, number, num_nodes)
     ends = rows.check_indices(1, num_nodes)
     weights = rows.arrays()[2] if rows.layout == "iif" else None
     graph = simple_graph(source.name, num_nodes, ends, weights, rows, merge=False)
