@@ -188,7 +188,7 @@ def _fields() -> dict[str, Any]:
             raise InputError(f"--field={given}: expected NAME=VALUE, such as --field=sigma=4.0")
         try:
             fields[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             raise InputError(f"--field={given}: {value!r} is no number, word or list") from None
     return fields
 
@@ -206,7 +206,7 @@ def _annealing() -> tuple[float, float] | None:
 def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
     content = instance.content
     if isinstance(content, Graph):
-        weights = "" if content.weights is None else ", weighted"
+        weights = "" if content.weights is None or (content.weights == 1).all() else ", weighted"
         size = f"{content.num_nodes:,} nodes, {content.num_edges:,} edges{weights}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"

@@ -44,13 +44,13 @@ def main(argv: list[str]) -> int:
             data_seed=FLAGS.data_seed,
         )
         write_archive(FLAGS.output, dataset.graphs)
+        count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
+        sys.stdout.write(f"{FLAGS.output}: {count} graphs of {dataset.name} ({place})\n")
     except (InputError, flags.Error) as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         return 2
     finally:
         FLAGS.unparse_flags()
-    count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
-    sys.stdout.write(f"{FLAGS['output'].value}: {count} graphs of {dataset.name} ({place})\n")
     return 0
 
 

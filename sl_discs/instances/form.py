@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int, Int32
 
 from sl_discs.errors import InputError
+from sl_discs.exact_doubles import exact_doubles
 from sl_discs.exact_sum import exact_sum
 
 
@@ -50,9 +51,12 @@ class QuadraticForm:
         """Checks arrays of any integer or float dtype.
 
         Raises:
-          InputError: no variables, an index out of range, a number that is not finite, or arrays of unequal length.
+          InputError: no variables, an index out of range, a number that is not finite or a whole number that is not
+            exact in double precision, or arrays of unequal length.
         """
-        linear, couplings = np.asarray(linear, np.float64), np.asarray(couplings, np.float64)
+        linear = exact_doubles(f"{name}: linear coefficients", linear)
+        couplings = exact_doubles(f"{name}: couplings", couplings)
+        offset = exact_doubles(f"{name}: offset", offset).item()
         pairs = np.asarray(pairs)
         pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
         if linear.ndim != 1 or not len(linear):
@@ -73,8 +77,9 @@ class QuadraticForm:
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        pairs, offset = pairs.astype(np.int32), float(offset)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), bool(maximise), reference)
+        return cls(
+            str(name), linear, pairs.astype(np.int32), couplings, offset, bool(spins), bool(maximise), reference
+        )
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

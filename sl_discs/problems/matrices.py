@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from sl_discs.errors import InputError
+from sl_discs.exact_doubles import exact_doubles
 
 
 def is_sparse(matrix: Any) -> bool:
@@ -20,8 +21,10 @@ def entries(
 ) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
     """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up."""
     coo = matrix.tocoo(copy=True)
+    if coo.data.dtype.kind in "iu" and coo.data.dtype.itemsize < 8:
+        coo.data = coo.data.astype(np.int64)  # in which the parts of an entry add up without wrapping
     coo.sum_duplicates()
-    values = np.asarray(coo.data, np.float64)
+    values = exact_doubles("the matrix", coo.data)
     kept = values != 0
     return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
 
@@ -33,10 +36,7 @@ def square(name: str, what: str, matrix: Any):
       InputError: it is not a square matrix of numbers.
     """
     if not is_sparse(matrix):
-        try:
-            matrix = np.asarray(matrix, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: {what} is no matrix of numbers; give a dict, or an [N, N] matrix") from None
+        matrix = exact_doubles(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a square matrix [N, N]")
     if is_sparse(matrix):

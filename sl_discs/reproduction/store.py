@@ -21,6 +21,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.experiment.player import choose_engine
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
+from sl_discs.parse_json import parse_json
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY
 from sl_discs.version import __version__
@@ -102,7 +103,7 @@ def path_of(folder: Path, content: dict[str, Any]) -> Path:
 def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
     """The cell with this identity, None where it is not there or not readable."""
     try:
-        saved = json.loads(path_of(folder, content).read_text(encoding="utf-8"))
+        saved = parse_json(path_of(folder, content).read_text(encoding="utf-8"))
         if saved["identity"] != content:
             return None
         arrays = {

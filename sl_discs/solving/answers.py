@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.problems import Problem
 from sl_discs.version import __version__
 
@@ -87,11 +89,11 @@ def read_answers(path: Path) -> Answers:
       InputError: it cannot be read, or is something else.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
             raise ValueError
         found = tuple(
-            Answer(str(one["name"]), float(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
+            Answer(str(one["name"]), _number(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
             for one in content["answers"]
         )
         if any(len(one.labels) != len(one.values) for one in found):
@@ -100,8 +102,15 @@ def read_answers(path: Path) -> Answers:
         return Answers(*strings, found)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: no file of answers; python -m sl_discs.solve FILE --save=... writes one") from None
+
+
+def _number(value: Any) -> float:
+    """A claimed value as it stands in the file: a whole number is not rounded, and so equals no double next to it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError
+    return value
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:

@@ -193,7 +193,7 @@ def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     out = tmp_path / "data" / "mis_satlib_3.npz"
     flags = ["convert", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
     assert convert([*flags, f"--data_root={root}"]) == 0
-    assert "3 graphs of mis/satlib" in capsys.readouterr().out
+    assert f"{out}: 3 graphs of mis/satlib" in capsys.readouterr().out
     own, archived = load_dataset("mis", "satlib", "_", root), load_dataset("mis", "satlib", "_", out.parent)
     assert archived.source == "archive"
     for a, b in zip(own.graphs, archived.graphs, strict=True):

@@ -174,7 +174,7 @@ BAD = {
     "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
     "a QUBO with a vector": (sl_discs.qubo, (np.ones(3),), "square"),
     "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
-    "a QUBO of words": (sl_discs.qubo, ("words",), "matrix of numbers"),
+    "a QUBO of words": (sl_discs.qubo, ("words",), "Q holds something that is no number"),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
     "a dense QUBO with a NaN": (sl_discs.qubo, (np.array([[0, NAN], [0, 0]]),), "Q at 0, 1 is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
@@ -219,3 +219,39 @@ sl_discs.maxcut([[0, 1]]).value([0, 1])
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def dict_model(value):
+    """A dimod model that keeps Python's numbers, as its dict-based classes do."""
+    return dimod.BinaryQuadraticModel({"a": 1, "b": 2}, {("a", "b"): value}, 0, "BINARY", dtype=object)
+
+
+EXACT = {
+    "edges": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [1, value]),
+    "among fractions": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [0.5, value]),
+    "array": lambda value: sl_discs.maxcut([(0, 1)], np.array([value])),
+    "networkx": lambda value: sl_discs.maxcut(nx.Graph([(0, 1, {"weight": value})])),
+    "sparse": lambda value: sl_discs.maxcut(scipy.sparse.coo_array(([value], ([0], [1])), shape=(2, 2))),
+    "dict": lambda value: sl_discs.qubo({("a", "b"): value, ("a", "a"): 0.5}),
+    "matrix": lambda value: sl_discs.qubo([[0, value], [0, 0]]),
+    "offset": lambda value: sl_discs.qubo({(0, 1): 1}, offset=value),
+    "h": lambda value: sl_discs.ising({0: value}, {}),
+    "J": lambda value: sl_discs.ising(None, {(0, 1): value}),
+    "bqm": lambda value: sl_discs.from_bqm(dict_model(value)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(name):
+    for value in 2**53 + 2, -3 * 2**60:
+        source = EXACT[name](value).source
+        weights = source.weights if hasattr(source, "weights") else [*source.linear, *source.couplings, source.offset]
+        assert value in [int(weight) for weight in weights if weight is not None]
+    for value in 2**53 + 1, -(2**53) - 1, 3 * 2**60 + 1:
+        with pytest.raises(InputError, match=rf"{value} is beyond 2\^53 and not exact"):
+            EXACT[name](value)
+
+
+def test_parts_of_a_sparse_entry_add_up_without_wrapping():
+    matrix = scipy.sparse.coo_array((np.int8([100, 100]), ([0, 0], [1, 1])), shape=(2, 2))
+    assert sl_discs.maxcut(matrix).source.weights.tolist() == [200]

@@ -51,6 +51,7 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
     content = json.loads(saved.read_text())
     for change, words in (
+        ({"value": 2**53 + 1}, " - not what is claimed: WRONG"),
         ({"value": 3.0}, "3 claimed, 2 counted - not what is claimed: WRONG"),
         ({"values": [1, 1, 0, 0, 0]}, "violates constraints: WRONG"),
     ):
@@ -61,6 +62,19 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     other = write_rudy(tmp_path / "other.rudy", nx.path_graph(5))
     saved.write_text(json.dumps(content))
     assert "is not byte for byte the file that was solved" in run(capsys, other, f"--check={saved}")[1]
+
+
+def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
+    (tmp_path / "deep.json").write_text("[" * 10**5)
+    code, out, err = run(capsys, cycle, f"--check={tmp_path / 'deep.json'}")
+    assert code == 2 and "no file of answers" in err and err.count("\n") == 1 and not out
+
+
+def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
+    for weight, words in (1, "2 edges\n"), (2, "2 edges, weighted\n"):
+        path = write_rudy(tmp_path / "g.rudy", nx.path_graph(3))
+        path.write_text(path.read_text().replace("2 3 1", f"2 3 {weight}"))
+        assert words in run(capsys, path, "--problem=maxcut", "--steps=20", "--chains=1")[1]
 
 
 def test_several_models_in_a_file(tmp_path, capsys):
@@ -98,6 +112,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=tsp"], "problem"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were named"),
+        (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
         (["--check=missing.json"], "missing.json: cannot be read"),
     ],
 )
