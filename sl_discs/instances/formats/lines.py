@@ -91,8 +91,8 @@ def split(block: bytes, first_number: int, comments: bytes = b"", keep_blank: bo
     turns = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     turns = np.concatenate([[0] if inside[0] else [], turns, [len(codes)] if inside[-1] else []]).astype(np.int32)
     words = Words(codes, turns[::2], turns[1::2])
-    ends = np.flatnonzero(codes == ord("\n"))
-    ends = ends if block.endswith(b"\n") else np.append(ends, len(codes))
+    ends = np.flatnonzero(codes == ord("\n")).astype(np.int32)  # as the words are: another type would be converted
+    ends = ends if block.endswith(b"\n") else np.append(ends, np.int32(len(codes)))
     bounds = np.searchsorted(words.starts, ends)
     first = np.concatenate([[0], bounds[:-1]])
     lines = Lines(words, first, bounds - first, np.arange(first_number, first_number + len(ends)))

@@ -36,7 +36,7 @@ def words_of(texts):
 NUMERALS = st.from_regex(r"[-+]?[0-9]{0,20}[.]?[0-9]{0,18}([eE][-+]?[0-9]{1,3})?", fullmatch=True)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(texts=st.lists(NUMERALS.filter(len) | st.text("0123456789+-.eE_infa", min_size=1, max_size=7), min_size=1))
 def test_real_numbers_are_those_of_python(texts):
     values, wrong = number_words.real_numbers(words_of(texts))
