@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.pickled import PickledGraph
@@ -38,11 +39,11 @@ def graph_from_networkx(
             target += [index[other] for other in neighbours]
             if weighted:
                 weights += [data["weight"] for data in neighbours.values() if "weight" in data]
-        weights = np.array(weights, dtype=np.float64)
     except KeyError as error:
         raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
+    weights = real_array(f"{name}: weights", weights)
     if 0 < len(weights) < len(source):
         raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
     weights = weights if len(weights) else np.ones(len(source))

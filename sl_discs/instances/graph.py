@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
 
 
@@ -43,7 +44,7 @@ class Graph:
           InputError: no nodes, an index out of range, a self-loop, a repeated edge (in either direction, so
             also an asymmetric pair of weights), a weight that is not finite, or arrays of unequal length.
         """
-        if num_nodes < 1:
+        if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
         edges = np.asarray(edges)
         edges = edges.reshape(-1, 2) if edges.size == 0 else edges
@@ -68,7 +69,7 @@ class Graph:
                 "undirected edge one row (a symmetric matrix holds each twice)"
             )
         if weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
+            weights = real_array(f"{name}: weights", weights)
             if weights.shape != (len(edges),):
                 raise InputError(f"{name}: {weights.shape} weights for {len(edges)} edges")
             if not np.isfinite(weights).all():

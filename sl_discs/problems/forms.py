@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.matrices import square
@@ -66,7 +67,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     if not isinstance(J, Mapping):
         size, rows, columns, couplings = square(name, "J", J)
     if not isinstance(h, Mapping):
-        numbers = _numbers(name, "h", h)
+        numbers = real_array(f"{name}: h", h)
         if numbers.ndim != 1 or (size is not None and len(numbers) != size):
             raise InputError(f"{name}: h has shape {numbers.shape}; expected [{'N' if size is None else size}]")
         size, h = len(numbers), dict(enumerate(numbers))
@@ -75,7 +76,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     if rows is None:
         rows, columns = _positions(name, labels, pairs)
     linear = np.zeros(len(labels))
-    linear[places] = _numbers(name, "h", list(h.values()))
+    linear[places] = real_array(f"{name}: h", list(h.values()))
     _check_finite(name, "h", labels, places, places, linear[places])
     _check_finite(name, "J", labels, rows, columns, couplings)
     pairs = np.stack([rows, columns], axis=1)
@@ -83,18 +84,11 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     return Problem("ising", name, labels, form)
 
 
-def _numbers(name: str, what: str, values: Any) -> np.ndarray:
-    try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: {what} holds something that is no number") from None
-
-
 def _pairs_of(name: str, what: str, terms: Mapping) -> tuple[list[tuple], np.ndarray]:
     for key in terms:
         if not (isinstance(key, tuple) and len(key) == 2):
             raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
-    return list(terms), _numbers(name, what, list(terms.values()))
+    return list(terms), real_array(f"{name}: {what}", list(terms.values()))
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):

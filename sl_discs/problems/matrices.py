@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 
 
@@ -16,12 +17,16 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def entries(
-    matrix: Any,
+    name: str, matrix: Any
 ) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
-    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up."""
+    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up.
+
+    Raises:
+      InputError: the entries of the matrix, which the message calls by this name, are no real numbers.
+    """
     coo = matrix.tocoo(copy=True)
     coo.sum_duplicates()
-    values = np.asarray(coo.data, np.float64)
+    values = real_array(name, coo.data)
     kept = values != 0
     return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
 
@@ -33,13 +38,10 @@ def square(name: str, what: str, matrix: Any):
       InputError: it is not a square matrix of numbers.
     """
     if not is_sparse(matrix):
-        try:
-            matrix = np.asarray(matrix, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: {what} is no matrix of numbers; give a dict, or an [N, N] matrix") from None
+        matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a square matrix [N, N]")
+        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
     if is_sparse(matrix):
-        return matrix.shape[0], *entries(matrix)
+        return matrix.shape[0], *entries(f"{name}: {what}", matrix)
     rows, columns = np.nonzero(matrix)
     return matrix.shape[0], rows, columns, matrix[rows, columns]
