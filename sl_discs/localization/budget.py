@@ -37,7 +37,7 @@ def level_budgets(
         raise InputError(f"sampler.r is {decay_rate}; expected a decay in (0, 1]")
     if levels * least > chain_length:
         raise InputError(
-            f"sampler.K * n_min = {levels} * {least} = {levels * least} steps exceed chain_length = {chain_length}; "
+            f"sampler.K * n_min = {levels} * {least} = {levels * least} steps exceed the {chain_length} of a chain; "
             "lower K or n_min, or run longer"
         )
     if budget == "identical":

@@ -39,7 +39,7 @@ class Result:
       hops: mean number of variables that a step changed.
       steps: of each chain, over all rounds.
       rounds: annealings that were played.
-      stopped: why the run ended: `steps`, `time`, `target` or `callback`.
+      stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
       timing: seconds: `build_s` to lay out the problem, `compile_s` to trace and compile, `run_s` of sampling.
       engine: what played.
       engine_note: why that one; empty if it was asked for.
