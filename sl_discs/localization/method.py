@@ -43,11 +43,12 @@ def method_config(name: str) -> config_dict.ConfigDict:
 
 def _checked(name: str, field: str, value: Any, default: Any) -> Any:
     """The value in its default's type; InputError if it has another."""
-    if default is None or value is None:
+    if default is None:
         return value
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+    truth = isinstance(value, bool)
+    if isinstance(default, float) and isinstance(value, int) and not truth:
         return float(value)
-    if not isinstance(value, type(default)):
+    if not isinstance(value, type(default)) or truth != isinstance(default, bool) or value != value:
         raise InputError(f"{name}: {field} is {value!r}; expected {type(default).__name__} such as {default!r}")
     return value
 
