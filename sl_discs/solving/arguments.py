@@ -45,9 +45,7 @@ def check_arguments(
     for name, function in ("callback", callback), ("interrupt", interrupt):
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")
-    recipe = Recipe(
-        choose_sampler(sampler, engine), sampler_fields, chains, engine, given_annealing(annealing), seed
-    )
+    recipe = Recipe(choose_sampler(sampler, engine), sampler_fields, chains, engine, given_annealing(annealing), seed)
     method = recipe.method(steps, fit=time_limit is not None)
     if method.localization is not None:
         method.localization.levels(steps)
@@ -75,5 +73,5 @@ def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R 
             )
         given = np.atleast_2d(given)
     if not 1 <= len(given) <= chains:
-        raise InputError(f"{len(given)} initial_states for {chains} chains; give from 1 to as many as there are chains")
+        raise InputError(f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains")
     return np.stack([problem.as_state(one) for one in given])
