@@ -14,6 +14,7 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.experiment import cpu_engine
+from sl_discs.experiment.devices import check_threads
 from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
@@ -84,11 +85,13 @@ def sample(
         of a time limit alone.
 
     Raises:
-      InputError: a wrong argument; its message says which.
+      InputError: a wrong argument, whose name the message has; or a process that was forked from one in which JAX was
+        at work, where chains would wait for ever for threads: use multiprocessing's start method `spawn`.
       KeyboardInterrupt: as everywhere in Python, and nothing comes back. To keep what was found so far, end the run
         with `interrupt` or `callback`.
     """
     begin = time.perf_counter()
+    check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, maxclique, maxcut, qubo, ising "

@@ -289,6 +289,54 @@ def test_coefficients_out_of_range():
         sl_discs.sample(sl_discs.qubo({(0, 0): 1e35}))
 
 
+FORKING = """
+import multiprocessing, sys
+import sl_discs
+problem = sl_discs.qubo({(0, 1): -1.0, (1, 2): 2.0})
+
+def play(_):
+    try:
+        return sl_discs.sample(problem, "metropolis", steps=50, chains=1, engine="xla").best_value
+    except sl_discs.InputError as error:
+        return str(error)
+
+sl_discs.sample  # imports JAX, which alone does no harm
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    print(pool.map(play, [0])[0])
+play(0)
+with multiprocessing.get_context("fork").Pool(1) as pool:
+    print(pool.map(play, [0])[0])
+"""
+
+
+@pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="needs fork")
+def test_a_forked_worker_is_told_to_spawn():
+    """After a fork JAX has lost its threads and would wait for ever; before it has any, a fork is fine."""
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "-1.0" and "forked" in second and "spawn" in second
+
+
+def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken():
+    """One keeps what was found, the other is raised, and the next run is as it would have been."""
+    problem, calls = PROBLEMS["ising"], []
+
+    def run(**more):
+        return sl_discs.sample(problem, "gibbs", steps=3_000, chains=2, engine="xla", seed=1, **more)
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    ended = run(interrupt=lambda: calls.append(0) or len(calls) == 2)
+    assert ended.stopped == "interrupt" and ended.steps == 1_500 and "interrupted" in repr(ended)
+    assert_exact(problem, ended)
+    for name in "interrupt", "callback":
+        with pytest.raises(KeyboardInterrupt):
+            run(**{name: press})
+    np.testing.assert_array_equal(run().trajectory.mean[: len(ended.trajectory.step)], ended.trajectory.mean)
+
+
 @pytest.mark.slow
 @needs_numba
 @pytest.mark.parametrize(
