@@ -67,7 +67,7 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
 
     Args:
       annealing: None; (initial, final) temperatures; or a dict of t_schedule, init_temperature, final_temperature,
-        decay_rate, anneal_every, any of which may be left out.
+        decay_rate, anneal_every, any of which may be left out. A t_schedule of temperatures says both others, too.
 
     Returns:
       fields of `Settings`, those that are given.
@@ -95,7 +95,11 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
         raise InputError(f"annealing: decay_rate is {given['decay_rate']}; expected a number in (0, 1]")
     if "anneal_every" in given:
         given["anneal_every"] = whole("annealing: anneal_every", given["anneal_every"], 1)
-    if given.get("t_schedule", SCHEDULES[0]) not in SCHEDULES:
+    schedule = given.get("t_schedule", SCHEDULES[0])
+    if isinstance(schedule, list | tuple | np.ndarray) and len(schedule):
+        table = tuple(real("annealing: a temperature of t_schedule", one, above=0) for one in schedule)
+        given |= {"t_schedule": table, "init_temperature": table[0], "final_temperature": table[-1]}
+    elif schedule not in SCHEDULES:
         raise InputError(f"annealing: t_schedule is {given['t_schedule']!r}; known: {', '.join(SCHEDULES)}")
     return given
 

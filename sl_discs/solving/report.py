@@ -174,7 +174,11 @@ def _settings(result: Result) -> list[tuple[str, str]]:
     engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
     annealing = ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else str(value)
+        f"{name.replace('_', ' ')} {value:.4g}"
+        if isinstance(value, float)
+        else f"{len(value):,} temperatures"
+        if isinstance(value, list | tuple)
+        else str(value)
         for name, value in result.annealing.items()
     )
     return [

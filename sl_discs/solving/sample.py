@@ -70,7 +70,8 @@ def sample(
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
         (`sl_discs.solving.scale`); (initial, final) for others; or a dict of t_schedule, init_temperature,
-        final_temperature, decay_rate, anneal_every. Temperatures are in units of the problem's value.
+        final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of temperatures, each of which
+        lasts for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
         array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
       engine: `auto`, `cpu`, `xla` or `gpu`; one that cannot play the sampler gives way to `xla`.

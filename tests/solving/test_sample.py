@@ -233,6 +233,8 @@ def test_annealing_can_be_given():
     np.testing.assert_allclose(temperatures({"t_schedule": "constant", "init_temperature": 3.0}), 3.0)
     linear = temperatures({"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 2.0})
     assert linear[49] == pytest.approx(1.5)
+    table = temperatures({"t_schedule": [3.0, 1.0, 2.0, 0.5]})
+    np.testing.assert_allclose(table, np.repeat([3.0, 1.0, 2.0, 0.5], 25))
 
 
 BAD = {
@@ -259,6 +261,8 @@ BAD = {
     "annealing of digits": ({"annealing": ("2", "1")}, "temperature is '2'"),
     "annealing to NaN": ({"annealing": (1.0, math.nan)}, "temperature is nan"),
     "annealing by another schedule": ({"annealing": {"t_schedule": "sine"}}, "annealing: t_schedule is 'sine'"),
+    "annealing at a table of words": ({"annealing": {"t_schedule": ["hot"]}}, "t_schedule is 'hot'"),
+    "annealing at an empty table": ({"annealing": {"t_schedule": []}}, "t_schedule is "),
     "annealing at a wrong rate": ({"annealing": {"decay_rate": 2}}, "annealing: decay_rate is 2"),
     "annealing of half steps": ({"annealing": {"anneal_every": 0.5}}, "annealing: anneal_every is 0.5"),
     "states of letters": ({"initial_states": "abc"}, "initial_states have shape"),
