@@ -17,7 +17,7 @@ import sys
 
 from absl import flags
 
-from sl_discs.atomic import write_atomically
+from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
 from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
@@ -98,7 +98,7 @@ def run(_) -> int:
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, ["tuned", "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
-    names = _contenders()
+    names, output = _contenders(), check_file(_OUTPUT.value)
     if "discs" in names:
         launch.register_from_flags()
     machine = describe_machine()
@@ -118,7 +118,7 @@ def run(_) -> int:
                 "repeats": _REPEATS.value,
             }  # fmt: skip
             text = json.dumps(as_json(rows, settings), indent=1)
-            path = write_atomically(_OUTPUT.value, lambda file, text=text: file.write(text.encode()))
+            path = write_atomically(output, lambda file, text=text: file.write(text.encode()))
     sys.stdout.write(f"\nsaved {path}\n")
     return 0
 

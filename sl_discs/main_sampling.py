@@ -45,6 +45,7 @@ from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
+from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.record import ExperimentRecord
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
@@ -243,6 +244,7 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         "samplers": sampler_configs,
     }
     with contextlib.ExitStack() as stack:
+        draws = hosts.index == 0 and can_draw()
         if hosts.index == 0:
             stack.enter_context(only_run_in(folder))
             if not _OVERWRITE.value:
@@ -262,13 +264,19 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         if shares is not None:
             samplers = join_records([samplers, *(unpack_records(share) for share in shares[1:])])
             record = experiment_record(dataset, config, settings, samplers)
-            paths = write_results(record, folder)
-            paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+            try:
+                paths = write_results(record, folder)
+            except InputError:
+                sys.stdout.write(format_summary(record) + "\n")
+                raise
         hosts.agree_on_end(notice, saved)
         checkpoints.remove()
         hosts.tidy(folder)
     if record is not None:
         sys.stdout.write(format_summary(record, paths) + "\n")
+        figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
+        if figure is not None:
+            sys.stdout.write(f"  {figure.name}\n")
     return record
 
 

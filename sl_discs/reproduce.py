@@ -177,8 +177,6 @@ def run(argv: Sequence[str]) -> None:
     text, numbers = write_report(folder, sections, made_by)
     drawn = [str(folder / name) for section in sections.values() for name in section.figures]
     _say(f"\n{_summary(what, sections)}\n")
-    if not composer.draw:
-        _say("no figures: matplotlib is not installed; pip install 'sl_discs[run]'")
     _say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
         "compiling; the others were there already"

@@ -21,7 +21,7 @@ SHORT = [
 ]
 
 
-def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
+def run(*arguments, experiment="mis/er_density", model="mis", cache=None, path=None):
     command = [
         sys.executable, "-m", "sl_discs.main_sampling",
         f"--config=configs/experiment/{experiment}.py",
@@ -31,6 +31,8 @@ def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
     environment = dict(os.environ, JAX_PLATFORMS="cpu")
     if cache is not None:
         environment["SL_DISCS_CACHE"] = str(cache)
+    if path is not None:
+        environment["PYTHONPATH"] = os.pathsep.join([str(path), environment.get("PYTHONPATH", "")])
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
 
 
@@ -63,12 +65,17 @@ def test_a_comparison_prints_and_saves_everything(tmp_path):
         assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
 
 
-def test_one_sampler_by_its_config_as_discs_does(tmp_path):
+def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path):
+    broken = tmp_path / "broken" / "matplotlib"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('no such library')")
     done = run(
         "--sampler_config=configs/sampler/path_auxiliary_config.py", "--sampler_config.adaptive=False", *SHORT,
-        f"--config.experiment.save_root={tmp_path}", cache=tmp_path,
+        f"--config.experiment.save_root={tmp_path}", cache=tmp_path, path=broken.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "mean +- std" in done.stdout and done.stderr.count("warning: matplotlib cannot be imported") == 1
+    assert not (tmp_path / "trajectory.png").exists()
     assert (
         json.loads((tmp_path / "results.json").read_text())["config"]["samplers"]["path_auxiliary"]["adaptive"]
         is False

@@ -14,7 +14,12 @@ SCHEDULES = ("constant", "linear", "exp_decay")
 
 @functools.lru_cache(maxsize=2)
 def temperatures(
-    schedule: str, chain_length: int, initial: float, final: float, decay_rate: float, every: int = 1
+    schedule: str | tuple[float, ...],
+    chain_length: int,
+    initial: float,
+    final: float,
+    decay_rate: float,
+    every: int = 1,
 ) -> Float32[np.ndarray, "T"]:
     """Temperature of each step; not to be written to, since those of the last schedules are kept.
 
@@ -22,7 +27,8 @@ def temperatures(
 
     Args:
       schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
-        never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it.
+        never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it. Or a tuple
+        of temperatures, each of which lasts for an equal part of the chain; the other numbers do not count then.
       chain_length: T.
       initial: temperature at step 0.
       final: last temperature or floor.
@@ -32,7 +38,12 @@ def temperatures(
     Raises:
       InputError: an unknown schedule, a temperature that is not positive, or an impossible rate or length.
     """
-    if schedule not in SCHEDULES:
+    table = np.asarray(schedule, np.float64) if isinstance(schedule, tuple) else None
+    if table is not None and not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
+        raise InputError(
+            "config.experiment.t_schedule: a tuple of temperatures holds one that is not above 0, or none"
+        )
+    if table is None and schedule not in SCHEDULES:
         raise InputError(f"config.experiment.t_schedule is {schedule!r}; known: {', '.join(SCHEDULES)}")
     if chain_length < 1:
         raise InputError(f"config.experiment.chain_length is {chain_length}; expected at least 1")
@@ -42,7 +53,9 @@ def temperatures(
     if not 0 < decay_rate <= 1:
         raise InputError(f"config.experiment.decay_rate is {decay_rate}; expected a number in (0, 1]")
     part = np.arange(1, chain_length + 1) / chain_length
-    if schedule == "constant":
+    if table is not None:
+        values = table[np.arange(chain_length) * len(table) // chain_length]
+    elif schedule == "constant":
         values = np.full(chain_length, initial)
     elif schedule == "linear":
         values = initial + (final - initial) * part

@@ -33,7 +33,7 @@ class Settings:
     Attributes:
       batch_size: chains an instance.
       chain_length: MCMC steps of each chain.
-      t_schedule: `constant`, `linear` or `exp_decay`.
+      t_schedule: `constant`, `linear`, `exp_decay`, or a tuple of temperatures, each for an equal part of the chain.
       init_temperature: temperature at step 0.
       final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
         records are to say what was played.
@@ -65,7 +65,7 @@ class Settings:
 
     batch_size: int = 32
     chain_length: int = 10_000
-    t_schedule: str = "exp_decay"
+    t_schedule: str | tuple = "exp_decay"
     init_temperature: float = 1.0
     final_temperature: float = 1e-4
     decay_rate: float = 0.05

@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int, Int32
 
+from sl_discs.checks import boolean, real, real_array
 from sl_discs.errors import InputError
-from sl_discs.exact_doubles import exact_doubles
 from sl_discs.exact_sum import exact_sum
 
 
@@ -54,9 +54,9 @@ class QuadraticForm:
           InputError: no variables, an index out of range, a number that is not finite or a whole number that is not
             exact in double precision, or arrays of unequal length.
         """
-        linear = exact_doubles(f"{name}: linear coefficients", linear)
-        couplings = exact_doubles(f"{name}: couplings", couplings)
-        offset = exact_doubles(f"{name}: offset", offset).item()
+        linear = real_array(f"{name}: linear coefficients", linear)
+        couplings = real_array(f"{name}: couplings", couplings)
+        offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
         pairs = np.asarray(pairs)
         pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
         if linear.ndim != 1 or not len(linear):
@@ -71,15 +71,13 @@ class QuadraticForm:
             row = int(np.argmax(((pairs < 0) | (pairs >= len(linear))).any(axis=1)))
             pair = tuple(int(v) for v in pairs[row])
             raise InputError(f"{name}: pair {row} is {pair}, but variables are 0..{len(linear) - 1}")
-        for what, numbers in ("linear coefficient", linear), ("coupling", couplings), ("offset", np.array([offset])):
+        for what, numbers in ("linear coefficient", linear), ("coupling", couplings):
             if not np.isfinite(numbers).all():
                 row = int(np.argmax(~np.isfinite(numbers)))
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        return cls(
-            str(name), linear, pairs.astype(np.int32), couplings, offset, bool(spins), bool(maximise), reference
-        )
+        return cls(str(name), linear, pairs.astype(np.int32), couplings, offset, bool(spins), maximise, reference)
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
-from sl_discs.exact_doubles import exact_doubles
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.pickled import PickledGraph
 
@@ -43,7 +43,7 @@ def graph_from_networkx(
         raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
-    weights = exact_doubles(f"{name}: weights", weights)
+    weights = real_array(f"{name}: weights", weights)
     if 0 < len(weights) < len(source):
         raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
     weights = weights if len(weights) else np.ones(len(source))

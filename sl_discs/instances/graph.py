@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
+from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
-from sl_discs.exact_doubles import exact_doubles
 from sl_discs.machine_memory import check_memory
 
 # The label, as an object in a tuple and a set, and a chain's state, field, best states and vectors of a step.
@@ -49,7 +49,7 @@ class Graph:
             either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
             number that is not exact in double precision, or arrays of unequal length.
         """
-        if num_nodes < 1:
+        if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
         check_size(name, num_nodes)
         edges = np.asarray(edges)
@@ -76,7 +76,7 @@ class Graph:
                 "undirected edge one row (a symmetric matrix holds each twice)"
             )
         if weights is not None:
-            weights = exact_doubles(f"{name}: weights", weights)
+            weights = real_array(f"{name}: weights", weights)
             if weights.shape != (len(edges),):
                 raise InputError(f"{name}: {weights.shape} weights for {len(edges)} edges")
             if not np.isfinite(weights).all():

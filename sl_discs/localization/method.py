@@ -67,7 +67,7 @@ def _checked(field: str, value: Any, default: Any) -> Any:
         return value
     if type(default) is float and type(value) is int:
         value = float(value)
-    if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)):
+    if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)) or value != value:
         raise InputError(
             f"sampler_config.{field} is {value!r}; expected {type(default).__name__}, such as {default!r}"
         )

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
-from sl_discs.exact_doubles import exact_doubles
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem, in_order
 
@@ -28,9 +28,9 @@ def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     if not labels:
         raise InputError(f"{name}: no variables; give at least one")
     place = {label: k for k, label in enumerate(labels)}
-    linear = exact_doubles(f"{name}: linear biases", [bqm.linear[label] for label in labels])
+    linear = real_array(f"{name}: linear biases", [bqm.linear[label] for label in labels])
     pairs = np.array([(place[u], place[v]) for u, v in bqm.quadratic], np.int64).reshape(-1, 2)
-    couplings = exact_doubles(f"{name}: quadratic biases", list(bqm.quadratic.values()))
+    couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
     spins = bqm.vartype.name == "SPIN"
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
     return Problem("ising" if spins else "qubo", name, in_order(labels), form)

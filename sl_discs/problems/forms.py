@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
-from sl_discs.exact_doubles import exact_doubles
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.matrices import square
 from sl_discs.problems.problem import Problem, in_order
@@ -67,7 +67,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     if not isinstance(J, Mapping):
         size, rows, columns, couplings = square(name, "J", J)
     if not isinstance(h, Mapping):
-        numbers = exact_doubles(f"{name}: h", h)
+        numbers = real_array(f"{name}: h", h)
         if numbers.ndim != 1 or (size is not None and len(numbers) != size):
             raise InputError(f"{name}: h has shape {numbers.shape}; expected [{'N' if size is None else size}]")
         size, h = len(numbers), dict(enumerate(numbers))
@@ -76,7 +76,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     if rows is None:
         rows, columns = _positions(name, labels, pairs)
     linear = np.zeros(len(labels))
-    linear[places] = exact_doubles(f"{name}: h", list(h.values()))
+    linear[places] = real_array(f"{name}: h", list(h.values()))
     _check_finite(name, "h", labels, places, places, linear[places])
     _check_finite(name, "J", labels, rows, columns, couplings)
     pairs = np.stack([rows, columns], axis=1)
@@ -88,7 +88,7 @@ def _pairs_of(name: str, what: str, terms: Mapping) -> tuple[list[tuple], np.nda
     for key in terms:
         if not (isinstance(key, tuple) and len(key) == 2):
             raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
-    return list(terms), exact_doubles(f"{name}: {what}", list(terms.values()))
+    return list(terms), real_array(f"{name}: {what}", list(terms.values()))
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):

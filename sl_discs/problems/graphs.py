@@ -90,7 +90,9 @@ def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) 
 
 
 def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
-    rows, columns, values = entries(matrix)
+    if matrix.dtype.kind == "b":  # edges of weight 1; an entry stored in parts is one edge
+        matrix = matrix.tocsr().astype(np.int8)
+    rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
     if (rows == columns).any():

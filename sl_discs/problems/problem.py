@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
+from sl_discs.checks import real
 from sl_discs.errors import InputError
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.form import QuadraticForm
@@ -65,8 +66,7 @@ class Problem:
             )
         if len(self.labels) != self._size or len(set(self.labels)) != self._size:
             raise InputError(f"{self.name}: expected {self._size} distinct labels, one a variable")
-        if not (np.isfinite(self.penalty) and self.penalty >= 1):
-            raise InputError(f"{self.name}: penalty is {self.penalty}; expected at least 1")
+        real(f"{self.name}: penalty", self.penalty, least=1)
 
     @property
     def _size(self) -> int:
@@ -134,7 +134,10 @@ class Problem:
                 unknown = next(label for label in sample if label not in known)
                 raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
             sample = [sample[label] for label in self.labels]
-        values = np.asarray(sample)
+        try:
+            values = np.asarray(sample)
+        except ValueError:
+            raise InputError(f"{self.name}: the sample has no rectangular shape; expected [{self._size}]") from None
         if values.shape != (self._size,):
             raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self._size}]")
         low = -1 if self.spins else 0

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from sl_discs.batching import chain_mean
+from sl_discs.checks import whole
 from sl_discs.errors import InputError
 
 
@@ -40,9 +39,5 @@ def check_adaptation(target: float, adapt_until: int | None) -> None:
     """Raises InputError for an impossible target or horizon."""
     if not 0 < target < 1:
         raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
-    if adapt_until is None:
-        return
-    if isinstance(adapt_until, bool) or not isinstance(adapt_until, numbers.Integral) or not 1 <= adapt_until < 2**31:
-        raise InputError(
-            f"sampler_config.adapt_until is {adapt_until!r}; expected a number of steps from 1 to 2^31 - 1, or None"
-        )
+    if adapt_until is not None:
+        whole("sampler_config.adapt_until", adapt_until, 1, bits=31)

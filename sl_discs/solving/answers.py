@@ -46,6 +46,8 @@ class Answers:
       sha256: of its bytes.
       command: that found them.
       answers: in the order of the file.
+      interrupted: the run was stopped from outside: the last answer is the best that was found until then, and
+        problems after it have none.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class Answers:
     sha256: str
     command: str
     answers: tuple[Answer, ...]
+    interrupted: bool = False
 
 
 def digest_of(path: Path) -> str:
@@ -73,6 +76,7 @@ def write_answers(path: Path, answers: Answers) -> Path:
         "file": answers.source,
         "sha256": answers.sha256,
         "command": answers.command,
+        "interrupted": answers.interrupted,
         "answers": [
             {"name": one.name, "value": one.value, "labels": list(one.labels), "values": list(one.values)}
             for one in answers.answers
@@ -99,7 +103,7 @@ def read_answers(path: Path) -> Answers:
         if any(len(one.labels) != len(one.values) for one in found):
             raise ValueError
         strings = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
-        return Answers(*strings, found)
+        return Answers(*strings, found, content.get("interrupted") is True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):

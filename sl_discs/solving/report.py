@@ -70,13 +70,14 @@ class Run(NamedTuple):
     read_s: float = 0.0
 
 
-def write_report(path: Path, runs: Iterable[Run], command: str) -> Path:
+def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
     """Writes the page, atomically.
 
     Args:
       path: of the .html file.
       runs: a section each.
       command: that repeats the run.
+      note: on the whole of it.
 
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
@@ -93,10 +94,12 @@ def write_report(path: Path, runs: Iterable[Run], command: str) -> Path:
 <style>{_STYLE}</style>
 </head>
 <body>
+{f"<p class='bad'>{html.escape(note)}</p>" if note else ""}
 {sections}
 <h2>Repeat it</h2>
 <pre>{html.escape(command)}</pre>
-<p>The same seed gives the same answer on the same machine, unless a time limit decides how long the run is.</p>
+<p>The same seed gives the same answer on the same machine, unless a time limit or an interruption decides how long
+the run is.</p>
 <footer>sl_discs {__version__}</footer>
 </body>
 </html>
@@ -118,10 +121,11 @@ def _section(number: int, run: Run) -> str:
     problem, result = run.problem, run.result
     good, words = verification(problem, result)
     reached = int((result.values == result.best_value).sum())
-    several = f"{reached} of {len(result.values)} chains reached it" if len(result.values) > 1 else ""
+    said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
+    several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
 <h1>{_WORDS[problem.kind]}: {html.escape(problem.name)}</h1>
-<p class="answer">Best value <strong>{result.best_value:,.12g}</strong>{f" ({several})" if several else ""}<br>
+<p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
 <div class="plots">
 {_plots(number, run)}
@@ -170,7 +174,11 @@ def _settings(result: Result) -> list[tuple[str, str]]:
     engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
     annealing = ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else str(value)
+        f"{name.replace('_', ' ')} {value:.4g}"
+        if isinstance(value, float)
+        else f"{len(value):,} temperatures"
+        if isinstance(value, list | tuple)
+        else str(value)
         for name, value in result.annealing.items()
     )
     return [
@@ -178,7 +186,7 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         ("engine", engine),
         ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),
         ("annealing", annealing),
-        ("ended by", result.stopped),
+        ("end", result.ending),
         ("seed", str(result.seed)),
         ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change a step"),
     ]

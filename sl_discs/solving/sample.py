@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import time
@@ -10,25 +11,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
 
 from sl_discs.errors import InputError
 from sl_discs.experiment import cpu_engine
+from sl_discs.experiment.devices import check_threads
 from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
+from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
-from sl_discs.solving.recipe import (
-    AUTO,
-    MOST_STEPS,
-    Recipe,
-    annealing_fields,
-    choose_sampler,
-    default_steps,
-    tries_one_site,
-)
+from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
@@ -54,6 +48,7 @@ def sample(
     engine: str = "auto",
     seed: int = 0,
     callback: Callable[[int, float], object] | None = None,
+    interrupt: Callable[[], object] | None = None,
     progress: bool = False,
     **sampler_fields: Any,
 ) -> Result:
@@ -75,33 +70,51 @@ def sample(
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
         (`sl_discs.solving.scale`); (initial, final) for others; or a dict of t_schedule, init_temperature,
-        final_temperature, decay_rate, anneal_every. Temperatures are in units of the problem's value.
+        final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of temperatures, each of which
+        lasts for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
         array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
       engine: `auto`, `cpu`, `xla` or `gpu`; one that cannot play the sampler gives way to `xla`.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; something true
         ends the run.
+      interrupt: called without arguments between calls to the engine; something true ends the run. Cheaper than
+        `callback`, since nothing is evaluated for it.
       progress: draws a bar on the terminal, with tqdm.
       **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. Levels K that are not
         given are as many as the steps suffice for, 256 at most; those that are given are lowered in the short rounds
         of a time limit alone.
 
     Raises:
-      InputError: a wrong argument; its message says which.
+      InputError: a wrong argument, whose name the message has; or a process that was forked from one in which JAX was
+        at work, where chains would wait for ever for threads: use multiprocessing's start method `spawn`.
+      KeyboardInterrupt: as everywhere in Python, and nothing comes back. To keep what was found so far, end the run
+        with `interrupt` or `callback`.
     """
     begin = time.perf_counter()
+    check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, maxclique, maxcut, qubo, ising "
             "or from_bqm"
         )
-    _check(steps=steps, time_limit=time_limit, target=target, chains=chains, seed=seed)
-    steps, chains, seed = steps and int(steps), int(chains), int(seed)
-    name = choose_sampler(sampler, engine)
+    recipe = check_arguments(
+        sampler,
+        steps=steps,
+        time_limit=time_limit,
+        target=target,
+        chains=chains,
+        annealing=annealing,
+        engine=engine,
+        seed=seed,
+        callback=callback,
+        interrupt=interrupt,
+        **sampler_fields,
+    )
+    name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
+    states = as_states(problem, initial_states, chains)
     terms, constant = terms_of(problem)
-    recipe = Recipe(name, sampler_fields, chains, engine, annealing_fields(annealing, terms), seed)
-    states = _initial_states(problem, initial_states, chains)
+    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, _ = choose_engine(engine, kernel)
     unit = _unit(player_engine, name)
@@ -117,7 +130,7 @@ def sample(
     def left() -> float:
         return math.inf if time_limit is None else time_limit - clock()
 
-    watcher = Watcher(problem, chains, target, callback, lambda: left() <= 0)
+    watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
     collector = Collector(problem, constant)
     if states is not None:
         collector.begin(np.resize(states, (chains, states.shape[1])))
@@ -152,7 +165,7 @@ def sample(
         engine_note=stage.player.engine_note,
         sampler=name,
         annealing={field: getattr(settings, field) for field in recipe.annealing},
-        seed=seed,
+        seed=recipe.seed,
     )
 
 
@@ -165,34 +178,3 @@ def _logged_every(steps: int, engine: str, sampler: Sampler) -> int:
     """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
     most = cpu_engine.steps_per_call(sampler) if engine == "cpu" else 1_000
     return max(1, min(steps // 100, most))
-
-
-def _check(*, steps, time_limit, target, chains, seed) -> None:
-    for name, value in ("steps", steps), ("chains", chains):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-        if not whole and not (name == "steps" and value is None):
-            raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
-    for name, value in ("time_limit", time_limit), ("target", target):
-        if value is not None and not (isinstance(value, int | float | np.number) and math.isfinite(value)):
-            raise InputError(f"{name} is {value!r}; expected a finite number, or None")
-    if time_limit is not None and time_limit <= 0:
-        raise InputError(f"time_limit is {time_limit}; expected seconds above 0")
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise InputError(f"seed is {seed!r}; expected a whole number from 0 to 2^64 - 1")
-
-
-def _initial_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        samples = [given]
-    elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
-        samples = given
-    else:
-        given = np.asarray(given)
-        samples = given[None] if given.ndim == 1 else given
-    if not 1 <= len(samples) <= chains:
-        raise InputError(
-            f"{len(samples)} initial states for {chains} chains; give from 1 to as many as there are chains"
-        )
-    return np.stack([problem.as_state(one) for one in samples])

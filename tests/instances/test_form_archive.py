@@ -85,7 +85,7 @@ def test_no_archive_of_models(tmp_path):
         ({"couplings": np.array([1.0, 2.0])}, "couplings is float64"),
         ({"couplings": np.array([np.nan])}, "model 0: a: coupling 0 is nan"),
         ({"spins": np.array([0, 1])}, "spins is int64 .* truth values"),
-        ({"offset": np.array([0, np.inf])}, "model 1: b: offset 0 is inf"),
+        ({"offset": np.array([0, np.inf])}, "model 1: b: offset is inf"),
     ],
 )
 def test_contradictions_are_refused(tmp_path, changes, says):

@@ -95,7 +95,7 @@ def test_compiled_program(integrator, budget):
         ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
         ({"eps": 0.0}, "eps"),
         ({"eps_end": 0.0}, "eps_end"),
-        ({"K": 300, "n_min": 4}, "chain_length"),
+        ({"K": 300, "n_min": 4}, "exceed the 1000 of a chain"),
         ({"K": 0}, "K"),
         ({"mc_ratio": 0.0}, "mc_ratio"),
         ({"r": 0.0}, "sampler_config.r"),
