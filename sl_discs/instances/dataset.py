@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 from pathlib import Path
 
+from sl_discs.cache import Cache
 from sl_discs.errors import InputError
-from sl_discs.instances.archive import count_graphs, read_archive, write_archive
+from sl_discs.instances.archive import count_graphs, read_archive, save_graphs
 from sl_discs.instances.families import Family, find_family
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
@@ -77,7 +77,7 @@ def load_dataset(
         total = max(family.generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(family.generator, wanted, data_seed, _cache_folder(cache_dir))
+        graphs = _draw_cached(family.generator, wanted, data_seed, Cache("drawn graphs", cache_dir))
         detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
     else:
@@ -116,24 +116,13 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
         raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
 
 
-def _cache_folder(cache_dir: str | os.PathLike | None) -> Path:
-    """Where drawn graphs are kept."""
-    folder = cache_dir or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs"
-    return Path(os.path.expanduser(folder))  # noqa: PTH111 (Path's own raises where there is no home)
-
-
-def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path) -> list[Graph]:
-    """Draws graphs, or reads those that an earlier call drew; an unreadable cache file is written again."""
+def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
+    """Draws graphs, or reads those that an earlier call drew."""
     stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
-    path = folder / f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
-    try:
-        kept = read_archive(path)
-        if [graph.name for graph in kept] == [generator.name_of(k) for k in indices]:
-            return kept
-    except InputError:
-        pass  # absent or damaged: draw
+    name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
+    if cache.load(name) is not None:
+        return read_archive(cache.folder / name)
     graphs = [generator.draw(data_seed, k) for k in indices]
-    with contextlib.suppress(InputError):  # the cache only saves time
-        write_archive(path, graphs)
+    cache.save(name, lambda file: save_graphs(file, graphs))
     return graphs

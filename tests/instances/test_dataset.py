@@ -10,7 +10,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
-from sl_discs.instances.archive import read_archive, write_archive
+from sl_discs.instances.archive import write_archive
 from sl_discs.instances.convert import main as convert
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.instances.graph import Graph
@@ -139,21 +139,32 @@ def test_generated_prefix_and_selection():
         load_dataset("maxcut", "ba", R_BA, first=32)
 
 
-def test_cache_is_used_and_repaired(cache, monkeypatch):
+def test_cache_is_used_and_repaired(cache, monkeypatch, capfd):
     fresh = load_dataset("maxcut", "optsicom", "_")
     (file,) = cache.iterdir()
     with monkeypatch.context() as patch:
         patch.setattr(dataset_module.Generator, "draw", lambda *_: pytest.fail("drawn again"))
         kept = load_dataset("maxcut", "optsicom", "r-b")
-    for damage in (file.read_bytes()[:1000], b""):
-        file.write_bytes(damage)
+    assert not capfd.readouterr().err
+    halved = [
+        Graph.from_arrays(graph.name, graph.num_nodes, graph.edges[::2], graph.weights[::2]) for graph in fresh.graphs
+    ]
+    good = file.read_bytes()
+    damages = [
+        lambda: file.write_bytes(good[:1000]),
+        lambda: file.write_bytes(b""),
+        lambda: write_archive(file, fresh.graphs[:5]),  # whole, but not what its name says
+        lambda: write_archive(file, halved),
+    ]
+    for damage in damages:
+        damage()
         again = load_dataset("maxcut", "optsicom", "r-b")
         for a, b, c in zip(fresh.graphs, kept.graphs, again.graphs, strict=True):
             assert np.array_equal(a.weights, b.weights) and np.array_equal(a.weights, c.weights)
-            assert np.array_equal(a.edges, b.edges) and a.name == b.name == c.name
-        assert len(read_archive(file)) == 10
-    write_archive(file, fresh.graphs[:5])  # whole, but not what its name says
-    assert len(load_dataset("maxcut", "optsicom", "r-b").graphs) == 10
+            assert np.array_equal(a.edges, b.edges) and np.array_equal(a.edges, c.edges)
+            assert a.name == b.name == c.name
+        assert file.read_bytes() == good
+    assert capfd.readouterr().err.startswith(f"warning: {file} is not used")
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
