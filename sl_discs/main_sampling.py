@@ -39,7 +39,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
-from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
@@ -150,7 +150,11 @@ def _model_fields() -> dict:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
     if model.get("name") not in PROBLEMS:
         raise InputError(f"unknown model {model.get('name')!r}; known: {', '.join(PROBLEMS)}")
-    return {"cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+    model = {"cfg_str": "_", "data_root": None, "penalty": 1.0001} | model
+    if model["data_root"] is None:
+        model["data_root"] = default_data_root()
+    check_data_root(model["data_root"])
+    return model
 
 
 def _as_folder(name: str) -> str:
@@ -174,7 +178,7 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
             model["name"],
             model.get("graph_type", ""),
             model["cfg_str"],
-            model["data_root"] or None,
+            model["data_root"],
             num_instances=count,
             first=first,
             stride=stride,

@@ -37,6 +37,20 @@ class Dataset:
     total: int
 
 
+def default_data_root() -> str:
+    """The folder that is searched where the user names none: DISCS's `./sco`, or none where that does not exist."""
+    return "./sco" if Path("sco").is_dir() else ""
+
+
+def check_data_root(data_root: str | os.PathLike | None) -> None:
+    """Raises InputError where a data root is named that is no folder: drawn graphs would take its graphs' place."""
+    if data_root not in (None, "") and not Path(data_root).is_dir():
+        raise InputError(
+            f"data_root: {data_root!s} is no folder; correct the path, or leave it empty (data_root=) to draw random "
+            "families"
+        )
+
+
 def load_dataset(
     problem: str,
     graph_type: str,
@@ -51,15 +65,17 @@ def load_dataset(
 ) -> Dataset:
     """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all from `first` on.
 
-    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or there is no such
-    folder, a random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
+    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or is None or empty, a
+    random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
     A drawn dataset has a customary size, but as many graphs as are asked for. Drawn graphs are kept as an archive
     in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs); where that cannot be written, they are not.
 
     Raises:
-      InputError: the names are unknown, the data is missing, ambiguous or damaged, or the range leaves the dataset.
+      InputError: the names are unknown, `data_root` is no folder, the data is missing, ambiguous or damaged, or the
+        range leaves the dataset.
     """
     family = find_family(problem, graph_type, cfg_str)
+    check_data_root(data_root)
     if first < 0 or (num_instances is not None and num_instances < 1):
         raise InputError(
             f"{family.name}: first = {first}, num_instances = {num_instances}; ask for at least one graph"

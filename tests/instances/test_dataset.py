@@ -12,7 +12,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.convert import main as convert
-from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.dataset import default_data_root, load_dataset
 from sl_discs.instances.graph import Graph
 
 R_BA = "r-ba-4-n-16-20"
@@ -127,7 +127,7 @@ def test_archive_names(tmp_path):
 def test_generated_prefix_and_selection():
     whole = load_dataset("maxcut", "ba", R_BA)
     assert (len(whole.graphs), whole.total, whole.source) == (32, 32, "generated")
-    more = load_dataset("maxcut", "ba", R_BA, "no/such/folder", num_instances=40)
+    more = load_dataset("maxcut", "ba", R_BA, "", num_instances=40)
     part = load_dataset("maxcut", "ba", R_BA, first=30, num_instances=2)
     assert part.index == [30, 31]
     for k in (30, 31):
@@ -189,9 +189,27 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     ],
 )
 def test_what_is_unknown_or_missing(tmp_path, arguments, says):
-    for data_root in (None, tmp_path, tmp_path / "absent"):
+    for data_root in (None, "", tmp_path):
         with pytest.raises(InputError, match=says):
             load_dataset(*arguments, data_root)
+
+
+@pytest.mark.parametrize("problem", [("maxcut", "ba", R_BA), ("mis", "satlib", "_")])
+def test_a_folder_that_is_named_must_exist(root, tmp_path, problem, capsys):
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path / "absent", tmp_path / "file", root / "typo"):
+        with pytest.raises(InputError, match=f"data_root: {wrong} is no folder"):
+            load_dataset(*problem, wrong)
+    flags = [f"--{name}={value}" for name, value in zip(("problem", "graph_type", "cfg_str"), problem, strict=True)]
+    assert convert(["convert", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
+    assert "absent is no folder" in capsys.readouterr().err
+
+
+def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("maxcut", "ba", R_BA, default_data_root()).source == "discs files"
+    monkeypatch.chdir(root)
+    assert load_dataset("maxcut", "ba", R_BA, default_data_root()).source == "generated"
 
 
 @pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"stride": 0}, {"data_seed": -1}])
