@@ -12,6 +12,10 @@ from sl_discs.instances.archive import count_graphs, read_archive, save_graphs
 from sl_discs.instances.families import Family, find_family
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
+from sl_discs.machine_memory import check_memory
+
+# Random keys are folded from a graph's position, a signed word of 32 bits.
+_LAST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +89,8 @@ def load_dataset(
     if data_seed < 0:
         raise InputError(f"data_seed is {data_seed}; it cannot be negative")
     stop = None if num_instances is None else first + (num_instances - 1) * stride + 1
+    if (last := first if stop is None else stop - 1) > _LAST:
+        raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
     found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
     if found is None and family.generator is None:
         place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
@@ -132,13 +138,23 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
         raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
 
 
+def _bytes_of(graph: Graph) -> int:
+    """What a graph takes, about: the object and its arrays, and twice as much again while an archive is written."""
+    weights = 0 if graph.weights is None else graph.weights.nbytes
+    return 500 + 3 * (graph.edges.nbytes + weights)
+
+
 def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
-    """Draws graphs, or reads those that an earlier call drew."""
+    """Draws graphs, or reads those that an earlier call drew; InputError where memory cannot hold so many."""
     stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
     name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
     if cache.load(name) is not None:
         return read_archive(cache.folder / name)
-    graphs = [generator.draw(data_seed, k) for k in indices]
+    graphs = [generator.draw(data_seed, indices[0])]
+    check_memory(
+        len(indices) * _bytes_of(graphs[0]), f"{len(indices)} graphs of {generator.stream}", "ask for fewer instances"
+    )
+    graphs += [generator.draw(data_seed, k) for k in indices[1:]]
     cache.save(name, lambda file: save_graphs(file, graphs))
     return graphs

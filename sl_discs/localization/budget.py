@@ -26,10 +26,12 @@ def level_budgets(
       decay_rate: r, in (0, 1].
 
     Raises:
-      InputError: an unknown budget, or more minimum steps than the chain has.
+      InputError: an unknown budget, K < 1, or more minimum steps than the chain has.
     """
     if budget not in BUDGETS:
         raise InputError(f"sampler.budget is {budget!r}; known: {', '.join(BUDGETS)}")
+    if levels < 1:
+        raise InputError(f"sampler.K is {levels}; expected at least 1")
     least = n_min if budget == "exp_decay" else 1
     if least < 1:
         raise InputError(f"sampler.n_min is {n_min}; expected at least 1 step a level")

@@ -22,17 +22,15 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
     Args:
       alpha: the schedule, which sets the horizon (1 for geom).
       grid: `uniform` in t, or `log_snr`, even in log(alpha^2 / (sigma^2 t)).
-      levels: K.
+      levels: K, at least 1.
       eps: first time, above 0.
       eps_end: distance of the last time from the horizon.
 
     Raises:
-      InputError: an unknown grid, K < 1, or times that leave no interval.
+      InputError: an unknown grid, or times that leave no interval.
     """
     if grid not in GRIDS:
         raise InputError(f"sampler.grid is {grid!r}; known: {', '.join(GRIDS)}")
-    if levels < 1:
-        raise InputError(f"sampler.K is {levels}; expected at least 1")
     if not eps > 0:
         raise InputError(f"sampler.eps is {eps}; expected a time above 0")
     # alpha of geom(a, b) with b > 0 has no value at its horizon.

@@ -104,9 +104,10 @@ class Localization:
             raise InputError(f"sampler.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
         if self.integrator not in INTEGRATORS:
             raise InputError(f"sampler.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+        # First, as it refuses more levels than there are steps: their times alone might not fit into memory.
+        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)
         times = time_grid(alpha, self.grid, self.K, self.eps, self.eps_end)
-        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         values = alpha.value(times)
         exact = np.diff(values)
         drift = exact if self.integrator == "exponential" else np.diff(times) * alpha.derivative(times[:-1])
@@ -120,8 +121,8 @@ class Localization:
 
     def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
         """Time t of the level that each step belongs to; InputError as `levels`."""
-        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         last = self.levels(chain_length).last
+        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         return grid[np.searchsorted(last, np.arange(chain_length))]
 
     def compile(self, chain_length: int) -> LocalizationStep:

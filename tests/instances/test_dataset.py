@@ -218,6 +218,19 @@ def test_impossible_selections(wrong):
         load_dataset("maxcut", "optsicom", "_", **wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
+        ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
+        ({"first": 10**12}, "graph 1000000000000 was asked for"),
+    ],
+)
+def test_absurd_selections_are_refused_at_once(wrong, says):
+    with pytest.raises(InputError, match=says):
+        load_dataset("maxcut", "ba", R_BA, **wrong)
+
+
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     out = tmp_path / "data" / "mis_satlib_3.npz"
     flags = ["convert", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
