@@ -27,13 +27,11 @@ class Cache:
     """A folder of kept files, made where it is missing.
 
     Attributes:
-      what: the kind of things kept, in the plural, for warnings.
       folder: where they are, without symbolic links; None where there is no folder to be trusted.
     """
 
-    def __init__(self, what: str, folder: str | os.PathLike | None = None):
+    def __init__(self, folder: str | os.PathLike | None = None):
         """Takes the folder given, else $SL_DISCS_CACHE, else ~/.cache/sl_discs; warns where it cannot be used."""
-        self.what = what
         self.folder = None
         try:
             chosen = Path(folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
@@ -48,7 +46,7 @@ class Cache:
         if reason is None:
             self.folder = chosen
         else:
-            _warn(f"{what} are not kept in {chosen}: {reason}; set SL_DISCS_CACHE to a folder that is yours alone")
+            _warn(f"no cache in {chosen}: {reason}; set SL_DISCS_CACHE to a folder that is yours alone")
 
     def load(self, name: str) -> bytes | None:
         """What was saved under a name; None where nothing was, or a warning says why it does not count."""
@@ -82,8 +80,8 @@ class Cache:
             write_atomically(self.folder / name, lambda file: file.write(content))
         except InputError as error:
             _warn(
-                f"{self.what} cannot be kept in {self.folder} ({error.__cause__.strerror}); free some space there, "
-                "or set SL_DISCS_CACHE to another folder"
+                f"nothing more is cached in {self.folder}: {error.__cause__.strerror}; free some space there, or set "
+                "SL_DISCS_CACHE to another folder"
             )
 
 

@@ -99,7 +99,7 @@ def load_dataset(
         total = max(family.generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(family.generator, wanted, data_seed, Cache("drawn graphs", cache_dir))
+        graphs = _draw_cached(family.generator, wanted, data_seed, Cache(cache_dir))
         detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
     else:

@@ -83,7 +83,7 @@ class _KeptCode(NullCache):
 
     @functools.cached_property
     def _cache(self) -> Cache:
-        return Cache("compiled loops", numba.config.CACHE_DIR)
+        return Cache(numba.config.CACHE_DIR)
 
     def _name(self, signature, codegen) -> str:
         key = _version(), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature

@@ -91,7 +91,7 @@ def test_no_folder_no_code_kept(folder, capfd):
     folder.write_text("")
     assert [call(), call()] == [False, False]
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("warning: compiled loops are not kept") and "SL_DISCS_CACHE" in line
+    assert line.startswith("warning: no cache in ") and "SL_DISCS_CACHE" in line
     assert not list(Path(__file__).parent.rglob("*.nb[ic]"))
 
 
