@@ -40,7 +40,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
-from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
@@ -175,7 +175,7 @@ def _model_fields() -> dict:
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
-    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": 1.0001} | model
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
@@ -184,6 +184,9 @@ def _model_fields() -> dict:
     penalty = model["penalty"]
     if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
         raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
+    if model["data_root"] is None:
+        model["data_root"] = default_data_root()
+    check_data_root(model["data_root"])
     return model
 
 
@@ -208,7 +211,7 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
             model["name"],
             model.get("graph_type", ""),
             model["cfg_str"],
-            model["data_root"] or None,
+            model["data_root"],
             num_instances=count,
             first=first,
             stride=stride,

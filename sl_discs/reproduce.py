@@ -20,7 +20,6 @@ import shlex
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import jax
 from absl import flags
@@ -30,6 +29,7 @@ from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
 from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
@@ -113,8 +113,7 @@ def _check_flags() -> None:
     check_methods(_METHODS.value, METHODS)
     if not _METHODS.value:
         raise InputError("--methods names no method; give --methods=NAME,NAME")
-    if _DATA_ROOT.value is not None and not Path(_DATA_ROOT.value).is_dir():
-        raise InputError(f"--data_root: {_DATA_ROOT.value} is no folder")
+    check_data_root(_DATA_ROOT.value)
 
 
 def _what(argv: Sequence[str]) -> str:

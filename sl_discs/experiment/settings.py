@@ -14,6 +14,7 @@ from ml_collections import config_dict
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
+from sl_discs.machine_memory import check_memory
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {
@@ -22,6 +23,11 @@ DISCS_ONLY = {
     "co_opt_prob", "window_size", "window_stride", "num_models",
 }  # fmt: skip
 
+
+# Seeds have two words of 32 bits; everything else is counted in signed ones.
+_MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
+# Of a step in the schedules of temperature and localization, while they are made.
+STEP_BYTES = 100
 
 ENGINES = ("auto", "xla", "cpu", "gpu")
 
@@ -96,8 +102,10 @@ class Settings:
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
-        if self.seed >= 2**64:
-            raise InputError(f"config.experiment.seed is {self.seed}; expected a number of at most 64 bits")
+        for field in dataclasses.fields(self):
+            value, most = getattr(self, field.name), _MOST.get(field.name, 2**31 - 1)
+            if isinstance(value, int) and value > most:
+                raise InputError(f"config.experiment.{field.name} is {value}; expected at most {most}")
         if not self.checkpoint_every_s >= 0:
             raise InputError(
                 f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
@@ -123,6 +131,11 @@ class Settings:
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
+        check_memory(
+            self.chain_length * STEP_BYTES,
+            f"the schedule of config.experiment.chain_length = {self.chain_length} steps",
+            "run fewer steps",
+        )
         self.temperatures()
         if self.t_schedule == "constant":
             object.__setattr__(self, "final_temperature", self.init_temperature)

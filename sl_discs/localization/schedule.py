@@ -118,8 +118,9 @@ class Localization:
             raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
         if self.integrator not in INTEGRATORS:
             raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
-        alpha = parse_alpha(self.alpha, self.horizon)
+        # First, as it refuses more levels than there are steps: their times alone might not fit into memory.
         steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
+        alpha = parse_alpha(self.alpha, self.horizon)
         times = time_grid(alpha, self.grid, self.K, self.eps, self.eps_end)
         values = alpha.value(times)
         exact = np.diff(values)

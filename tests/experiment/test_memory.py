@@ -1,18 +1,22 @@
 """Batches are cut to fit the memory that there is, and what cannot fit is refused before anything runs."""
 
 import dataclasses
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
 import pytest
 from test_run import SETTINGS, method, random_dataset
 
+from sl_discs import machine_memory
 from sl_discs.errors import InputError
+from sl_discs.experiment.annealing import temperatures
 from sl_discs.experiment.engine import advance, init_chains
 from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory, memory_of_a_device
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
+from sl_discs.experiment.settings import STEP_BYTES, Settings
 from sl_discs.localization.transition import initial_state
 from sl_discs.models.problems import coefficients
 
@@ -43,6 +47,44 @@ def test_batches_are_halved_until_they_fit():
         InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device, and there are"
     ):
         fit_to_memory(dataset, 1.0001, methods, limited)
+
+
+def test_logged_values_of_all_instances_must_fit():
+    dataset = random_dataset(2)
+    with pytest.raises(InputError, match=r"record at 250 logged steps .* there are .*log_every_steps"):
+        fit_to_memory(
+            dataset, 1.0001, [method("gwg")], dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
+        )
+
+
+@pytest.mark.parametrize("field", [field for field in dataclasses.fields(Settings) if "int" in field.type])
+def test_numbers_beyond_all_sense_are_refused_by_name(field):
+    """In no time and memory: not even the schedules of a chain are made."""
+    tracemalloc.start()
+    for value in (2**31, 10**12, 2**70):
+        if "seed" in field.name and value < 2**64:
+            continue
+        with pytest.raises(InputError, match=f"config.experiment.{field.name} is {value}; expected at most"):
+            dataclasses.replace(SETTINGS, **{field.name: value})
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+def test_a_chain_whose_schedules_would_not_fit(monkeypatch):
+    monkeypatch.setattr(machine_memory, "usable_memory", lambda: GIB)
+    with pytest.raises(InputError, match=r"chain_length = 20000000 steps would take about 1\.9 GiB .* are 1\.0 GiB"):
+        Settings(chain_length=20_000_000)
+
+
+@pytest.mark.parametrize("name", ["gwg", "sl_gwg"])
+def test_the_estimate_covers_the_schedules(name):
+    settings = dataclasses.replace(SETTINGS, chain_length=200_001, t_schedule="linear", anneal_every=7)
+    tracemalloc.start()
+    temperatures.cache_clear()
+    compile_program(method(name), settings)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < STEP_BYTES * settings.chain_length < 5 * peak
 
 
 def test_what_the_machine_has():

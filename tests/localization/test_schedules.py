@@ -97,6 +97,7 @@ def test_compiled_program(integrator, budget):
         ({"eps_end": 0.0}, "eps_end"),
         ({"K": 300, "n_min": 4}, "exceed the 1000 of a chain"),
         ({"K": 0}, "K"),
+        ({"K": 10**9}, "K .* exceed chain_length = 1100"),
         ({"mc_ratio": 0.0}, "mc_ratio"),
         ({"r": 0.0}, "sampler_config.r"),
         ({"grid": "cosine"}, "uniform, log_snr"),

@@ -114,6 +114,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
+        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is no folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
     }
     processes = [start(tmp_path, *arguments) for arguments in cases]
