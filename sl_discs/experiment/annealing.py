@@ -10,6 +10,8 @@ from jaxtyping import Float32
 from sl_discs.errors import InputError
 
 SCHEDULES = ("constant", "linear", "exp_decay")
+# Steps whose temperatures are formed at a time, so that float64 takes no memory beside the result.
+_BLOCK = 1 << 16
 
 
 @functools.lru_cache(maxsize=2)
@@ -41,15 +43,16 @@ def temperatures(
             raise InputError(f"config.experiment.{name} is {value}; expected a number above 0")
     if not 0 < decay_rate <= 1:
         raise InputError(f"config.experiment.decay_rate is {decay_rate}; expected a number in (0, 1]")
-    part = np.arange(1, chain_length + 1) / chain_length
-    if schedule == "constant":
-        values = np.full(chain_length, initial)
-    elif schedule == "linear":
-        values = initial + (final - initial) * part
-    else:
-        values = np.maximum(initial * decay_rate**part, final)
-    found = values.astype(np.float32)
-    if every > 1:
-        found = found[np.arange(chain_length) // every * every]
+    found = np.empty(chain_length, np.float32)
+    for begin in range(0, chain_length, _BLOCK):
+        steps = np.arange(begin, min(begin + _BLOCK, chain_length)) // every * every
+        part = (steps + 1) / chain_length
+        if schedule == "constant":
+            values = initial
+        elif schedule == "linear":
+            values = initial + (final - initial) * part
+        else:
+            values = np.maximum(initial * decay_rate**part, final)
+        found[begin : begin + len(steps)] = values
     found.flags.writeable = False
     return found

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int32
 
+from sl_discs.capacity import check_number
 from sl_discs.errors import InputError
 
 
@@ -41,20 +42,22 @@ class Graph:
 
         Raises:
           InputError: no nodes, an index out of range, a self-loop, a repeated edge (in either direction, so
-            also an asymmetric pair of weights), a weight that is not finite, or arrays of unequal length.
+            also an asymmetric pair of weights), a weight that is not finite, arrays of unequal length, or more than
+            2^31 - 1 nodes.
         """
         if num_nodes < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
+        check_number(f"{name}: nodes 0..{num_nodes - 1}", num_nodes, "so number them without gaps")
         edges = np.asarray(edges)
         edges = edges.reshape(-1, 2) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:
             raise InputError(f"{name}: edges have shape {edges.shape}; expected [E, 2]")
         if edges.size and edges.dtype.kind not in "iu":
             raise InputError(f"{name}: edges have dtype {edges.dtype}; expected integers")
-        edges = edges.astype(np.int64)
         if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
             row = int(np.argmax(((edges < 0) | (edges >= num_nodes)).any(axis=1)))
-            raise InputError(f"{name}: edge {row} is {tuple(edges[row])}, but nodes are 0..{num_nodes - 1}")
+            raise InputError(f"{name}: edge {row} is {tuple(edges[row].tolist())}, but nodes are 0..{num_nodes - 1}")
+        edges = edges.astype(np.int64)
         loops = edges[:, 0] == edges[:, 1]
         if loops.any():
             raise InputError(f"{name}: self-loop at node {edges[np.argmax(loops), 0]}; remove it")

@@ -63,7 +63,8 @@ class Problem:
             raise InputError(
                 f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is no problem known here"
             )
-        if len(self.labels) != self._size or len(set(self.labels)) != self._size:
+        distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
+        if not len(self.labels) == len(distinct) == self._size:
             raise InputError(f"{self.name}: expected {self._size} distinct labels, one a variable")
         if not (np.isfinite(self.penalty) and self.penalty >= 1):
             raise InputError(f"{self.name}: penalty is {self.penalty}; expected at least 1")

@@ -40,8 +40,7 @@ def terms_of(problem: Problem) -> tuple[Coefficients, float]:
         terms, constant = coefficients(problem.kind, problem.source, problem.penalty), 0.0
     else:
         terms, constant = form_coefficients(problem.source)
-    sizes = np.abs(np.concatenate([terms.linear, terms.scale * terms.weights]))
-    largest = float(sizes.max())
+    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "

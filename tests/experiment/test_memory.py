@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import pytest
 from test_run import SETTINGS, method, random_dataset
 
+from sl_discs.capacity import GIB
 from sl_discs.errors import InputError
 from sl_discs.experiment.engine import advance, init_chains
-from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory, memory_of_a_device
+from sl_discs.experiment.memory import batch_bytes, fit_to_memory, memory_of_a_device
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
