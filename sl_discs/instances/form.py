@@ -73,7 +73,7 @@ class QuadraticForm:
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        pairs, offset = pairs.astype(np.int32), float(offset)
+        pairs, offset = pairs.astype(np.int32, copy=False), float(offset)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), bool(maximise), reference)
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:

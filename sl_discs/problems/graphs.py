@@ -11,9 +11,10 @@ from sl_discs.errors import InputError
 from sl_discs.instances.from_networkx import graph_from_networkx
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.matrices import entries, is_sparse
-from sl_discs.problems.problem import PENALTY, Problem
+from sl_discs.problems.problem import PENALTY, Problem, timed
 
 
+@timed
 def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
     """The largest independent set: nodes of which no two are joined.
 
@@ -30,11 +31,13 @@ def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, n
     return _problem("mis", graph, None, num_nodes, penalty, name)
 
 
+@timed
 def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
     """The largest clique: nodes of which every two are joined. Arguments and errors are those of `mis`."""
     return _problem("maxclique", graph, None, num_nodes, penalty, name)
 
 
+@timed
 def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
     """The heaviest cut: nodes in two parts, and the weights of the edges between them.
 
