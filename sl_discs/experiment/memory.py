@@ -28,6 +28,9 @@ _COPY = 4
 _CHAIN_SITE = 80
 # Value, acceptance and hops of a chain at a logged step.
 _LOGGED = 12
+# Bytes a step: temperatures of the target and of proposals, and what the latter are made of; with localization the
+# schedules of `localization.schedule`, too.
+_STEP, _LOCALIZED_STEP = 80, 120
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
@@ -46,6 +49,11 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     elif engine == "cpu":
         couplings += couplings
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
+
+
+def program_bytes(num_steps: int, localized: bool) -> int:
+    """Bytes of the program of a run of so many steps on the host, with what it takes to make it."""
+    return num_steps * (_LOCALIZED_STEP if localized else _STEP)
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:

@@ -41,7 +41,7 @@ def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qu
     own = rows == columns
     linear = np.zeros(size)
     linear[rows[own]] = values[own]
-    pairs = np.stack([rows[~own], columns[~own]], axis=1)
+    pairs = np.stack([rows[~own], columns[~own]], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, maximise=maximise)
     return Problem("qubo", name, labels, form)
 
@@ -83,7 +83,7 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     linear[places] = _numbers_of(name, "h", h)
     _check_finite(name, "h", labels, places, places, linear[places])
     _check_finite(name, "J", labels, rows, columns, couplings)
-    pairs = np.stack([rows, columns], axis=1)
+    pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
     return Problem("ising", name, labels, form)
 
