@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 
 import numpy as np
 from jaxtyping import Float32
@@ -14,15 +14,13 @@ SCHEDULES = ("constant", "linear", "exp_decay")
 _BLOCK = 1 << 16
 
 
-@functools.lru_cache(maxsize=2)
-def temperatures(
-    schedule: str, chain_length: int, initial: float, final: float, decay_rate: float, every: int = 1
-) -> Float32[np.ndarray, "T"]:
-    """Temperature of each step; not to be written to, since those of the last schedules are kept.
+@dataclasses.dataclass(frozen=True)
+class Temperatures:
+    """Temperature of each step, a sequence of float32 [T] that is indexed as an array is.
 
-    A run asks for them several times, and with millions of steps they take as long as thousands of the steps.
+    Temperatures are formed when they are asked for, so that a chain may be as long as it likes.
 
-    Args:
+    Attributes:
       schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
         never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it.
       chain_length: T.
@@ -34,25 +32,48 @@ def temperatures(
     Raises:
       InputError: an unknown schedule, a temperature that is not positive, or an impossible rate or length.
     """
-    if schedule not in SCHEDULES:
-        raise InputError(f"config.experiment.t_schedule is {schedule!r}; known: {', '.join(SCHEDULES)}")
-    if chain_length < 1:
-        raise InputError(f"config.experiment.chain_length is {chain_length}; expected at least 1")
-    for name, value in (("init_temperature", initial), ("final_temperature", final)):
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(f"config.experiment.{name} is {value}; expected a number above 0")
-    if not 0 < decay_rate <= 1:
-        raise InputError(f"config.experiment.decay_rate is {decay_rate}; expected a number in (0, 1]")
-    found = np.empty(chain_length, np.float32)
-    for begin in range(0, chain_length, _BLOCK):
-        steps = np.arange(begin, min(begin + _BLOCK, chain_length)) // every * every
-        part = (steps + 1) / chain_length
-        if schedule == "constant":
-            values = initial
-        elif schedule == "linear":
-            values = initial + (final - initial) * part
+
+    schedule: str
+    chain_length: int
+    initial: float
+    final: float
+    decay_rate: float
+    every: int = 1
+
+    def __post_init__(self):
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"config.experiment.t_schedule is {self.schedule!r}; known: {', '.join(SCHEDULES)}")
+        if self.chain_length < 1:
+            raise InputError(f"config.experiment.chain_length is {self.chain_length}; expected at least 1")
+        for name, value in (("init_temperature", self.initial), ("final_temperature", self.final)):
+            if not (np.isfinite(value) and value > 0):
+                raise InputError(f"config.experiment.{name} is {value}; expected a number above 0")
+        if not 0 < self.decay_rate <= 1:
+            raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
+
+    def __len__(self) -> int:
+        return self.chain_length
+
+    def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
+        """Temperatures at places from 0 on: a number, an array of them, or a slice."""
+        if not isinstance(places, slice):
+            return self._at(np.asarray(range(self.chain_length)[places] if np.ndim(places) == 0 else places))
+        steps = range(self.chain_length)[places]
+        found = np.empty(len(steps), np.float32)
+        for begin in range(0, len(steps), _BLOCK):
+            block = steps[begin : begin + _BLOCK]
+            found[begin : begin + len(block)] = self._at(np.arange(block.start, block.stop, block.step))
+        return found
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+    def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
+        part = (places // self.every * self.every + 1) / self.chain_length
+        if self.schedule == "constant":
+            values = np.full(part.shape, self.initial)
+        elif self.schedule == "linear":
+            values = self.initial + (self.final - self.initial) * part
         else:
-            values = np.maximum(initial * decay_rate**part, final)
-        found[begin : begin + len(steps)] = values
-    found.flags.writeable = False
-    return found
+            values = np.maximum(self.initial * self.decay_rate**part, self.final)
+        return values.astype(np.float32)

@@ -156,13 +156,12 @@ def as_native_program(program: ProgramStep, proposed: Float32[np.ndarray, "T"], 
 
     Args:
       program: leaves [L, E].
-      proposed: temperatures of proposals at its steps, and maybe at later ones.
+      proposed: temperatures of proposals at its steps.
       first_step: number of the first step.
     """
     from sl_discs.native.chunk import Program
 
     temperature = np.ravel(program.temperature)
-    proposed = proposed[: temperature.size]
     refresh = np.ones(temperature.size, bool)
     refresh[1:] = np.diff(proposed) != 0
     refresh[-first_step % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.engine import Chains
 from sl_discs.experiment.settings import Settings
 
@@ -53,10 +54,10 @@ class Population:
       every: steps between two of them; 0: there are none.
     """
 
-    def __init__(self, settings: Settings, temperature: Float32[np.ndarray, "T"]):
+    def __init__(self, settings: Settings, temperature: Temperatures):
         self.every = settings.resample_every
         self._strength, self._size = settings.resample_strength, settings.batch_size
-        self._temperature = np.asarray(temperature)
+        self._temperature = temperature
 
     def is_due(self, step: int) -> bool:
         """Whether chains are resampled after so many steps."""

@@ -12,7 +12,7 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
@@ -122,9 +122,9 @@ class Settings:
         parse_layout(self.mesh)
         self.temperatures()
 
-    def temperatures(self):
-        """[T] float32, the temperature of steps 1..T."""
-        return temperatures(
+    def temperatures(self) -> Temperatures:
+        """Of steps 1..T."""
+        return Temperatures(
             self.t_schedule,
             self.chain_length,
             self.init_temperature,

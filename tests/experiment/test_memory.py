@@ -77,7 +77,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
-    rows = jax.tree.map(lambda leaf: jnp.asarray(leaf.reshape(-1, 50)), program)
+    rows = jax.tree.map(lambda leaf: jnp.asarray(leaf[:].reshape(-1, 50)), program)
     call = advance.lower(model, chosen.sampler, batch, chains, rows, jnp.int32(1), mesh=make_mesh(Layout(1, 1)))
     largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
     assert largest <= batch_bytes(pack.shape, 5, "xla") <= 3 * largest
