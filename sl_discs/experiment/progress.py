@@ -65,7 +65,7 @@ class _Log:
             return
         self._last, self._shown, self._wait = now, self._done, _EVERY_S
         part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
-        rest = f", about {_in_words(left)} left" if left < math.inf else ""
+        rest = f", about {_in_words(left)} left" if 0 < left < math.inf else ""
         sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}\n")
         sys.stderr.flush()
 

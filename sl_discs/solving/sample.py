@@ -37,7 +37,8 @@ from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
 
-# Steps of the first round under a time limit: sweeps of samplers that try one site a step, steps of others.
+# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems too end
+# cold: sweeps of samplers that try one site a step, steps of others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Seconds between two looks at the clock that loops on CPU cores aim at.
 _LOOK_S = 0.1
@@ -138,7 +139,7 @@ def sample(
         watcher.reached(states)
     lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
     one_shape = growing and player_engine != "cpu"
-    look = unit if one_shape else first // _FIRST_SWEEPS if growing else None
+    look = unit if one_shape else None
     total = None if time_limit is not None else first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
         for number, length in enumerate(lengths):
