@@ -37,7 +37,7 @@ def _rows(case, operations_per_s):
     from sl_discs.benchmark import roofline
 
     dataset = case.dataset(4)
-    terms = [coefficients(case.problem, graph, PENALTY) for graph in dataset.graphs]
+    terms = [coefficients(case.problem, graph, PENALTY).listed() for graph in dataset.graphs]
     sites = float(np.mean([padded_size(graph.num_nodes) for graph in dataset.graphs]))
     degree = float(np.mean([2 * len(term.weights) / len(term.linear) for term in terms]))
     dense = not is_listed(2 * sum(len(term.weights) for term in terms), len(terms) * sites**2)

@@ -19,6 +19,7 @@ import shlex
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ from sl_discs.reading import read_with_progress
 from sl_discs.results.canvas import check_matplotlib, or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
 from sl_discs.solving.arguments import check_arguments
-from sl_discs.solving.report import Run, verification, write_report
+from sl_discs.solving.report import Run, seconds, verification, write_report
 from sl_discs.solving.result import Result
 from sl_discs.solving.sample import sample
 
@@ -68,7 +69,7 @@ _define(
 )
 _define(flags.DEFINE_multi_string, "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.")
 _define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; annealings grow until one fills them.")
+_define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")
 _define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
 _define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
 _define(
@@ -96,9 +97,9 @@ def main(argv: Sequence[str]) -> int:
             raise InputError(f"{len(paths)} files were named; name one FILE, and see --help")
         one_device_per_core()
         arguments = _checked_arguments()
-        if FLAGS.check:
-            return _check(Path(paths[0]))
-        return _solve(Path(paths[0]), arguments, argv)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _check(Path(paths[0])) if FLAGS.check else _solve(Path(paths[0]), arguments, argv)
     except (InputError, flags.Error) as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         return 2
@@ -134,6 +135,8 @@ def _solve(path: Path, arguments: dict[str, Any], argv: Sequence[str]) -> int:
     begin = time.perf_counter()
     instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
     read_s = time.perf_counter() - begin
+    if FLAGS.time_limit is not None and read_s > FLAGS.time_limit:
+        _warn(f"reading took {read_s:.1f} s, which --time_limit={FLAGS.time_limit:g} does not count")
     problems = [problem_of(instance, FLAGS.problem, FLAGS.penalty) for instance in instances]
     command = shlex.join(["python", "-m", "sl_discs.solve", *argv[1:]])
     runs, good = [], True
@@ -243,7 +246,7 @@ def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
 
 
 def _summary(result: Result, read_s: float, verified: str) -> str:
-    chains, timing, annealing = len(result.values), result.timing, result.annealing
+    chains, annealing = len(result.values), result.annealing
     reached = int((result.values == result.best_value).sum())
     note = f" ({result.engine_note})" if result.engine_note else ""
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
@@ -254,8 +257,7 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
             f"  best{so_far} {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
             f"  {result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
             f"temperature {temperatures}, {result.ending}",
-            f"  seconds: {read_s:.2f} reading, {timing['build_s']:.2f} layout, {timing['compile_s']:.2f} compiling, "
-            f"{timing['run_s']:.2f} sampling",
+            f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}",
         ]
     )
 
@@ -267,6 +269,11 @@ def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> An
         for best in [run.result.best_sample]
     )
     return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
+
+
+def _warn(message: Any, *_: Any) -> None:
+    """In the place of `warnings.showwarning`: a line without its place in the code."""
+    sys.stderr.write(f"warning: {message}\n")
 
 
 def _say(line: str) -> None:

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Float32
 
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.devices import num_cores
 from sl_discs.experiment.engine import Batch, Chains, Trace
 from sl_discs.experiment.native_arrays import as_arrays, as_chains, as_native_program, as_targets
@@ -78,10 +79,10 @@ def _settings(sampler: Sampler):
     return SingleSiteSettings(isinstance(sampler, Gibbs))
 
 
-def prepare_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.ndarray, "T"]:
+def prepare_temperatures(sampler: Sampler, program: ProgramStep) -> Temperatures | Float32[np.ndarray, "T"]:
     """The temperature of the sampler's proposals at each step of a whole program, leaves [T]."""
     weighs_nothing = isinstance(sampler, Gibbs | Metropolis)
-    return np.asarray(program.temperature) if weighs_nothing else proposal_temperatures(program)
+    return program.temperature if weighs_nothing else proposal_temperatures(program)
 
 
 @functools.cache
@@ -99,7 +100,7 @@ def advance(
     first_step: int,
     threads: int = 0,
     targets=None,
-    proposed: Float32[np.ndarray, "T"] | None = None,
+    proposed: Temperatures | Float32[np.ndarray, "T"] | None = None,
 ) -> tuple[Chains, Trace]:
     """As `engine.advance`, with arrays on the host.
 
@@ -120,7 +121,8 @@ def advance(
     if proposed is None:
         proposed = prepare_temperatures(sampler, jax.tree.map(np.ravel, program))
     else:
-        proposed = proposed[first_step - 1 :]
+        first = int(first_step) - 1
+        proposed = proposed[first : first + np.size(program.temperature)]
     slice_ = as_native_program(program, proposed, int(first_step))
     shape = np.asarray(chains.chain.x).shape[:2]
     traces = [np.zeros((np.shape(program.temperature)[0], len(arrays.spins)), np.float32) for _ in range(3)]

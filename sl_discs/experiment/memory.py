@@ -10,13 +10,13 @@ import dataclasses
 
 import jax
 
+from sl_discs.capacity import GIB, USABLE, check_memory, in_words, usable_memory
 from sl_discs.errors import InputError
 from sl_discs.experiment.packing import Pack, Shape, plan
 from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.machine_memory import GIB, USABLE, check_memory, in_words, usable_memory
 from sl_discs.models.problems import coefficients
 
 # Bytes a place of a matrix: the entry, and the same as float32 in products; a place of a list: index and weight.
@@ -28,6 +28,8 @@ _COPY = 4
 _CHAIN_SITE = 80
 # Value, acceptance and hops of a chain at a logged step.
 _LOGGED = 12
+# Bytes a step: schedules of localization, and temperatures of proposals, with what they are made of.
+_LOCALIZED_STEP, _WEIGHTED_STEP = 80, 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
@@ -46,6 +48,17 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     elif engine == "cpu":
         couplings += couplings
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
+
+
+def program_bytes(num_steps: int, localized: bool, weighted: bool) -> int:
+    """Bytes of the program of a run of so many steps on the host, with what it takes to make it.
+
+    Args:
+      num_steps: of a chain.
+      localized: whether there are schedules of localization.
+      weighted: whether the sampler draws sites by weight, and has temperatures of its own on the engine `cpu`.
+    """
+    return num_steps * (localized * _LOCALIZED_STEP + weighted * _WEIGHTED_STEP)
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:
@@ -102,8 +115,8 @@ def fit_to_memory(
     num_logged = settings.chain_length // settings.log_every_steps
     count = len(dataset.graphs)
     check_memory(
-        3 * count * settings.batch_size * num_logged * _LOGGED,  # they are joined and summed up at the end
         f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} logged steps",
+        3 * count * settings.batch_size * num_logged * _LOGGED,  # they are joined and summed up at the end
         "log less often (config.experiment.log_every_steps), or give fewer chains or instances",
     )
     limit = memory_of_a_device(settings.memory_gib)

@@ -84,7 +84,7 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
 
 
 def compile_program(method: Method, settings: Settings) -> ProgramStep:
-    """The whole program on the host, leaves [T]; InputError where a schedule is impossible."""
+    """The whole program on the host, sequences [T]; InputError where a schedule is impossible."""
     localization = method.localization and method.localization.compile(settings.chain_length)
     return ProgramStep(settings.temperatures(), localization)
 

@@ -12,9 +12,8 @@ from typing import Any
 from ml_collections import config_dict
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
-from sl_discs.machine_memory import check_memory
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {
@@ -26,8 +25,6 @@ DISCS_ONLY = {
 
 # Seeds have two words of 32 bits; everything else is counted in signed ones.
 _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
-# Of a step in the schedules of temperature and localization, while they are made.
-STEP_BYTES = 100
 
 ENGINES = ("auto", "xla", "cpu", "gpu")
 
@@ -131,18 +128,13 @@ class Settings:
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
-        check_memory(
-            self.chain_length * STEP_BYTES,
-            f"the schedule of config.experiment.chain_length = {self.chain_length} steps",
-            "run fewer steps",
-        )
         self.temperatures()
         if self.t_schedule == "constant":
             object.__setattr__(self, "final_temperature", self.init_temperature)
 
-    def temperatures(self):
-        """[T] float32, the temperature of steps 1..T."""
-        return temperatures(
+    def temperatures(self) -> Temperatures:
+        """Of steps 1..T."""
+        return Temperatures(
             self.t_schedule,
             self.chain_length,
             self.init_temperature,

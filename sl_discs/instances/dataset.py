@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 
 from sl_discs.cache import Cache
+from sl_discs.capacity import check_memory
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import count_graphs, read_archive, save_graphs
 from sl_discs.instances.families import Family, find_family
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
-from sl_discs.machine_memory import check_memory
 
 # Random keys are folded from a graph's position, a signed word of 32 bits.
 _LAST = 2**31 - 1
@@ -153,7 +153,7 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Ca
         return read_archive(cache.folder / name)
     graphs = [generator.draw(data_seed, indices[0])]
     check_memory(
-        len(indices) * _bytes_of(graphs[0]), f"{len(indices)} graphs of {generator.stream}", "ask for fewer instances"
+        f"{len(indices)} graphs of {generator.stream}", len(indices) * _bytes_of(graphs[0]), "ask for fewer instances"
     )
     graphs += [generator.draw(data_seed, k) for k in indices[1:]]
     cache.save(name, lambda file: save_graphs(file, graphs))

@@ -77,7 +77,8 @@ class QuadraticForm:
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        return cls(str(name), linear, pairs.astype(np.int32), couplings, offset, bool(spins), maximise, reference)
+        pairs = pairs.astype(np.int32, copy=False)
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
+from sl_discs.capacity import check_memory, check_number
 from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
-from sl_discs.machine_memory import check_memory
 
 # The label, as an object in a tuple and a set, and a chain's state, field, best states and vectors of a step.
 _NODE_BYTES = 200
@@ -60,7 +60,8 @@ class Graph:
             raise InputError(f"{name}: edges have dtype {edges.dtype}; expected integers")
         if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
             row = int(np.argmax(((edges < 0) | (edges >= num_nodes)).any(axis=1)))
-            raise InputError(f"{name}: edge {row} is {tuple(edges[row])}, but nodes are 0..{num_nodes - 1}")
+            raise InputError(f"{name}: edge {row} is {tuple(edges[row].tolist())}, but nodes are 0..{num_nodes - 1}")
+        edges = edges.astype(np.int64)
         loops = edges[:, 0] == edges[:, 1]
         if loops.any():
             raise InputError(f"{name}: self-loop at node {edges[np.argmax(loops), 0]}; remove it")
@@ -93,9 +94,8 @@ def check_size(name: str, num_nodes: int) -> None:
     Raises:
       InputError: more nodes or variables than 32 bits number, or than fit into this machine's memory with one chain.
     """
-    if num_nodes >= 2**31:
-        raise InputError(f"{name}: {num_nodes} nodes; at most 2^31 - 1 are supported, so correct their number")
-    check_memory(num_nodes * _NODE_BYTES, f"{name}: a single chain on {num_nodes} nodes", "correct their number")
+    check_number(f"{name}: nodes 0..{num_nodes - 1}", num_nodes, "so number them without gaps")
+    check_memory(f"{name}: a single chain on {num_nodes:,} nodes", num_nodes * _NODE_BYTES, "correct their number")
 
 
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:

@@ -9,9 +9,10 @@ import numpy as np
 from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.problems.problem import Problem, in_order
+from sl_discs.problems.problem import Problem, in_order, timed
 
 
+@timed
 def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     """A dimod binary quadratic model, to be minimised, with its own labels, order, vartype and offset.
 

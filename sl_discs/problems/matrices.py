@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from sl_discs.capacity import check_number
 from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 
@@ -37,12 +38,13 @@ def square(name: str, what: str, matrix: Any):
     """Size, rows, columns and values of the entries that are not 0 of a dense or sparse [N, N] matrix.
 
     Raises:
-      InputError: it is not a square matrix of numbers.
+      InputError: it is not a square matrix of numbers, or one of more than 2^31 - 1 rows.
     """
     if not is_sparse(matrix):
         matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
+    check_number(f"{name}: variables", matrix.shape[0], "so leave those without terms out")
     if is_sparse(matrix):
         return matrix.shape[0], *entries(f"{name}: {what}", matrix)
     rows, columns = np.nonzero(matrix)

@@ -36,8 +36,8 @@ def check_arguments(
     Raises:
       InputError: a wrong argument; its message says which.
     """
-    chains, seed = whole("chains", chains, 1), whole("seed", seed, bits=64)
-    steps = MOST_STEPS if steps is None else whole("steps", steps, 1)
+    chains, seed = whole("chains", chains, 1, bits=31), whole("seed", seed, bits=64)
+    steps = MOST_STEPS if steps is None else whole("steps", steps, 1, bits=31)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if target is not None:

@@ -117,6 +117,12 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
     return True, f"verified: {_RECOUNTED[problem.kind]}"
 
 
+def seconds(read_s: float, result: Result) -> dict[str, float]:
+    """Where the time went, from reading the source to the verified answer."""
+    parts = {"layout": "build_s", "compiling": "compile_s", "sampling": "run_s", "recounting": "verify_s"}
+    return {"reading": read_s} | {words: result.timing[name] for words, name in parts.items()}
+
+
 def _section(number: int, run: Run) -> str:
     problem, result = run.problem, run.result
     good, words = verification(problem, result)
@@ -149,8 +155,7 @@ def _plots(number: int, run: Run) -> str:
         words = "How the observation localizes the state: from 0, nothing known, to 1, every variable decided."
         shown.append(("contraction", plots.contraction(result), words))
     shown.append(("histogram", plots.histogram(result), "What each chain found."))
-    parts = {"reading": run.read_s, "layout": result.timing["build_s"], "compiling": result.timing["compile_s"]}
-    shown.append(("seconds", plots.seconds(parts | {"sampling": result.timing["run_s"]}), "Where the time went."))
+    shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "Where the time went."))
     return "\n".join(
         f"<figure>{plots.svg(f'{name}-{number}', paint)}<figcaption>{caption}</figcaption></figure>"
         for name, paint, caption in shown

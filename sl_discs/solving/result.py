@@ -50,7 +50,8 @@ class Result:
       steps: of each chain, over all rounds.
       rounds: annealings that were played.
       stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
-      timing: seconds: `build_s` to lay out the problem, `compile_s` to trace and compile, `run_s` of sampling.
+      timing: seconds: `construct_s` to make the problem of what was given, `build_s` to lay it out, `compile_s` to
+        trace and compile, `run_s` of sampling, `verify_s` to repair and recount the best state of every chain.
       engine: what played.
       engine_note: why that one; empty if it was asked for.
       sampler: its name.

@@ -7,6 +7,7 @@ import dataclasses
 import itertools
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,13 +23,15 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
+from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
 
-# Steps of the first round under a time limit: sweeps of samplers that try one site a step, steps of others.
-_FIRST_SWEEPS, _FIRST_STEPS = 10, 200
+# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems too end
+# cold: sweeps of samplers that try one site a step, steps of others.
+_FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Seconds between two looks at the clock that loops on CPU cores aim at.
 _LOOK_S = 0.1
 # About how often a localized chain is looked at, for its contraction.
@@ -62,10 +65,12 @@ def sample(
         or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
       steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
         10 million at most; ten a variable for the others, but 2,000 to 20,000.
-      time_limit: seconds of wall time, compilation apart: a short annealing measures the rate, then each is twice as
-        long as the one before, until one that fills the time. With `steps`, annealings of that length follow each
-        other. The best of all counts. Time is looked at between calls to the engine, about ten times a second on CPU
-        cores, so the limit may be overrun by that.
+      time_limit: seconds of wall time for laying the problem out and sampling; compilation and the exact recount of
+        the answers come on top. A short annealing measures the rate, then each is twice as long as the one before,
+        until one that fills the time. With `steps`, annealings of that length follow each other. The best of all
+        counts. Time is looked at between calls to the engine, about ten times a second on CPU cores, so the limit may
+        be overrun by that. Where nothing is left of it for sampling, a warning says so, and one short annealing is
+        played all the same.
       target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
@@ -86,8 +91,9 @@ def sample(
         of a time limit alone.
 
     Raises:
-      InputError: a wrong argument, whose name the message has; or a process that was forked from one in which JAX was
-        at work, where chains would wait for ever for threads: use multiprocessing's start method `spawn`.
+      InputError: a wrong argument, whose name the message has; a problem or run that does not fit into memory; or a
+        process that was forked from one in which JAX was at work, where chains would wait for ever for threads: use
+        multiprocessing's start method `spawn`.
       KeyboardInterrupt: as everywhere in Python, and nothing comes back. To keep what was found so far, end the run
         with `interrupt` or `callback`.
     """
@@ -113,22 +119,29 @@ def sample(
     )
     name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
     states = as_states(problem, initial_states, chains)
-    terms, constant = terms_of(problem)
-    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, _ = choose_engine(engine, kernel)
+    check_fit(problem, recipe, steps or 1, player_engine)
+    terms, constant = terms_of(problem)
+    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
     if growing:
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
-    stage = Stage(terms, recipe, first, states, fit=growing)
+    stage = Stage(problem, terms, recipe, first, states, fit=growing)
     build_s, compiled_before = time.perf_counter() - begin, stage.player.compile_s
     clock = Clock(stage.player)
+    if time_limit is not None and build_s >= time_limit:
+        warnings.warn(
+            f"{problem.name}: laying the problem out took {build_s:.1f} s, more than the time limit of "
+            f"{time_limit:g} s; one short annealing is played",
+            stacklevel=2,
+        )
 
     def left() -> float:
-        return math.inf if time_limit is None else time_limit - clock()
+        return math.inf if time_limit is None else time_limit - build_s - clock()
 
     watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
     collector = Collector(problem, constant)
@@ -160,7 +173,12 @@ def sample(
     return collector.result(
         contraction=recorder.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
-        timing={"build_s": build_s, "compile_s": stage.player.compile_s - compiled_before, "run_s": run_s},
+        timing={
+            "construct_s": problem.construct_s,
+            "build_s": build_s,
+            "compile_s": stage.player.compile_s - compiled_before,
+            "run_s": run_s,
+        },
         engine=stage.player.engine,
         engine_note=stage.player.engine_note,
         sampler=name,

@@ -5,6 +5,7 @@ import itertools
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import networkx as nx
@@ -170,6 +171,24 @@ def test_a_time_limit_is_filled_and_kept():
     assert (steps > 0).all()
     fixed = sl_discs.sample(problem, steps=20_000, time_limit=0.5)
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
+
+
+@needs_numba
+def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
+    """Of a dense problem of 700 variables, whose layout and exact values take part of the time."""
+    Q = np.random.default_rng(0).normal(size=(700, 700))
+    sl_discs.sample(sl_discs.qubo(Q), steps=10, chains=2)  # whatever must be compiled
+    begin = time.perf_counter()
+    problem = sl_discs.qubo(Q)
+    with pytest.warns(
+        UserWarning, match=r"qubo: laying the problem out took .* more than the time limit of 0\.001 s"
+    ):
+        result = sl_discs.sample(problem, chains=2, time_limit=0.001)
+    wall = time.perf_counter() - begin
+    assert set(result.timing) == {"construct_s", "build_s", "compile_s", "run_s", "verify_s"}
+    assert all(part > 0 for name, part in result.timing.items() if name != "compile_s")
+    assert 0.9 * wall - 0.02 < sum(result.timing.values()) <= wall
+    assert result.stopped == "time" and result.rounds == 1 and result.steps == 3 * 700
 
 
 @pytest.mark.parametrize("rate", [10.0, 1e3, 1e5])

@@ -177,6 +177,8 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--annealing=1,2"], "initial >= final > 0"),
         (["--problem=mis", "--sampler=best"], "unknown sampler 'best'"),
         (["--problem=mis", "--steps=0"], "steps is 0"),
+        (["--problem=mis", "--steps=1000000000000"], "steps: 1,000,000,000,000; at most 2,147,483,647"),
+        (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
         (["--colour=red"], "colour"),
@@ -189,6 +191,15 @@ def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message
     code, out, err = run(capsys, cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
+
+
+def test_warnings_are_a_line(cycle, capsys):
+    """A limit that reading the file alone exceeds, and laying it out."""
+    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2")
+    assert code == 0 and "recounting" in out
+    reading, layout = err.splitlines()
+    assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
+    assert layout.startswith("warning: cycle: laying the problem out took ")
 
 
 def test_help_names_every_flag(capsys):
