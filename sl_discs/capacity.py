@@ -42,7 +42,7 @@ def check_number(what: str, count: int, advice: str) -> None:
     """Refuses more of something than can be numbered.
 
     Args:
-      what: the problem or argument at fault, and the unit, such as `graph: nodes`.
+      what: there would be, such as `graph: 5000000000 nodes`.
       count: how many there would be.
       advice: what to do instead.
 
@@ -50,7 +50,7 @@ def check_number(what: str, count: int, advice: str) -> None:
       InputError: there are more than 2^31 - 1.
     """
     if count > MOST_NUMBERED:
-        raise InputError(f"{what}: {count:,}; at most {MOST_NUMBERED:,} are supported, {advice}")
+        raise InputError(f"{what}; at most 2^31 - 1 are supported, {advice}")
 
 
 def check_memory(what: str, need: int, advice: str) -> None:

@@ -41,7 +41,7 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
     allowed = ""
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
         if (least is None or value >= least) and (above is None or value > above):
-            return float(value)
+            return exact_doubles(name, value).item()
         allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
     shown = value.item() if isinstance(value, np.generic) else value
     raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}")

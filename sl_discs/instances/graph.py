@@ -94,8 +94,8 @@ def check_size(name: str, num_nodes: int) -> None:
     Raises:
       InputError: more nodes or variables than 32 bits number, or than fit into this machine's memory with one chain.
     """
-    check_number(f"{name}: nodes 0..{num_nodes - 1}", num_nodes, "so number them without gaps")
-    check_memory(f"{name}: a single chain on {num_nodes:,} nodes", num_nodes * _NODE_BYTES, "correct their number")
+    check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
+    check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
 
 
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:

@@ -44,7 +44,7 @@ def square(name: str, what: str, matrix: Any):
         matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
         raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
-    check_number(f"{name}: variables", matrix.shape[0], "so leave those without terms out")
+    check_number(f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out")
     if is_sparse(matrix):
         return matrix.shape[0], *entries(f"{name}: {what}", matrix)
     rows, columns = np.nonzero(matrix)
