@@ -50,8 +50,7 @@ def check_data_root(data_root: str | os.PathLike | None) -> None:
     """Raises InputError where a data root is named that is no folder: drawn graphs would take its graphs' place."""
     if data_root not in (None, "") and not Path(data_root).is_dir():
         raise InputError(
-            f"data_root: {data_root!s} is no folder; correct the path, or leave it empty (data_root=) to draw random "
-            "families"
+            f"the data root {data_root!s} is no folder; correct the path, or leave it empty to draw random families"
         )
 
 

@@ -198,7 +198,7 @@ def test_what_is_unknown_or_missing(tmp_path, arguments, says):
 def test_a_folder_that_is_named_must_exist(root, tmp_path, problem, capsys):
     (tmp_path / "file").write_text("")
     for wrong in (tmp_path / "absent", tmp_path / "file", root / "typo"):
-        with pytest.raises(InputError, match=f"data_root: {wrong} is no folder"):
+        with pytest.raises(InputError, match=f"the data root {wrong} is no folder"):
             load_dataset(*problem, wrong)
     flags = [f"--{name}={value}" for name, value in zip(("problem", "graph_type", "cfg_str"), problem, strict=True)]
     assert convert(["convert", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
