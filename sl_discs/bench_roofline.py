@@ -18,7 +18,7 @@ from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.engines.cpu.arrays import is_listed
 from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
@@ -36,7 +36,7 @@ def _rows(case, operations_per_s):
     from sl_discs.benchmark import roofline
 
     dataset = case.dataset(4)
-    terms = [coefficients(case.problem, graph, PENALTY) for graph in dataset.graphs]
+    terms = [coefficients(case.problem, graph, PENALTY).listed() for graph in dataset.graphs]
     sites = float(np.mean([padded_size(graph.num_nodes) for graph in dataset.graphs]))
     degree = float(np.mean([2 * len(term.weights) / len(term.linear) for term in terms]))
     dense = not is_listed(2 * sum(len(term.weights) for term in terms), len(terms) * sites**2)
@@ -85,4 +85,4 @@ def run(_) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

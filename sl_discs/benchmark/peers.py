@@ -47,7 +47,7 @@ class _Minimiser(abc.ABC):
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
         self._dataset, self._reads = dataset, settings.batch_size
-        terms = [coefficients(dataset.problem, graph, PENALTY) for graph in dataset.graphs]
+        terms = [coefficients(dataset.problem, graph, PENALTY).listed() for graph in dataset.graphs]
         self._problems = [self._problem(term) for term in terms]
 
     @abc.abstractmethod

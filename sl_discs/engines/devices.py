@@ -5,6 +5,33 @@ from __future__ import annotations
 import os
 
 import jax
+from jax._src import xla_bridge  # the one way to ask whether JAX is at work
+
+from sl_discs.errors import InputError
+
+_lost_threads = False
+
+
+def _after_fork() -> None:
+    global _lost_threads
+    _lost_threads = _lost_threads or xla_bridge.backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_threads() -> None:
+    """Before chains are played: in a process forked from one in which JAX was at work, they would wait for ever.
+
+    Raises:
+      InputError: it is such a process: JAX's threads, and those of the CPU engine, were not copied to it.
+    """
+    if _lost_threads:
+        raise InputError(
+            "this process was forked from one in which JAX was at work already, and JAX's threads do not survive a "
+            "fork; start workers with multiprocessing.get_context('spawn')"
+        )
 
 
 def num_cores() -> int:

@@ -112,7 +112,7 @@ def build_batch(
     """
     params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
-    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
+    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < len(term.linear) for term in terms])
     keys = step_keys(names, shape, seed)
     model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))

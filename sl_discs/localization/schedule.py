@@ -95,27 +95,35 @@ class Localization:
           InputError: a hyperparameter out of its range.
         """
         if not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise InputError(f"sampler.sigma is {self.sigma}; expected a number above 0")
+            raise InputError(f"sampler_config.sigma is {self.sigma}; expected a number above 0")
         if not 0 < self.mc_ratio <= 1:
-            raise InputError(f"sampler.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
+            raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
         if self.integrator not in INTEGRATORS:
-            raise InputError(f"sampler.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+            raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+        # First, as it refuses more levels than there are steps: their times alone might not fit into memory.
+        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)
         times = time_grid(alpha, self.grid, self.K, self.eps, self.eps_end)
-        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         values = alpha.value(times)
         exact = np.diff(values)
         drift = exact if self.integrator == "exponential" else np.diff(times) * alpha.derivative(times[:-1])
-        return Levels(
-            tilt_scale=(values[:-1] / (self.sigma**2 * times[:-1])).astype(np.float32),
-            last=(np.cumsum(steps) - 1).astype(np.int32),
-            collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
-            drift=drift.astype(np.float32),
-            noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
-        )
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            levels = Levels(
+                tilt_scale=(values[:-1] / (np.float64(self.sigma) ** 2 * times[:-1])).astype(np.float32),
+                last=(np.cumsum(steps) - 1).astype(np.int32),
+                collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
+                drift=drift.astype(np.float32),
+                noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
+            )
+        if not all(np.isfinite(leaf).all() for leaf in levels):
+            raise InputError(
+                f"sampler_config.sigma is {self.sigma}, which with alpha = {self.alpha}, eps = {self.eps} and "
+                f"eps_end = {self.eps_end} leads to numbers beyond single precision; choose a less extreme one"
+            )
+        return levels
 
     def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
         """Time t of the level that each step belongs to; InputError as `levels`."""
-        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         last = self.levels(chain_length).last
+        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         return grid[np.searchsorted(last, np.arange(chain_length))]

@@ -124,10 +124,10 @@ class DMALA(Sampler):
 
     def __post_init__(self):
         if self.scaling not in ("normalized", "fixed"):
-            raise InputError(f"sampler.scaling is {self.scaling!r}; known: normalized, fixed")
+            raise InputError(f"sampler_config.scaling is {self.scaling!r}; known: normalized, fixed")
         for name in ("expected_flips", "step_size"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"sampler.{name} is {getattr(self, name)}; expected a positive number")
+            if not 0 < getattr(self, name) <= 1e30:
+                raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 

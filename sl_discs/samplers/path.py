@@ -51,8 +51,8 @@ class PathSampler(Sampler):
     replacement: bool = dataclasses.field(default=False, init=False)
 
     def __post_init__(self):
-        if self.num_flips < 1:
-            raise InputError(f"sampler.num_flips is {self.num_flips}; expected at least 1")
+        if not 1 <= self.num_flips < 2**31:
+            raise InputError(f"sampler_config.num_flips is {self.num_flips}; expected at least 1, and less than 2^31")
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 

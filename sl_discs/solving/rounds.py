@@ -55,7 +55,7 @@ class Watcher:
     """Looks at the chains after each call, and ends the run when there is a reason to.
 
     Attributes:
-      reason: `target`, `callback` or `time`; empty while there is none.
+      reason: `target`, `callback`, `interrupt` or `time`; empty while there is none.
     """
 
     def __init__(
@@ -64,11 +64,12 @@ class Watcher:
         chains: int,
         target: float | None,
         callback: Callable[[int, float], object] | None,
+        interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
     ):
         self.reason = ""
         self._problem, self._chains, self._target = problem, chains, target
-        self._callback, self._is_over = callback, is_over
+        self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
         self._sign = 1.0 if problem.maximise else -1.0
         self._best = -self._sign * np.inf
         self._before = self._done = 0
@@ -99,6 +100,8 @@ class Watcher:
                 self.reached(np.asarray(best.x[0, place])[None, : self._problem.num_variables])
             if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
                 self.reason = "callback"
+        if not self.reason and self._interrupt is not None and self._interrupt():
+            self.reason = "interrupt"
         if not self.reason and self._is_over():
             self.reason = "time"
         return bool(self.reason)

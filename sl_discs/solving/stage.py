@@ -17,6 +17,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.coupling import sparse_is_cheaper
 from sl_discs.models.problems import Coefficients, coefficients, form_coefficients
 from sl_discs.problems import Problem
+from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe
 
 # Sums of so many terms of these sizes stay finite in float32, and the smallest do not vanish.
@@ -35,8 +36,7 @@ def terms_of(problem: Problem) -> tuple[Coefficients, float]:
         terms, constant = coefficients(problem.kind, problem.source, problem.penalty), 0.0
     else:
         terms, constant = form_coefficients(problem.source)
-    sizes = np.abs(np.concatenate([terms.linear, terms.scale * terms.weights]))
-    largest = float(sizes.max())
+    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
@@ -49,21 +49,33 @@ class Stage:
     """Chains of one problem; each round of them has its own random numbers."""
 
     def __init__(
-        self, terms: Coefficients, recipe: Recipe, steps: int, states: Int8[np.ndarray, "R N"] | None, *, fit: bool
+        self,
+        problem: Problem,
+        terms: Coefficients,
+        recipe: Recipe,
+        steps: int,
+        states: Int8[np.ndarray, "R N"] | None,
+        *,
+        fit: bool,
     ):
         """Lays out chains.
 
         Args:
-          terms: of the model.
+          problem: that is sampled.
+          terms: of its model.
           recipe: for the chains.
           steps: of the first round.
           states: that the chains begin at, in turn; None: random ones.
           fit: as in `Recipe.method`.
+
+        Raises:
+          InputError: they do not fit into memory.
         """
         self._seed = recipe.seed
         player = Player(recipe.method(steps, fit=fit), recipe.settings(steps))
         [pack] = plan([terms], 1, recipe.chains, player.num_devices, player.layout)
         self._shape = dataclasses.replace(pack.shape, degree=_rounded(pack.shape.degree, pack.shape.num_sites))
+        check_fit(problem, recipe, steps, self.player.engine, self._shape)
         places = len(pack.filled)
         self._model, self._batch = build_batch([terms] * places, [0] * places, self._shape, recipe.seed)
         self._states = None

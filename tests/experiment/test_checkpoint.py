@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import random
 import signal
@@ -20,8 +21,9 @@ from sl_discs.experiment import checkpoint, player
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
-from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
@@ -98,6 +100,33 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
     (tmp_path / "kind.json").write_text("{")
     with pytest.raises(InputError, match="remove the folder"):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
+
+
+def test_finished_results_of_another_run_are_refused(tmp_path):
+    def config(**changed):
+        return {"experiment": vars(Settings(chain_length=500, **changed)), "model": {"name": "mis"}, "samplers": {}}
+
+    check_finished(tmp_path, config(), "mis/a")  # nothing is there
+    (tmp_path / "results.json").write_text(json.dumps({"config": config(), "dataset": "mis/a"}))
+    check_finished(tmp_path, config(), "mis/a")
+    check_finished(tmp_path, config(save_root="elsewhere", threads=3, instances_per_batch=2), "mis/a")
+    for ours, dataset, words in (
+        (config(seed=1), "mis/a", "experiment.seed 0 there, 1 here"),
+        (config() | {"samplers": {"gwg": {"name": "gwg"}}}, "mis/a", "samplers.gwg"),
+        (config(), "mis/b", "dataset 'mis/a' there, 'mis/b' here"),
+    ):
+        with pytest.raises(InputError, match=f"{words}.*save_root.*--overwrite"):
+            check_finished(tmp_path, ours, dataset)
+    for text in ("", "[]", '{"config": 3}', '{"config": {}, "dataset": ""}'):
+        (tmp_path / "results.json").write_text(text)
+        with pytest.raises(InputError, match="cannot be read"):
+            check_finished(tmp_path, config(), "mis/a")
+
+
+def test_a_constant_temperature_is_recorded_as_it_is_played():
+    assert Settings(t_schedule="constant", init_temperature=0.5).final_temperature == 0.5
+    with pytest.raises(InputError, match="final_temperature"):
+        Settings(t_schedule="constant", final_temperature=-1.0)
 
 
 @pytest.mark.parametrize(("engine", "fits"), [("cpu", True), ("reference", False)])

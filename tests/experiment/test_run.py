@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import Layout, best_layout, parse_layout
 from sl_discs.experiment.packing import padded_size, plan
 from sl_discs.experiment.run import run_methods, run_sampler
@@ -248,11 +248,15 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
 
 
 def test_temperatures():
-    np.testing.assert_allclose(temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
-    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
-    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
-    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
-    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
+    np.testing.assert_allclose(Temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
+    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
+    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
+    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
+    long, whole = Temperatures("exp_decay", 10**12, 2.0, 1e-4, 0.01), Temperatures("linear", 200_001, 2.0, 0.1, 1.0)
+    assert len(long) == 10**12 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
+    np.testing.assert_array_equal(np.asarray(whole)[65_530:140_000:7], whole[65_530:140_000:7])
+    np.testing.assert_array_equal(whole[np.array([0, 200_000])], [whole[0], whole[-1]])
     for bad in (
         ("cosine", 4, 1, 1, 0.5),
         ("linear", 0, 1, 1, 0.5),
@@ -260,7 +264,7 @@ def test_temperatures():
         ("exp_decay", 4, 1, 1, 2),
     ):
         with pytest.raises(InputError, match=r"config\.experiment"):
-            temperatures(*bad)
+            Temperatures(*bad)
 
 
 def test_padding_and_batches():

@@ -58,7 +58,7 @@ def test_names_of_alpha():
     assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
     assert Geometric(2, 1).value(0.25) == pytest.approx(0.25 / np.sqrt(0.75))
     for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
-        with pytest.raises(InputError, match=r"sampler\.alpha"):
+        with pytest.raises(InputError, match=r"sampler_config\.alpha"):
             parse_alpha(wrong)
 
 
@@ -117,10 +117,11 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
         ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
         ({"eps": 0.0}, "eps"),
         ({"eps_end": 0.0}, "eps_end"),
-        ({"K": 300, "n_min": 4}, "chain_length"),
+        ({"K": 300, "n_min": 4}, "exceed the 1000 of a chain"),
         ({"K": 0}, "K"),
+        ({"K": 10**9}, "K .* exceed chain_length = 1100"),
         ({"mc_ratio": 0.0}, "mc_ratio"),
-        ({"r": 0.0}, "sampler.r"),
+        ({"r": 0.0}, "sampler_config.r"),
         ({"grid": "cosine"}, "uniform, log_snr"),
         ({"budget": "linear"}, "exp_decay, identical"),
         ({"integrator": "heun"}, "exponential, euler"),
@@ -129,7 +130,7 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
 )
 def test_impossible_hyperparameters_are_named(change, message):
     with pytest.raises(InputError, match=message):
-        dataclasses.replace(Localization(), **change).levels(1_000)
+        dataclasses.replace(Localization(), **change).levels(1_100)
 
 
 def test_methods_from_config_fields():

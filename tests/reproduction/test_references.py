@@ -112,7 +112,13 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match="graph 3: the partition does not have the cut 11 that is claimed"):
         load_references(NAME, 0, tmp_path).find(3, graph)
-    for damaged in ("{", "[]", json.dumps(content | {"data_seed": 5}), json.dumps(content | {"runs": []})):
+    for damaged in (
+        "{",
+        "[]",
+        "[" * 10**5,
+        json.dumps(content | {"data_seed": 5}),
+        json.dumps(content | {"runs": []}),
+    ):
         path.write_text(damaged)
         with pytest.raises(InputError, match=r"no references of .* sl_discs\.reference writes them"):
             load_references(NAME, 0, tmp_path)

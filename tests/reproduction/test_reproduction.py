@@ -29,7 +29,7 @@ from sl_discs.reproduction.rows import cell_row, pair_rows
 from sl_discs.reproduction.runner import Done, Runner
 from sl_discs.reproduction.sections import Section, write_report
 from sl_discs.reproduction.statistics import Interval, percent, z_score
-from sl_discs.reproduction.store import Result, identity, load_result, path_of
+from sl_discs.reproduction.store import Result, identity, load_result, path_of, save_result
 from sl_discs.results.published import PublishedRow, published_ablation, published_row
 from sl_discs.results.summary import Spread
 
@@ -200,6 +200,22 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
     path.parent.mkdir(parents=True)
     path.write_text("{")
     assert load_result(tmp_path, contents[0]) is None
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda text: text.replace("41.0", "47.0"), lambda text: text[:-10], lambda _: "[]"]
+)
+def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd, damage):
+    content = identity(CHOICE.cell(MIS, "gwg"), small_dataset())
+    numbers, steps = np.array([[41.0, 40.0, math.nan]]), np.arange(3.0)
+    result = Result(numbers[:, :2], numbers[0], 1.0, 2.0, steps, steps, steps, {"engine": "xla"}, content)
+    path = save_result(tmp_path, result)
+    kept = load_result(tmp_path, content)
+    for field in dataclasses.fields(Result):
+        np.testing.assert_array_equal(getattr(result, field.name), getattr(kept, field.name))
+    path.write_text(damage(path.read_text()))
+    assert load_result(tmp_path, content) is None
+    assert capfd.readouterr().err.startswith(f"warning: {path} is not used")
 
 
 def write_tuned(folder, method, content):

@@ -52,7 +52,8 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
         program = compile_program(candidate.method(2), annealed)
-        assert np.isfinite(program.temperature).all() and (program.temperature > 0).all()
+        temperature = np.asarray(program.temperature)
+        assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:
             np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
         if program.localization is not None:

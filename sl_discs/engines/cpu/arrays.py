@@ -51,6 +51,13 @@ def is_listed(entries: int, places: float) -> bool:
     return _LISTED * entries <= places
 
 
+def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
+    """Matrices [G, N, N] with both axes filled up to `size` with 0, a copy."""
+    found = aligned_zeros((len(rows), size, size), rows.dtype)
+    found[:, : rows.shape[1], : rows.shape[2]] = rows
+    return found
+
+
 def _entries(coupling: Dense | Sparse, num_sites: int):
     """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
     if isinstance(coupling, Dense):
@@ -70,20 +77,24 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     mask = _padded(batch.mask, size, bool)
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
     linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
-    instance, site, neighbour, weight = _entries(params.coupling, num_sites)
-    counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1)).reshape(len(mask), -1)
-    dense = not is_listed(len(weight), len(mask) * num_sites**2)
+    dense = isinstance(params.coupling, Dense) and not is_listed(
+        np.count_nonzero(params.coupling.rows), len(mask) * num_sites**2
+    )
+    used = mask.copy()
     if dense:
-        rows = aligned_zeros((len(mask), size, size), weight.dtype)
-        rows[instance, site, neighbour] = weight
-        neighbour, weight, counts = neighbour[:0], weight[:0], np.zeros_like(counts)
+        rows = _padded_rows(np.asarray(params.coupling.rows), size)
+        used |= rows.any(axis=2)
+        counts = np.zeros((len(mask), size + 1), np.int64)
+        neighbour, weight = np.zeros(0, np.uint32), np.zeros(0, rows.dtype)
     else:
+        instance, site, neighbour, weight = _entries(params.coupling, num_sites)
+        used[instance, site] = True
+        counts = np.bincount(instance * (size + 1) + site + 1, minlength=len(mask) * (size + 1))
+        counts = counts.reshape(len(mask), -1)
         rows = np.zeros((1, 1, 1), weight.dtype)
     first = np.concatenate([[0], np.cumsum(counts.sum(axis=1))])
     lists = np.cumsum(counts, axis=1, dtype=np.uint64), neighbour.astype(np.uint32), weight, first
     num_open = mask.sum(axis=1, dtype=np.int64)
-    used = mask.copy()
-    used[instance, site] = True
     sizes = np.array([_up_to_whole(LANES, size - int(np.argmax(one[::-1]))) for one in used])
     open_ones = _padded(batch.mask, size, np.float32)
     return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
+import pickle
+import sys
 from pathlib import Path
 
 import numba
 from numba import types
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+
+from sl_discs.cache import Cache
+from sl_discs.version import __version__
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
@@ -54,26 +61,51 @@ def in_long_vectors(typing_context):
     return types.none(), codegen
 
 
-def _cache_folder() -> str:
-    """A folder for this version of the loops: numba itself does not notice that a function called has changed.
-
-    It is in $NUMBA_CACHE_DIR, $SL_DISCS_CACHE or ~/.cache/sl_discs, the first of them that is set.
-    """
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+@functools.cache
+def _version() -> str:
+    """Names this version of the loops: another after an edit of any of them, or of constants that they take."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(__version__.encode())
+    for source in (*sorted(here.glob("*.py")), here.parent / "keys.py"):
         digest.update(source.read_bytes())
-    root = numba.config.CACHE_DIR or os.environ.get("SL_DISCS_CACHE") or Path.home() / ".cache" / "sl_discs"
-    return str(Path(root) / f"native-{digest.hexdigest()[:16]}")
+    return digest.hexdigest()
+
+
+class _KeptCode(NullCache):
+    """Machine code of one function in the project's cache.
+
+    numba's own cache sees no change in functions that are called, writes beside the package where it cannot write
+    elsewhere, unpickles whatever it finds, and ends the run where a file is damaged or the disk is full.
+    """
+
+    def __init__(self, function):
+        self._function = function
+
+    @functools.cached_property
+    def _cache(self) -> Cache:
+        return Cache(numba.config.CACHE_DIR)
+
+    def _name(self, signature, codegen) -> str:
+        key = _version(), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature
+        name = self._function.__name__
+        return f"{name}-{hashlib.sha256(repr((name, *key)).encode()).hexdigest()[:32]}.nbc"
+
+    def load_overload(self, signature, target_context):
+        target_context.refresh()
+        kept = self._cache.load(self._name(signature, target_context.codegen()))
+        return None if kept is None else CompileResult._rebuild(target_context, *pickle.loads(kept))
+
+    def save_overload(self, signature, result):
+        if not result.library.has_dynamic_globals:  # addresses of this process
+            code = dumps(result._reduce())
+            self._cache.save(self._name(signature, result.codegen), lambda file: file.write(code))
 
 
 def entered(function):
-    """A loop that Python calls: it lets go of the interpreter's lock, and its machine code is kept on disk."""
-    options = {"nogil": True, **_COMMON}
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = _cache_folder()
-    try:
-        return numba.njit(cache=True, **options)(function)
-    except (RuntimeError, OSError):  # no folder that can be written
-        return numba.njit(**options)(function)
-    finally:
-        numba.config.CACHE_DIR = before
+    """A loop that Python calls: it lets go of the interpreter's lock, and its machine code is kept on disk.
+
+    The folder is $NUMBA_CACHE_DIR where that is set, else the project's.
+    """
+    compiled = numba.njit(nogil=True, **_COMMON)(function)
+    compiled._cache = _KeptCode(function)
+    return compiled
