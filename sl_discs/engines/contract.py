@@ -27,7 +27,8 @@ class Program(NamedTuple):
     """What chains of T steps play.
 
     Attributes:
-      temperature: [T], or [T, B] with a temperature for each chain of an instance.
+      temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
+        such as `experiment.annealing.Temperatures`, which forms them when they are asked for.
       levels: of localization, leaves [K]; None without it.
     """
 

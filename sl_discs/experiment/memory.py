@@ -28,8 +28,8 @@ _COPY = 4
 _CHAIN_SITE = 80
 # Value, acceptance and hops of a chain at a logged step.
 _LOGGED = 12
-# Bytes a step: schedules of localization, and temperatures of proposals, with what they are made of.
-_LOCALIZED_STEP, _WEIGHTED_STEP = 80, 80
+# Bytes a step of temperatures of proposals, with what they are made of.
+_WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
@@ -50,15 +50,14 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
 
 
-def program_bytes(num_steps: int, localized: bool, weighted: bool) -> int:
+def program_bytes(num_steps: int, weighted: bool) -> int:
     """Bytes of the program of a run of so many steps on the host, with what it takes to make it.
 
     Args:
       num_steps: of a chain.
-      localized: whether there are schedules of localization.
       weighted: whether the sampler draws sites by weight, and has temperatures of its own on the engine `cpu`.
     """
-    return num_steps * (localized * _LOCALIZED_STEP + weighted * _WEIGHTED_STEP)
+    return num_steps * weighted * _WEIGHTED_STEP
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:

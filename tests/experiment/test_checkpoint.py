@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
+from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import checkpoint, player
+from sl_discs.experiment import checkpoint
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
@@ -55,8 +56,8 @@ def play_with_interruptions(folder, settings, meddle=lambda number: None):
 @pytest.fixture
 def short_calls(monkeypatch):
     """Calls of 50 steps, so that a chain has five of them."""
-    monkeypatch.setattr(player, "_STEPS_PER_CALL", 50)
-    monkeypatch.setattr(player.cpu_engine, "steps_per_call", lambda sampler: 50)
+    for name in ("reference", "cpu"):
+        monkeypatch.setattr(get_engine(name), "steps_per_call", lambda sampler: 50)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sl_discs.capacity import GIB
 from sl_discs.engines.contract import init_chains, initial_state
 from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
-from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory
+from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program

@@ -161,7 +161,6 @@ def test_a_time_limit_is_filled_and_kept():
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
 
 
-@needs_numba
 def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     """Of a dense problem of 700 variables, whose layout and exact values take part of the time."""
     Q = np.random.default_rng(0).normal(size=(700, 700))

@@ -16,7 +16,7 @@ from sl_discs.engines.compiled import compiled
 from sl_discs.engines.contract import Engine, Trace, unknown_to
 from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets
 from sl_discs.engines.cpu.chunk import make_room, play
-from sl_discs.engines.cpu.program import as_loops_program, part_of
+from sl_discs.engines.cpu.program import LoopsProgram
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.devices import num_cores
 
@@ -51,12 +51,12 @@ class Cpu(Engine):
         del mesh
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
-        whole = as_loops_program(program, keeps_weights=entry.keeps_weights(sampler))
+        whole = LoopsProgram(program, keeps_weights=entry.keeps_weights(sampler))
         threads = threads or num_cores()
 
         def advance(chains, done, intervals, every):
             arrays = as_arrays(sampler, batch, chains)
-            steps = part_of(whole, done, intervals * every)
+            steps = whole.part(done, intervals * every)
             num_chains = len(arrays.spins)
             traces = [np.zeros((intervals, num_chains), np.float32) for _ in range(3)]
             first_step = done + 1
@@ -66,7 +66,7 @@ class Cpu(Engine):
                 play(settings, steps, targets, arrays, members, room, first_step, *traces)
 
             def compile_loops():
-                play_some(np.arange(0), part_of(whole, done, 0), [trace[:0] for trace in traces])
+                play_some(np.arange(0), whole.part(done, 0), [trace[:0] for trace in traces])
                 return True
 
             compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)

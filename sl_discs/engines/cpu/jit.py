@@ -64,9 +64,9 @@ def in_long_vectors(typing_context):
 @functools.cache
 def _version() -> str:
     """Names this version of the loops: another after an edit of any of them, or of constants that they take."""
-    here = Path(__file__).parent
+    here, package = Path(__file__).parent, Path(__file__).parents[2]
     digest = hashlib.sha256(__version__.encode())
-    for source in (*sorted(here.glob("*.py")), here.parent / "keys.py"):
+    for source in (*sorted(here.glob("*.py")), package / "keys.py", package / "localization" / "schedule.py"):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
