@@ -91,7 +91,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
-    temperature, mesh = program.temperature.reshape(-1, 50), make_mesh(Layout(1, 1))
+    temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh(Layout(1, 1))
     call = advance.lower(
         batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )

@@ -23,8 +23,6 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 from sl_discs.models.problems import coefficients
-from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.dmala import DMALA
 
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 
@@ -105,24 +103,6 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
         assert_equal(alone, share(together, k))
 
 
-@pytest.fixture
-def one_instance_at_a_time(monkeypatch):
-    """Only for what is compiled while it lasts."""
-    jax.clear_caches()
-    monkeypatch.setattr(Sampler, "sites_together", 1)
-    monkeypatch.setattr(DMALA, "sites_together", 1)
-    yield
-    jax.clear_caches()
-
-
-@pytest.mark.parametrize("name", ["gwg", "sl_dmala"])
-def test_instances_one_after_the_other_or_all_at_once(name, request):
-    dataset, chosen = random_dataset(4), method(name, **small(name))
-    at_once = play(dataset, chosen)
-    request.getfixturevalue("one_instance_at_a_time")
-    assert_equal(at_once, play(dataset, chosen))
-
-
 @on_both_engines(["gwg", "sl_dmala"], ["gwg", "sl_path_auxiliary"])
 def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
@@ -160,7 +140,6 @@ def test_one_or_eight_devices(tmp_path):
 
 def save_for_devices(devices, output):
     """What the processes of `test_one_or_eight_devices` do; 3 parts of 8 chains leave one to be padded."""
-    import jax
 
     assert jax.device_count() == devices
     runs = {

@@ -117,7 +117,7 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
         ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
         ({"eps": 0.0}, "eps"),
         ({"eps_end": 0.0}, "eps_end"),
-        ({"K": 300, "n_min": 4}, "exceed the 1000 of a chain"),
+        ({"K": 300, "n_min": 4}, "K .* exceed chain_length = 1100"),
         ({"K": 0}, "K"),
         ({"K": 10**9}, "K .* exceed chain_length = 1100"),
         ({"mc_ratio": 0.0}, "mc_ratio"),

@@ -79,7 +79,7 @@ def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
     short = Choice(500, 4, "reference", (0,))
     cells, left_out = varied_cells(short, MIS, ["gwg", "sl_gwg"], ABLATION)
     assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
-    assert len(left_out) == 3 and "K * n_min = 1024 * 4" in left_out[-1]
+    assert len(left_out) == 3 and "sampler_config.n_min = 1024 * 4" in left_out[-1]
     assert cells[0].sampler["K"] == 125
 
 
