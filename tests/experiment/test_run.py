@@ -178,7 +178,7 @@ def test_small_problems_are_solved(problem, name):
             assert len(instance.solution) == graph.num_nodes
         assert record.trajectory.shape == (20, 2)
         assert (np.diff(record.trajectory, axis=0) >= 0).all()
-        assert record.chain_steps_per_s > 0 and record.compile_s > 0 and record.run_s > 0
+        assert record.chain_steps_per_s > 0 and record.compile_s >= 0 and record.run_s > 0
         assert ((record.acceptance >= 0) & (record.acceptance <= 1)).all()
 
 
