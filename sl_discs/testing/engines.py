@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int8
 from scipy import stats
 
+from sl_discs.experiment import cpu_engine, engine, gpu_engine
 from sl_discs.experiment.engine import Batch, Chains, init_chains
+from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.schedule import LocalizationStep
 from sl_discs.localization.transition import ProgramStep, StepKeys
@@ -19,6 +23,22 @@ from sl_discs.testing.enumeration import Law, enumerate_law, state_index
 
 # A statistical check fails an engine that is right with this probability.
 FALSE_ALARM = 1e-6
+
+ENGINES = ("reference", "cpu", "gpu")
+
+
+def entry(name: str):
+    """`advance(model, sampler, batch, chains, program, first_step)` of an engine, on one device.
+
+    Args:
+      name: one of `ENGINES`, the kernel for GPUs being interpreted; or `gpu body`, what that kernel does mapped over
+        chains by JAX, which plays many chains faster.
+    """
+    if name == "reference":
+        return functools.partial(engine.advance, mesh=make_mesh(Layout(1, 1)))
+    if name == "cpu":
+        return cpu_engine.advance
+    return functools.partial(gpu_engine.advance, way={"gpu": "interpret", "gpu body": "mapped"}[name])
 
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
