@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import ArrayLike, Float, Int
 from scipy import stats
 
 from sl_discs.experiment.engine import Batch, Best, Chains
@@ -90,7 +90,7 @@ def play_steps(
     calls: int = 1,
     sparse: bool = False,
     seed: int = 0,
-    state: dict[str, float] | None = None,
+    state: dict[str, ArrayLike] | None = None,
 ) -> list[Steps]:
     """Plays steps of an engine from every state; the only place that knows how an engine is entered.
 
@@ -104,7 +104,7 @@ def play_steps(
       calls: each goes on from the states that the one before leads to, with what the chains carry.
       sparse: whether couplings are stored as lists.
       seed: of the chains' keys.
-      state: fields of the samplers' states that differ from `init_state`.
+      state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
 
     Returns:
       one `Steps` a call.
@@ -117,9 +117,8 @@ def play_steps(
     tilts = [target.tilt if tilted else np.zeros(model.num_sites) for target in targets]
     y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], x.shape)
     initial = sampler.init_state(model.num_sites)
-    initial = initial._replace(
-        **{name: getattr(initial, name).dtype.type(value) for name, value in (state or {}).items()}
-    )
+    given = {name: np.asarray(value, getattr(initial, name).dtype) for name, value in (state or {}).items()}
+    initial = initial._replace(**given)
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(seed, stream, jnp.arange(shape[0]), shape[1]) for stream in streams))
     batch = jax.tree.map(jnp.array, Batch(params, np.stack([target.mask for target in targets]), keys))
