@@ -3,8 +3,8 @@
 It plays the same program on the same chains as the reference engine and leaves the same law, not the same numbers:
 keys are those of the reference, but words are numbered and sums are formed in another order.
 
-Proposal weights of the samplers that draw sites by weight are formed at temperatures that stay the same for many
-steps (`proposal_temperatures`), so that they can be kept.
+Proposal weights of the samplers that draw sites by weight and test what they propose are formed at temperatures that
+stay the same for many steps (`proposal_temperatures`), so that they can be kept.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _settings(sampler: Sampler):
 def prepare_temperatures(sampler: Sampler, program: ProgramStep) -> Float32[np.ndarray, "T"]:
     """The temperature of the sampler's proposals at each step of a whole program, leaves [T]."""
     weighs_nothing = isinstance(sampler, Gibbs | Metropolis)
-    return np.asarray(program.temperature) if weighs_nothing else proposal_temperatures(program)
+    # Without an acceptance test the proposal is the whole kernel, and the target's own temperature belongs to it.
+    untested = isinstance(sampler, DMALA) and not sampler.adjusted
+    return np.asarray(program.temperature) if weighs_nothing or untested else proposal_temperatures(program)
 
 
 @functools.cache

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from sl_discs.experiment import cpu_engine
 from sl_discs.experiment.proposal_temperatures import proposal_temperatures
 from sl_discs.localization.schedule import Localization
 from sl_discs.localization.transition import ProgramStep
+from sl_discs.samplers.dmala import DMALA
 
 STEPS = 10_000
 TIME = np.arange(STEPS) / STEPS
@@ -49,3 +51,12 @@ def test_as_few_as_there_are_parts(name):
 def test_a_constant_temperature_is_that_of_the_proposal(levels):
     temperature = np.full(STEPS, 0.7, np.float32)
     np.testing.assert_allclose(proposal_temperatures(program_of(temperature, levels)), temperature, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", [DMALA(adjusted=False), DMALA(scaling="fixed", adjusted=False)])
+def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target(sampler):
+    """No acceptance test makes up for another one."""
+    program = program_of(SCHEDULES["exponential"], 16)
+    np.testing.assert_array_equal(cpu_engine.prepare_temperatures(sampler, program), program.temperature)
+    tested = cpu_engine.prepare_temperatures(DMALA(), program)
+    np.testing.assert_array_equal(tested, proposal_temperatures(program))
