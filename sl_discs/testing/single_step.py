@@ -133,7 +133,7 @@ def play_steps(
     )
     found, before = [], state_index(x)
     for call in range(calls):
-        # Copies, as engines may reuse the buffers; and placed alike in each call, so that nothing compiles again.
+        # Copies, as engines may reuse the buffers; placed alike in each call, so that nothing is compiled again.
         chains = jax.tree.map(jnp.array, chains)
         chains, trace = advance(model, sampler, batch, chains, _program(temperature, steps, tilted), 1 + call * steps)
         after = state_index(np.asarray(chains.chain.x))

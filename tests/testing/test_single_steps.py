@@ -104,7 +104,9 @@ def some(names, fast):
     return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("metropolis", "path_auxiliary", "dmala")))
+@pytest.mark.parametrize(
+    "name", some(SAMPLERS, ("gibbs", "metropolis", "gwg", "path_auxiliary", "dmala", "dmala, fixed"))
+)
 def test_reference(name):
     check("reference", SAMPLERS[name], copies=1024)
 
