@@ -22,6 +22,7 @@ from scipy import stats
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case, standard_cases
+from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import Law, enumerate_law, state_index
 
 FALSE_ALARM = 1e-6
@@ -62,21 +63,6 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     starts = jnp.asarray(starts, jnp.int32)
     visited = jax.jit(jax.vmap(one_batch))(keys, starts, jnp.roll(starts, 1, axis=0))
     return np.moveaxis(np.asarray(visited), 1, 0)
-
-
-def _chi_squared(observed, expected) -> tuple[float, float]:
-    """Statistic and p-value; cells with fewer than 5 expected counts are merged."""
-    order = np.argsort(expected)
-    rare = np.cumsum(expected[order]) < 5
-    merged = order[rare]
-    kept = order[~rare]
-    observed = np.append(observed[kept], observed[merged].sum())
-    expected = np.append(expected[kept], expected[merged].sum())
-    used = expected > 0
-    if observed[~used].any():
-        return np.inf, 0.0
-    statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
-    return statistic, float(stats.chi2.sf(statistic, max(int(used.sum()) - 1, 1)))
 
 
 def total_variation(states, law: Law) -> float:
@@ -125,7 +111,7 @@ def check_case(
         raise ConformanceError(f"{case.name}: no chain ever moved")
 
     last = np.bincount(state_index(visited[-1]).ravel(), minlength=len(law.probabilities))
-    statistic, p_value = _chi_squared(last, law.probabilities * last.sum())
+    statistic, p_value = chi_squared(last, law.probabilities * last.sum())
     if p_value < false_alarm:
         raise ConformanceError(
             f"{case.name}: the target is not invariant: after {steps} steps from exact draws, chi-squared "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +10,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs import keys
-from sl_discs.engines.contract import Engine, Program, init_chains
-from sl_discs.engines.registry import get_engine
+from sl_discs.engines.contract import Engine, Program, initial_state
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import final_sample, init_observation, localized_step
 from sl_discs.localization.schedule import Localization
@@ -20,7 +18,7 @@ from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
-from sl_discs.testing.engines import batch_of, play_program
+from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import all_states, enumerate_law
 
 
@@ -61,31 +59,38 @@ def exact_localization(
 
 
 def localized_samples(
+    engine: Engine,
     sampler: Sampler,
     case: Case,
     localization: Localization,
     chain_length: int,
     count: int,
     seed: int = 0,
-    engine: Engine | None = None,
 ) -> Int8[np.ndarray, "count N"]:
     """Final samples of localization with a base sampler, `count` chains of chain_length steps.
 
-    `engine` is the reference engine by default.
+    Args:
+      engine: that plays, see `engines.entry`.
+      sampler: the base sampler.
+      case: a target without tilt and mask.
+      localization: its hyperparameters.
+      chain_length: steps of each chain.
+      count: chains.
+      seed: of everything.
     """
     params = _untilted(case)
-    batch = batch_of(case, count, seed)
     temperature = np.full(chain_length, params.temperature, np.float32)
     program = Program(temperature, localization.levels(chain_length))
-    x = np.random.default_rng(seed).integers(0, 2, (1, count, case.model.num_sites), np.int8)
-    chains = jax.jit(functools.partial(init_chains, case.model, sampler))(
-        batch, x, np.float32(localization.initial_noise())
-    )
-    chains, _ = play_program(engine or get_engine("reference"), case.model, sampler, batch, chains, program)
-    return np.asarray(final_sample(chains.chain.observation))[0]
+    batch = batch_of(case, count, seed)
+    starts = chain_keys(seed, Stream.INITIAL_STATE, jnp.arange(1), count)[0]
+    x = jax.vmap(initial_state, (0, None))(starts, batch.mask[0])
+    chains = chains_at(case, sampler, batch, x, localization.initial_noise())
+    chains, _ = play_program(engine, case.model, sampler, batch, chains, program)
+    return np.asarray(final_sample(jax.tree.map(np.asarray, chains.chain.observation)))[0]
 
 
 def check_localized(
+    engine: Engine,
     sampler: Sampler,
     case: Case,
     localization: Localization,
@@ -94,9 +99,10 @@ def check_localized(
     count: int = 20_000,
     bound: float = 0.03,
     seed: int = 0,
-    engine: Engine | None = None,
 ) -> float:
-    """Localization with this base sampler comes within `bound` of the target in total variation.
+    """Localization with this base sampler on this engine comes within `bound` of the target in total variation.
+
+    Arguments as `localized_samples`.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/count) is sampling noise and the rest discretisation.
@@ -104,7 +110,7 @@ def check_localized(
     Raises:
       ConformanceError: it does not.
     """
-    samples = localized_samples(sampler, case, localization, chain_length, count, seed, engine)
+    samples = localized_samples(engine, sampler, case, localization, chain_length, count, seed)
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     distance = total_variation(samples, law)
     if distance > bound:

@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from sl_discs.engines.contract import Program
+from sl_discs.engines.cpu.program import LoopsProgram
 from sl_discs.engines.cpu.proposal_temperatures import proposal_temperatures
+from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.localization.schedule import Localization
+from sl_discs.samplers.dmala import DMALA
 
 STEPS = 10_000
 TIME = np.arange(STEPS) / STEPS
@@ -46,3 +50,12 @@ def test_as_few_as_there_are_parts(name):
 def test_a_constant_temperature_is_that_of_the_proposal(levels):
     temperature = np.full(STEPS, 0.7, np.float32)
     np.testing.assert_allclose(proposal_temperatures(temperature, levels_of(levels)), temperature, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sampler", [DMALA(adjusted=False), DMALA(scaling="fixed", adjusted=False)])
+def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target(sampler):
+    """No acceptance test makes up for another one."""
+    program = Program(SCHEDULES["exponential"].astype(np.float32), levels_of(16))
+    for one, same in ((sampler, True), (DMALA(), False)):
+        part = LoopsProgram(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, STEPS)
+        assert np.array_equal(part.rate, part.proposal_rate) == same

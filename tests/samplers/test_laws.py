@@ -1,5 +1,6 @@
 """Every sampler through the conformance suite, and broken samplers that must not pass it.
 
+Their single steps are compared with the oracle in tests/testing.
 Seeds are fixed; a correct sampler fails a single test with probability 1e-6.
 """
 
@@ -39,17 +40,6 @@ SAMPLERS = {
     "dmala, fixed step": (DMALA(scaling="fixed", step_size=0.3), {}),
     "dmala, adapted": (DMALA(adaptive=True, adapt_until=30), ADAPTING),
 }
-
-
-@pytest.mark.parametrize("case", standard_cases()[1:3], ids=lambda case: case.name)
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if "adapted" not in name])
-def test_target_is_invariant(name, case):
-    check_case(SAMPLERS[name][0], case, **QUICK)
-
-
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if "adapted" in name])
-def test_target_is_invariant_once_adaptation_ends(name):
-    check_case(SAMPLERS[name][0], standard_cases()[1], batches=2**13, **ADAPTING)
 
 
 @pytest.mark.slow
@@ -127,14 +117,13 @@ def test_broken_samplers_fail(sampler, case, message):
         check_case(sampler, case, **QUICK)
 
 
-@pytest.mark.parametrize("sampler", [GWG(num_chains=CHAINS), PathAuxiliary(num_flips=3, num_chains=CHAINS)])
-def test_a_wrong_reverse_probability_fails(sampler, monkeypatch):
+def test_a_wrong_reverse_probability_fails(monkeypatch):
     def forward_again(weights, drawn, *, replacement, beside):
         return drawn.log_prob
 
     monkeypatch.setattr(path_module, "log_prob_reversed", forward_again)
     with pytest.raises(ConformanceError, match="not invariant"):
-        check_case(sampler, TILTED, **QUICK)
+        check_case(GWG(num_chains=CHAINS), TILTED, **QUICK)
 
 
 @pytest.mark.slow
