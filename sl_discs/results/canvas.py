@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +35,7 @@ def check_matplotlib() -> None:
       InputError: matplotlib is not installed, or cannot be imported.
     """
     try:
-        importlib.import_module("matplotlib.figure")
+        import matplotlib.figure  # noqa: F401
     except Exception as error:  # broken installations fail in many ways
         raise InputError(
             "matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
