@@ -4,7 +4,7 @@
 # Further arguments are passed on, such as --config.experiment.num_instances=32.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-EXTRAS=run,cpu source run_scripts/environment.sh
+EXTRAS=run source run_scripts/environment.sh
 
 exec .venv/bin/python -m sl_discs.main_sampling \
   --config=configs/experiment/mis/er_density.py \

@@ -11,7 +11,7 @@
 # Exit code: the greatest of the workers'; 75 if it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
 
 workers="${workers:-2}"
 command=("${module:-sl_discs.sweep}")

@@ -17,10 +17,10 @@
 set -euo pipefail
 if [ -f "$(dirname "$0")/requeue.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
   cd "$(dirname "$0")/.."
-  EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+  EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
   exec sbatch ${slurm:-} run_scripts/sbatch_run.sh "$@"
 fi
 cd "$SLURM_SUBMIT_DIR"
-EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
 source run_scripts/requeue.sh
 run_or_requeue .venv/bin/python -m "${module:-sl_discs.main_sampling}" "$@"

@@ -18,7 +18,7 @@
 set -euo pipefail
 if [ -f "$(dirname "$0")/requeue.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
   cd "$(dirname "$0")/.."
-  EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+  EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
   tasks="${workers:-}"
   if [ -z "$tasks" ] && [ -n "${module:-}" ]; then
     echo "error: $module has no runs to count; set workers, as in: workers=8 module=$module $0" >&2
@@ -31,7 +31,7 @@ if [ -f "$(dirname "$0")/requeue.sh" ]; then # not in a job: there, this is a co
   exec sbatch ${slurm:-} --array="1-$tasks" run_scripts/sbatch_sweep.sh "$@"
 fi
 cd "$SLURM_SUBMIT_DIR"
-EXTRAS="${EXTRAS:-run,cpu${module:+,tune}}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
 source run_scripts/requeue.sh
 command=("${module:-sl_discs.sweep}")
 if [ -z "${module:-}" ]; then

@@ -36,7 +36,7 @@ if ! [[ "$trials" =~ ^[1-9][0-9]*$ ]]; then
 fi
 python=python
 if [ -z "${VIRTUAL_ENV:-}" ]; then
-  EXTRAS=run,cpu,tune source run_scripts/environment.sh
+  EXTRAS=run,tune source run_scripts/environment.sh
   python=.venv/bin/python
 fi
 

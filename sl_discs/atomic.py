@@ -58,6 +58,19 @@ def check_writable(folder: str | os.PathLike) -> Path:
     return folder
 
 
+def check_file(path: str | os.PathLike) -> Path:
+    """The same for a file that will be written.
+
+    Raises:
+      InputError: a folder stands in its place, or the system refuses to write there.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: a folder stands where this file should go; choose another name")
+    check_writable(path.parent)
+    return path
+
+
 def _remove(path: Path) -> None:
     # Asking first: on a read-only disk, removing a file that is not there is an error too.
     if path.exists():

@@ -17,18 +17,20 @@ import sys
 
 from absl import flags
 
-from sl_discs.atomic import write_atomically
+from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
+from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
+flags.adopt_module_key_flags(launch)
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
@@ -50,7 +52,7 @@ def _contenders() -> list[str]:
     peers = available_peers()
     available = [*ENGINES, *peers]
     chosen = _ENGINES.value or available
-    check_choice("engines", chosen, available, HOW_TO_GET_ENGINES | how_to_get())
+    check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
         raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that it takes")
     return [name for name in available if name in chosen]
@@ -96,7 +98,7 @@ def run(_) -> int:
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, ["tuned", "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
-    names = _contenders()
+    names, output = _contenders(), check_file(_OUTPUT.value)
     if "discs" in names:
         launch.register_from_flags()
     machine = describe_machine()
@@ -116,11 +118,11 @@ def run(_) -> int:
                 "repeats": _REPEATS.value,
             }  # fmt: skip
             text = json.dumps(as_json(rows, settings), indent=1)
-            path = write_atomically(_OUTPUT.value, lambda file, text=text: file.write(text.encode()))
+            path = write_atomically(output, lambda file, text=text: file.write(text.encode()))
     sys.stdout.write(f"\nsaved {path}\n")
     return 0
 
 
 if __name__ == "__main__":
     launch.add_working_directory()
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

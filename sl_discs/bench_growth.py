@@ -12,14 +12,15 @@ import sys
 
 from absl import flags
 
-from sl_discs.atomic import write_atomically
+from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark import growth
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
-from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.command import run_app
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.samplers import known_samplers
 
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.")
@@ -35,7 +36,9 @@ def run(_) -> int:
     """Measures all points, prints them and saves the figure."""
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, known_samplers())
-    check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
+    check_choice("engines", _CHOSEN.value, ENGINES)
+    table, picture = (check_file(f"{_OUTPUT.value}.{suffix}") for suffix in ("json", "png"))
+    draws = can_draw()
     sizes = [(size, growth.DEGREE) for size in growth.SIZES if size <= _LARGEST.value]
     fixed = min(growth.NUM_SITES, _LARGEST.value)
     degrees = [(fixed, degree) for degree in growth.DEGREES if 3 * degree < fixed]
@@ -56,11 +59,11 @@ def run(_) -> int:
     sys.stdout.write(f"{machine}, {_CHAINS.value} chains\n{growth.format_points([*found[0], *found[1]])}\n")
     record = {"machine": machine, "chains": _CHAINS.value, "by_size": growth.as_json(found[0])}
     text = json.dumps(record | {"by_degree": growth.as_json(found[1])}, indent=1)
-    saved = write_atomically(f"{_OUTPUT.value}.json", lambda file: file.write(text.encode()))
-    figure = growth.draw(*found, f"{_OUTPUT.value}.png")
-    sys.stdout.write(f"saved {saved} and {figure}\n")
+    figure = or_warn(lambda: growth.draw(*found, picture)) if draws else None
+    saved = write_atomically(table, lambda file: file.write(text.encode()))
+    sys.stdout.write(f"saved {saved}{f' and {figure}' if figure else ''}\n")
     return 0
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

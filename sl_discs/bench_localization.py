@@ -16,13 +16,13 @@ import sys
 
 from absl import flags
 
-from sl_discs.atomic import write_atomically
+from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, HOW_TO_GET_ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.localization import Cost, Task, in_new_processes, measure_in_processes
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
@@ -49,8 +49,8 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 def run(_) -> int:
     """Measures every pair, prints a line for each, and saves the figures."""
     check_choice("samplers", _SAMPLERS.value, _BASES)
-    check_choice("engines", _CHOSEN.value, ENGINES, HOW_TO_GET_ENGINES)
-    cases = chosen_cases(_CASES.value)
+    check_choice("engines", _CHOSEN.value, ENGINES)
+    cases, output = chosen_cases(_CASES.value), check_file(_OUTPUT.value)
     # Not in this process: it would hold most of a GPU's memory for as long as others measure.
     machine = in_new_processes(1, describe_machine)[0]
     sys.stdout.write(
@@ -77,10 +77,10 @@ def run(_) -> int:
                     progress("localization", 1)
     shape = {"graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value, "processes": _PROCESSES.value}
     text = json.dumps({"machine": machine} | shape | {"cases": found}, indent=1)
-    path = write_atomically(_OUTPUT.value, lambda file: file.write(text.encode()))
+    path = write_atomically(output, lambda file: file.write(text.encode()))
     sys.stdout.write(f"saved {path}\n")
     return 0
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

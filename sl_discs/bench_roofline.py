@@ -9,7 +9,6 @@ For each case, sampler and engine: bytes and operations of a step, the time that
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 
 import numpy as np
@@ -19,10 +18,10 @@ from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
+from sl_discs.engines.cpu.arrays import is_listed
+from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import num_cores, one_device_per_core
-from sl_discs.experiment.native_arrays import is_listed
 from sl_discs.experiment.packing import padded_size
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.problems import coefficients
@@ -37,12 +36,12 @@ def _rows(case, operations_per_s):
     from sl_discs.benchmark import roofline
 
     dataset = case.dataset(4)
-    terms = [coefficients(case.problem, graph, PENALTY) for graph in dataset.graphs]
+    terms = [coefficients(case.problem, graph, PENALTY).listed() for graph in dataset.graphs]
     sites = float(np.mean([padded_size(graph.num_nodes) for graph in dataset.graphs]))
     degree = float(np.mean([2 * len(term.weights) / len(term.linear) for term in terms]))
     dense = not is_listed(2 * sum(len(term.weights) for term in terms), len(terms) * sites**2)
     for sampler in _SAMPLERS.value:
-        for engine in ("cpu", "xla"):
+        for engine in ("cpu", "reference"):
             steps = _STEPS.value if engine == "cpu" else max(100, _STEPS.value // 5)
             settings = Settings(chain_length=steps, log_every_steps=100, instances_per_batch=4, **case.annealing)
             try:
@@ -68,8 +67,6 @@ def _rows(case, operations_per_s):
 def run(_) -> int:
     """Measures the machine, then every case."""
     one_device_per_core()
-    if importlib.util.find_spec("numba") is None:
-        raise InputError("numba is not installed: pip install 'sl_discs[cpu]'")
     check_choice("samplers", _SAMPLERS.value, ("gwg", "path_auxiliary"))
     cases = chosen_cases(_CASES.value)
     from sl_discs.benchmark.roofline import measure_operations
@@ -88,4 +85,4 @@ def run(_) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from absl import flags
 
+from sl_discs.command import asks_for_help, help_page
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.complement import complement
@@ -64,8 +65,8 @@ _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a line about what was written, or 2 after one line about bad input."""
-    if "--help" in argv:
-        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+    if asks_for_help(argv):
+        sys.stdout.write(help_page("sl_discs.convert", "INPUT OUTPUT", __doc__, FLAGS.get_help()))
         return 0
     try:
         paths = FLAGS(list(argv))[1:]

@@ -7,6 +7,7 @@ Energies are dimod's, so an inverse temperature beta weighs a state by exp(-beta
 
 from __future__ import annotations
 
+import inspect
 import random
 import time
 import warnings
@@ -14,20 +15,28 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
 try:
     import dimod
 except ImportError as error:
     raise ImportError("sl_discs.dimod needs dimod; install it with: pip install 'sl_discs[dimod]'") from error
 
+from sl_discs.checks import boolean, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
-from sl_discs.problems import from_bqm
+from sl_discs.problems import Problem, from_bqm
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
 from sl_discs.solving.sample import sample
+from sl_discs.solving.scale import temperature_range
+from sl_discs.solving.stage import terms_of
 
-SCHEDULES = ("geometric",)
+SCHEDULES = ("linear", "geometric", "custom")
 STATES = ("best", "final")
+CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
+NUM_SWEEPS = 1_000
+# The temperature that stands for beta = 0, in units of the largest bias: nothing is refused there.
+_HOT = 1e9
 
 
 class SLSampler(dimod.Sampler, dimod.Initialized):
@@ -36,22 +45,9 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
     @property
     def parameters(self) -> dict[str, list[str]]:
         """Arguments of `sample`, and the properties that say more about them."""
-        return {
-            "sampler": [],
-            "num_reads": [],
-            "num_sweeps": [],
-            "steps": [],
-            "time_limit": [],
-            "beta_range": [],
-            "beta_schedule_type": ["beta_schedule_options"],
-            "initial_states": [],
-            "initial_states_generator": [],
-            "seed": [],
-            "interrupt_function": [],
-            "states": ["states_options"],
-            "engine": [],
-            "sampler_fields": [],
-        }
+        names = list(inspect.signature(self.sample).parameters)
+        more = {"beta_schedule_type": ["beta_schedule_options"], "states": ["states_options"]}
+        return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
 
     @property
     def properties(self) -> dict[str, Any]:
@@ -61,18 +57,22 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
     def sample(
         self,
         bqm: dimod.BinaryQuadraticModel,
-        *,
-        sampler: str = AUTO,
+        beta_range: Sequence[float] | None = None,
         num_reads: int | None = None,
         num_sweeps: int | None = None,
-        steps: int | None = None,
-        time_limit: float | None = None,
-        beta_range: Sequence[float] | None = None,
+        num_sweeps_per_beta: int = 1,
         beta_schedule_type: str = "geometric",
-        initial_states: Any = None,
-        initial_states_generator: str = "random",
         seed: int | None = None,
         interrupt_function: Callable[[], bool] | None = None,
+        beta_schedule: Sequence[float] | None = None,
+        initial_states: Any = None,
+        initial_states_generator: str = "random",
+        randomize_order: bool = True,
+        proposal_acceptance_criteria: str | None = None,
+        *,
+        sampler: str = AUTO,
+        steps: int | None = None,
+        time_limit: float | None = None,
         states: str = "best",
         engine: str = "auto",
         sampler_fields: Mapping[str, Any] | None = None,
@@ -82,19 +82,25 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
 
         Args:
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
-          sampler: a name, as for `sl_discs.sample`.
+          beta_range: first and last inverse temperature; None: from the model's gains.
           num_reads: chains, each of which is one read; None: as many as there are initial states, else 1.
           num_sweeps: of each chain; a sweep is a step a variable for `metropolis` and `gibbs`, which try one variable
-            a step, and one step for the others, which look at all of them. None: 1,000, or the others' default.
-          steps: of each chain, instead of num_sweeps.
-          time_limit: seconds, as for `sl_discs.sample`.
-          beta_range: first and last inverse temperature; None: from the model's gains.
-          beta_schedule_type: `geometric`.
-          initial_states: samples-like, one a read.
-          initial_states_generator: `none`, `tile` or `random`, as dimod's `Initialized` has them.
+            a step, and one step for the others, which look at all of them. None: those of beta_schedule, else 1,000,
+            or the others' default.
+          num_sweeps_per_beta: sweeps that share an inverse temperature.
+          beta_schedule_type: how inverse temperatures go from one end of beta_range to the other, `linear` or
+            `geometric`; or `custom`, as beta_schedule says.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
           interrupt_function: called without arguments between calls to the engine; True ends the run, and what was
             found so far comes back.
+          beta_schedule: of `custom` alone: inverse temperatures of at least 0, one after the other.
+          initial_states: samples-like, one a read.
+          initial_states_generator: `none`, `tile` or `random`, as dimod's `Initialized` has them.
+          randomize_order: True; variables are tried in random order, there are no sweeps in a fixed one.
+          proposal_acceptance_criteria: `Metropolis` or `Gibbs`, another way to name the sampler of that name.
+          sampler: a name, as for `sl_discs.sample`.
+          steps: of each chain, instead of num_sweeps.
+          time_limit: seconds, as for `sl_discs.sample`.
           states: `best`: the lowest state that each chain met at any step; `final`: the one that it ended with, which
             is what samples at a fixed temperature are. `info["states"]` says what these are; of an `sl_` sampler that
             does not localize they are the chains' last states, and a warning says so.
@@ -111,36 +117,48 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         """
         begin = time.perf_counter_ns()
         self.remove_unknown_kwargs(**kwargs)
-        if beta_schedule_type not in SCHEDULES:
-            raise InputError(f"beta_schedule_type is {beta_schedule_type!r}; known: {', '.join(SCHEDULES)}")
+        if not isinstance(bqm, dimod.BinaryQuadraticModel):
+            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
         if states not in STATES:
             raise InputError(f"states is {states!r}; known: {', '.join(STATES)}")
         if steps is not None and num_sweeps is not None:
             raise InputError("num_sweeps and steps are both given; give one of them")
-        seed = random.getrandbits(32) if seed is None else seed
-        name = choose_sampler(sampler, engine)
-        parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
+        if not boolean("randomize_order", randomize_order):
+            raise InputError("randomize_order is False; variables are tried in random order here, so leave it out")
+        if interrupt_function is not None and not callable(interrupt_function):
+            raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
+        seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
+        name = _sampler(sampler, proposal_acceptance_criteria, engine)
+        count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
+        betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
+        try:
+            parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
         info = {"beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
         if not bqm.num_variables:
             empty = np.empty((parsed.num_reads, 0), np.int8), []
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
-        if num_sweeps is not None:
-            steps = num_sweeps * (bqm.num_variables if tries_one_site(name) else 1)
+        if beta_schedule is not None and steps is None:
+            count = len(betas) * num_sweeps_per_beta
+        if count is not None and steps is None:
+            count *= bqm.num_variables if tries_one_site(name) else 1
         begun = None
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
             begun = parsed.initial_states.record.sample[:, order]
+        problem = from_bqm(bqm)
         result = sample(
-            from_bqm(bqm),
+            problem,
             name,
-            steps=steps,
+            steps=count,
             time_limit=time_limit,
             chains=parsed.num_reads,
-            annealing=None if beta_range is None else _temperatures(beta_range),
+            annealing={"t_schedule": _temperatures(problem, betas)},
             initial_states=begun,
             engine=engine,
             seed=seed,
-            callback=interrupt_function and (lambda steps, best: interrupt_function()),
+            interrupt=interrupt_function,
             **(sampler_fields or {}),
         )
         sampled = time.perf_counter_ns()
@@ -152,7 +170,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         end = time.perf_counter_ns()
         found.info.update(
             info,
-            beta_range=[1 / result.annealing["init_temperature"], 1 / result.annealing["final_temperature"]],
+            beta_range=[float(betas[0]), float(betas[-1])],
             states=states if states == "best" else result.final_is,
             engine=result.engine,
             steps=result.steps,
@@ -166,11 +184,50 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         return found
 
 
-def _temperatures(beta_range: Sequence[float]) -> tuple[float, float]:
-    try:
-        first, last = (float(beta) for beta in beta_range)
-    except (TypeError, ValueError):
-        raise InputError(f"beta_range is {beta_range!r}; expected two numbers (first, last)") from None
-    if not 0 < first <= last < float("inf"):
-        raise InputError(f"beta_range goes from {first} to {last}; expected 0 < first <= last")
-    return 1 / first, 1 / last
+def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
+    """The sampler's name; the criterion is another way to say it."""
+    if criterion is None:
+        return choose_sampler(sampler, engine)
+    if criterion not in CRITERIA:
+        raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
+    if sampler not in (AUTO, CRITERIA[criterion]):
+        raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
+    return choose_sampler(CRITERIA[criterion], engine)
+
+
+def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float64[np.ndarray, "B"]:
+    """Inverse temperatures, each of which lasts for `each` sweeps."""
+    each = whole("num_sweeps_per_beta", each, 1)
+    if kind not in SCHEDULES:
+        raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")
+    if (kind == "custom") != (schedule is not None):
+        raise InputError("beta_schedule and beta_schedule_type='custom' go together; give both or none of them")
+    ends = None if beta_range is None else real_array("beta_range", beta_range)
+    if ends is not None and not (ends.shape == (2,) and np.isfinite(ends).all() and (ends >= 0).all()):
+        raise InputError(f"beta_range is {beta_range!r}; expected two finite numbers (first, last), at least 0")
+    if kind == "custom":
+        betas = real_array("beta_schedule", schedule)
+        if betas.ndim != 1 or not len(betas) or not (np.isfinite(betas) & (betas >= 0)).all():
+            raise InputError("beta_schedule: expected finite inverse temperatures [B], at least 0")
+        if num_sweeps not in (None, len(betas) * each):
+            raise InputError(f"num_sweeps is {num_sweeps}, but beta_schedule has {len(betas)} x {each} sweeps")
+        if ends is not None and tuple(ends) != (betas[0], betas[-1]):
+            raise InputError("beta_range is not that of beta_schedule; leave it out")
+        return betas
+    count, left = divmod(NUM_SWEEPS if num_sweeps is None else num_sweeps, each)
+    if left and num_sweeps is not None:
+        raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
+    if ends is None:
+        hot, cold = temperature_range(terms_of(from_bqm(bqm))[0]) if bqm.num_variables else (1.0, 1.0)
+        ends = np.array([1 / hot, 1 / cold])
+    if kind == "geometric" and not (ends > 0).all():
+        raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")
+    if count <= 1:
+        return ends[1:]
+    return np.linspace(*ends, count) if kind == "linear" else np.geomspace(*ends, count)
+
+
+def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:
+    terms, _ = terms_of(problem)
+    hot = _HOT * max(1.0, float(np.abs(np.concatenate([terms.linear, terms.scale * terms.weights])).max()))
+    return (1 / np.maximum(betas, 1 / hot)).tolist()

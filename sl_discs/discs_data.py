@@ -15,6 +15,7 @@ from pathlib import Path
 
 from absl import flags
 
+from sl_discs.command import asks_for_help, help_page
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.write_discs import writable_family, write_discs
@@ -129,8 +130,8 @@ def _run() -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a summary, or 2 after one line about bad input."""
-    if "--help" in argv:
-        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+    if asks_for_help(argv):
+        sys.stdout.write(help_page("sl_discs.discs_data", "", __doc__, FLAGS.get_help()))
         return 0
     try:
         if rest := FLAGS(list(argv))[1:]:

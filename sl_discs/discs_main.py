@@ -18,15 +18,19 @@ import time
 from pathlib import Path
 
 import numpy as np
+from absl import flags
 
+from sl_discs.command import run_app
+from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.launch import (
     add_working_directory,
     register_before_flags,
     resolve_configs,
-    run_app,
 )
 from sl_discs.errors import InputError
 from sl_discs.instances.pickles import load_pickle
+
+flags.adopt_module_key_flags(launch)
 
 
 def prepare(argv: list[str]):
@@ -35,6 +39,7 @@ def prepare(argv: list[str]):
     # The flags of configs look up overrides in sys.argv, and load their defaults when they are defined.
     sys.argv = resolve_configs(argv)
     module = importlib.import_module("discs.experiment.main_sampling")
+    flags.adopt_module_key_flags(module)
 
     def main(arguments):
         start = time.time()

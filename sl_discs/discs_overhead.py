@@ -17,11 +17,13 @@ import jax
 import numpy as np
 from absl import flags
 
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.step_loop import StepLoop, upstream_experiment
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import load_dataset
 
+flags.adopt_module_key_flags(launch)
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.")
 _DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.")
 _GRAPHS = flags.DEFINE_integer("graphs", 8, "Number of graphs.")
@@ -86,4 +88,4 @@ def prepare(argv: list[str]):
 
 if __name__ == "__main__":
     launch.add_working_directory()
-    launch.run_app(prepare)
+    run_app(prepare)

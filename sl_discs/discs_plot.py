@@ -12,14 +12,19 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from sl_discs.discs_plugin import plotting
-from sl_discs.discs_plugin.launch import add_working_directory, register_before_flags, run_app
+from absl import flags
+
+from sl_discs.command import run_app
+from sl_discs.discs_plugin import launch, plotting
+from sl_discs.discs_plugin.launch import add_working_directory, register_before_flags
 from sl_discs.errors import InputError
+
+flags.adopt_module_key_flags(launch)
 
 
 def prepare(argv: list[str]):
     """Registers and imports the script that the first argument names."""
-    register_before_flags(argv[1:])
+    register_before_flags(argv[1:] or argv)
     scripts = [module.name for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)]
     if len(argv) < 2 or argv[1] not in scripts:
         raise InputError(f"the first argument names the script; DISCS has: {', '.join(sorted(scripts))}")
@@ -27,9 +32,10 @@ def prepare(argv: list[str]):
     module = importlib.import_module(f"discs.plot_results.{argv[1]}")
     if not hasattr(module, "main"):
         raise InputError(f"discs.plot_results.{argv[1]} is not a script")
+    flags.adopt_module_key_flags(module)
     return module.main, [argv[0], *argv[2:]]
 
 
 if __name__ == "__main__":
     add_working_directory()
-    run_app(prepare)
+    run_app(prepare, "SCRIPT")

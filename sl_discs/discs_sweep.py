@@ -18,11 +18,14 @@ from pathlib import Path
 
 from absl import flags
 
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.sweep import discs_arguments
 from sl_discs.errors import InputError
+from sl_discs.instances.dataset import check_data_root
 from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
+flags.adopt_module_key_flags(launch)
 _SWEEP = flags.DEFINE_string("sweep", None, "The sweep file; one of DISCS's is also found beside its package.")
 _DATA_ROOT = flags.DEFINE_string("data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.")
 _SAVE_ROOT = flags.DEFINE_string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
@@ -56,6 +59,8 @@ def run(more: Sequence[str]) -> int:
     if path is None:
         raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or in {launch.checkout()}")
     sweep = read_sweep(path, _SAMPLERS.value)
+    if sweep.graph_type and _DATA_ROOT.present and not _LIST.value:
+        check_data_root(_DATA_ROOT.value)
     root = Path(_SAVE_ROOT.value or f"discs-{sweep.name}")
     shared = ["--nocompat"] if not launch.COMPAT.value else []
     shared += [f"--fixes={','.join(launch.FIXES.value)}"] if launch.FIXES.value else []
@@ -80,4 +85,4 @@ def run(more: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     launch.add_working_directory()
-    launch.run_app(prepare)
+    run_app(prepare)

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
 # Below so many numbers, and near the ends of the range of doubles, `math.fsum` does it.
 _FEW = 256
 _SMALLEST, _LARGEST = 1e-200, 1e280
 
 
-def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
-    """The correctly rounded sum.
+class ExactParts(NamedTuple):
+    """Numbers as sums of parts that add up exactly.
+
+    Attributes:
+      parts: each the places of some numbers and what is split off them: sums of any of these, with any signs, are
+        exact in any order.
+      rest: places and values of what is left, a few numbers, or those near the ends of the range.
+    """
+
+    parts: list[tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]]
+    rest: tuple[Int[np.ndarray, "R"], Float64[np.ndarray, "R"]]
+
+
+def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
+    """Splits numbers.
 
     Leading bits of all numbers are split off together, so few that their sum is exact in any order; what is left of
     each number is smaller by as many bits, and after a few turns nothing is (Rump, Ogita and Oishi, 2008).
     """
-    rest = values[values != 0]
-    sums = []
+    places = np.flatnonzero(values)
+    rest = values[places]
+    parts = []
     while len(rest) >= _FEW:
         largest = float(np.abs(rest).max())
         if not _SMALLEST < largest < _LARGEST:
@@ -27,7 +42,14 @@ def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
         # All numbers are below 2^e, and 2^k of them are more than there are.
         anchor = math.ldexp(1.0, math.frexp(largest)[1] + (len(rest) + 2).bit_length())
         leading = (anchor + rest) - anchor
-        sums.append(float(leading.sum()))
+        parts.append((places, leading))
         rest = rest - leading
-        rest = rest[rest != 0]
-    return math.fsum([*sums, *rest.tolist()])
+        left = rest != 0
+        places, rest = places[left], rest[left]
+    return ExactParts(parts, (places, rest))
+
+
+def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
+    """The correctly rounded sum."""
+    parts, (_, rest) = exact_parts(values)
+    return math.fsum([*(float(leading.sum()) for _, leading in parts), *rest.tolist()])

@@ -15,55 +15,74 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import logging
+import math
 import re
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import app, flags
+from absl import flags
 from ml_collections import config_flags
 
+from sl_discs.command import attributes_of, run_app
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, connect
 from sl_discs.experiment.interruption import Interrupted, notice_of_end
-from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
-from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
+from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.record import ExperimentRecord
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
+from sl_discs.samplers.registry import is_localized, sampler_fields
 
-_MODEL_FIELDS = ("name", "graph_type", "cfg_str", "data_root", "penalty", "save_dir_name")
+
+def _with_defaults(sampler: str) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
+
+
+_MODEL_FIELDS = {
+    "name": "mis, maxcut or maxclique.",
+    "graph_type": "dataset, as DISCS names it.",
+    "cfg_str": "which of several, as r-<value>; _ for none.",
+    "data_root": "folder that is searched for DISCS's files, then for an archive.",
+    "penalty": "of a conflict in mis and maxclique, at least 1.",
+    "save_dir_name": "folder of the results below ./results, with --run_local.",
+}
 
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
     None,
-    "Experiment config. Fields, as --config.experiment.FIELD: "
-    + ", ".join(field.name for field in dataclasses.fields(Settings)),
+    f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}",
 )
 _MODEL = config_flags.DEFINE_config_file(
-    "model_config", None, "Model config. Fields, as --model_config.FIELD: " + ", ".join(_MODEL_FIELDS)
+    "model_config",
+    None,
+    "Model config. Fields, as --model_config.FIELD=VALUE:\n"
+    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items()),
 )
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
     None,
-    "Sampler config; with --samplers, see there. Fields of sl_ samplers besides their base's: "
-    + ", ".join(field.name for field in dataclasses.fields(Localization)),
+    "Sampler config; with --samplers, of one of those that are named there. Fields, as "
+    "--sampler_config.FIELD=VALUE, with their defaults:\n"
+    + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
+    + f"\nFields of sl_ samplers besides their base's:\n{attributes_of(Localization)}",
 )
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
@@ -91,6 +110,9 @@ _NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "How many hosts play the ru
 _HOST = flags.DEFINE_integer("host", None, "Which of them this is, from 0; goes with --coordinator.")
 _CONNECT_TIMEOUT_S = flags.DEFINE_float("connect_timeout_s", 300.0, "Seconds that hosts wait for each other.")
 _HOST_TIMEOUT_S = flags.DEFINE_float("host_timeout_s", 60.0, "A host that is silent for so many seconds is dead.")
+_OVERWRITE = flags.DEFINE_boolean(
+    "overwrite", False, "Replace results of another run in the same folder, which are otherwise refused."
+)
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # Fields of DISCS's model configs that are read off the instances here.
@@ -126,6 +148,11 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
         names = _SAMPLERS.value
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
+        if given and given.get("name") not in names:
+            raise InputError(
+                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} leaves out; add "
+                "it there, or give the config of one of those"
+            )
     if any(NAMESPACE in name for name in names):
         borrow_samplers()
     overridden = config_flags.get_override_values(flags.FLAGS["sampler_config"]) if given else {}
@@ -148,9 +175,19 @@ def _model_fields() -> dict:
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
-    if model.get("name") not in PROBLEMS:
-        raise InputError(f"unknown model {model.get('name')!r}; known: {', '.join(PROBLEMS)}")
-    return {"cfg_str": "_", "data_root": "", "penalty": 1.0001} | model
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": 1.0001} | model
+    for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
+        if not isinstance(model.get(field, ""), str):
+            raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
+    if model["name"] not in PROBLEMS:
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(PROBLEMS)}")
+    penalty = model["penalty"]
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
+        raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
+    if model["data_root"] is None:
+        model["data_root"] = default_data_root()
+    check_data_root(model["data_root"])
+    return model
 
 
 def _as_folder(name: str) -> str:
@@ -174,7 +211,7 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
             model["name"],
             model.get("graph_type", ""),
             model["cfg_str"],
-            model["data_root"] or None,
+            model["data_root"],
             num_instances=count,
             first=first,
             stride=stride,
@@ -210,8 +247,11 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         "samplers": sampler_configs,
     }
     with contextlib.ExitStack() as stack:
+        draws = hosts.index == 0 and can_draw()
         if hosts.index == 0:
             stack.enter_context(only_run_in(folder))
+            if not _OVERWRITE.value:
+                check_finished(folder, config, dataset.name)
         notice = stack.enter_context(notice_of_end())
         hosts.attend(notice)
         kind = kind_of_run(config, methods, settings, dataset, versions())
@@ -227,13 +267,19 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         if shares is not None:
             samplers = join_records([samplers, *(unpack_records(share) for share in shares[1:])])
             record = experiment_record(dataset, config, settings, samplers)
-            paths = write_results(record, folder)
-            paths["figure"] = draw_trajectories(record, folder / "trajectory.png")
+            try:
+                paths = write_results(record, folder)
+            except InputError:
+                sys.stdout.write(format_summary(record) + "\n")
+                raise
         hosts.agree_on_end(notice, saved)
         checkpoints.remove()
         hosts.tidy(folder)
     if record is not None:
         sys.stdout.write(format_summary(record, paths) + "\n")
+        figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
+        if figure is not None:
+            sys.stdout.write(f"  {figure.name}\n")
     return record
 
 
@@ -272,25 +318,5 @@ def main(argv: Sequence[str]) -> int:
     return code
 
 
-def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2, also where a config file raises it."""
-    try:
-        return flags.FLAGS(list(argv))
-    except (
-        flags.Error, InputError, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError
-    ) as error:  # fmt: skip
-        text = " ".join(str(error).split())
-        sys.stderr.write(f"error: {text}; see --help\n")
-        raise SystemExit(2) from None
-
-
-def start() -> None:
-    """Entry point of the command."""
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    app.run(main, flags_parser=parse_flags)
-
-
 if __name__ == "__main__":
-    start()
+    run_app(lambda argv: (main, argv))

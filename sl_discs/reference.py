@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import ENGINES
@@ -97,4 +97,4 @@ def run(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (run, argv))

@@ -16,20 +16,20 @@ OUTPUT/report.md, OUTPUT/report.json and figures. Exit code 2 and one line on ba
 
 from __future__ import annotations
 
-import logging
 import shlex
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 import jax
-from absl import app, flags
+from absl import flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.command import run_app
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
 from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
@@ -113,8 +113,7 @@ def _check_flags() -> None:
     check_methods(_METHODS.value, METHODS)
     if not _METHODS.value:
         raise InputError("--methods names no method; give --methods=NAME,NAME")
-    if _DATA_ROOT.value is not None and not Path(_DATA_ROOT.value).is_dir():
-        raise InputError(f"--data_root: {_DATA_ROOT.value} is no folder")
+    check_data_root(_DATA_ROOT.value)
 
 
 def _what(argv: Sequence[str]) -> str:
@@ -177,8 +176,6 @@ def run(argv: Sequence[str]) -> None:
     text, numbers = write_report(folder, sections, made_by)
     drawn = [str(folder / name) for section in sections.values() for name in section.figures]
     _say(f"\n{_summary(what, sections)}\n")
-    if not composer.draw:
-        _say("no figures: matplotlib is not installed; pip install 'sl_discs[run]'")
     _say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
         "compiling; the others were there already"
@@ -206,17 +203,5 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2."""
-    try:
-        return flags.FLAGS(list(argv))
-    except flags.Error as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
-        raise SystemExit(2) from None
-
-
 if __name__ == "__main__":
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    app.run(main, flags_parser=parse_flags)
+    run_app(lambda argv: (main, argv), "|".join(ORDER))

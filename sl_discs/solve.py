@@ -8,14 +8,18 @@ FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Li
 formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
 A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms.
 
-Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input.
+Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input. Ctrl-C, SIGTERM and
+SIGUSR1 end the sampling: the best answer so far is printed, saved and reported, marked as interrupted, and the exit
+code is 128 and the signal's number, 130 after Ctrl-C.
 """
 
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,22 +27,29 @@ from typing import Any
 import yaml
 from absl import flags
 
-from sl_discs.atomic import check_writable
+from sl_discs.atomic import check_file
+from sl_discs.checks import real
+from sl_discs.command import asks_for_help, help_page
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
+from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import FORM_KINDS, GRAPH_KINDS, PENALTY, in_order
 from sl_discs.reading import read_with_progress
+from sl_discs.results.canvas import check_matplotlib, or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
-from sl_discs.solving.report import Run, verification, write_report
+from sl_discs.solving.arguments import check_arguments
+from sl_discs.solving.report import Run, seconds, verification, write_report
 from sl_discs.solving.result import Result
 from sl_discs.solving.sample import sample
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
+
+_STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 
 def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
@@ -52,13 +63,13 @@ flags.DEFINE_enum(
     "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
     flag_values=FLAGS,
 )
-_define(flags.DEFINE_string, "format", None, f"Of FILE, by default what its content says: {', '.join(READERS)}.")
+flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=FLAGS)
 _define(
     flags.DEFINE_string, "sampler", "auto", "gwg, path_auxiliary, dmala, gibbs, metropolis, sl_ of each, or auto."
 )
 _define(flags.DEFINE_multi_string, "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.")
 _define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; annealings grow until one fills them.")
+_define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")
 _define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
 _define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
 _define(
@@ -76,64 +87,83 @@ _define(flags.DEFINE_string, "check", None, "File of answers to recount instead 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit codes as above, and 130 when stopped from the keyboard."""
-    if {"--help", "-h", "--helpfull"} & set(argv):
-        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+    """Exit codes as above."""
+    if asks_for_help(argv):
+        sys.stdout.write(help_page("sl_discs.solve", "FILE", __doc__, FLAGS.get_help()))
         return 0
     try:
         paths = FLAGS(list(argv))[1:]
         if len(paths) != 1:
             raise InputError(f"{len(paths)} files were named; name one FILE, and see --help")
-        return _check(Path(paths[0])) if FLAGS.check else _solve(Path(paths[0]), argv)
+        one_device_per_core()
+        arguments = _checked_arguments()
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _check(Path(paths[0])) if FLAGS.check else _solve(Path(paths[0]), arguments, argv)
     except (InputError, flags.Error) as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         return 2
     except KeyboardInterrupt:
-        sys.stderr.write("\nstopped; nothing was saved\n")
-        return 130
+        sys.stderr.write("\nstopped; nothing more was saved\n")
+        return 128 + signal.SIGINT
     finally:
         FLAGS.unparse_flags()
 
 
-def _solve(path: Path, argv: Sequence[str]) -> int:
+def _checked_arguments() -> dict[str, Any]:
+    """The arguments of `sample`, after whatever can be wrong with any flag, before a file is read."""
     for name, suffix in ("save", ".json"), ("report", ".html"):
         target = FLAGS[name].value
         if target is not None and Path(target).suffix != suffix:
             raise InputError(f"--{name}={target}: the name of that file ends in {suffix}")
         if target is not None:
-            check_writable(Path(target).parent)
+            check_file(target)
+    if FLAGS.report is not None:
+        check_matplotlib()
+    real("penalty", FLAGS.penalty, least=1)
     fields = _fields()
+    names = "sampler", "steps", "time_limit", "target", "chains", "engine", "seed"
+    arguments = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
+    twice = sorted(set(arguments) & set(fields))
+    if twice:
+        raise InputError(f"--field={twice[0]}=...: this is a flag of its own, --{twice[0]}")
+    check_arguments(**arguments, **fields)
+    return arguments | fields
+
+
+def _solve(path: Path, arguments: dict[str, Any], argv: Sequence[str]) -> int:
     begin = time.perf_counter()
     instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
     read_s = time.perf_counter() - begin
-    one_device_per_core()
+    if FLAGS.time_limit is not None and read_s > FLAGS.time_limit:
+        _warn(f"reading took {read_s:.1f} s, which --time_limit={FLAGS.time_limit:g} does not count")
     problems = [problem_of(instance, FLAGS.problem, FLAGS.penalty) for instance in instances]
-    runs, good = [], True
-    for instance, problem in zip(instances, problems, strict=True):
-        given = _given(instance)
-        _say(f"{problem.name}: {problem.kind} of {', '.join(words for _, words in given)}")
-        result = sample(
-            problem,
-            FLAGS.sampler,
-            steps=FLAGS.steps,
-            time_limit=FLAGS.time_limit,
-            target=FLAGS.target,
-            chains=FLAGS.chains,
-            annealing=_annealing(),
-            engine=FLAGS.engine,
-            seed=FLAGS.seed,
-            progress=True,
-            **fields,
-        )
-        held, words = verification(problem, result)
-        good &= held
-        _say(_summary(result, read_s, words))
-        runs.append(Run(problem, result, given, read_s))
     command = shlex.join(["python", "-m", "sl_discs.solve", *argv[1:]])
-    if FLAGS.save:
-        _say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, command))}")
-    if FLAGS.report:
-        _say(f"report: {write_report(Path(FLAGS.report), runs, command)}")
+    runs, good = [], True
+    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        for instance, problem in zip(instances, problems, strict=True):
+            given = _given(instance)
+            _say(f"{problem.name}: {problem.kind} of {', '.join(words for _, words in given)}")
+            result = sample(problem, **arguments, interrupt=lambda: notice.given, progress=True)
+            held, words = verification(problem, result)
+            good &= held
+            _say(_summary(result, read_s, words))
+            runs.append(Run(problem, result, given, read_s))
+            if notice.given:
+                break
+        interrupted = len(runs) < len(problems) or runs[-1].result.stopped == "interrupt"
+        note = ""
+        if len(runs) < len(problems):
+            note = f"Interrupted: {len(runs)} of {len(problems)} problems have an answer."
+            _say(note)
+        if FLAGS.save:
+            _say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, command, interrupted))}")
+        if FLAGS.report:
+            page = or_warn(lambda: write_report(Path(FLAGS.report), runs, command, note))
+            if page is not None:
+                _say(f"report: {page}")
+    if interrupted:
+        return 128 + notice.signal
     return 0 if good else 1
 
 
@@ -147,6 +177,9 @@ def _check(path: Path) -> int:
         _say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
     instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
     problems = [problem_of(instance, answers.kind, FLAGS.penalty) for instance in instances]
+    if answers.interrupted and len(answers.answers) < len(problems):
+        _say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
+        problems = problems[: len(answers.answers)]
     if len(problems) != len(answers.answers):
         raise InputError(f"{FLAGS.check}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
     good = True
@@ -187,7 +220,7 @@ def _fields() -> dict[str, Any]:
             raise InputError(f"--field={given}: expected NAME=VALUE, such as --field=sigma=4.0")
         try:
             fields[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             raise InputError(f"--field={given}: {value!r} is no number, word or list") from None
     return fields
 
@@ -205,7 +238,7 @@ def _annealing() -> tuple[float, float] | None:
 def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
     content = instance.content
     if isinstance(content, Graph):
-        weights = "" if content.weights is None else ", weighted"
+        weights = "" if content.weights is None or (content.weights == 1).all() else ", weighted"
         size = f"{content.num_nodes:,} nodes, {content.num_edges:,} edges{weights}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
@@ -213,29 +246,34 @@ def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
 
 
 def _summary(result: Result, read_s: float, verified: str) -> str:
-    chains, timing, annealing = len(result.values), result.timing, result.annealing
+    chains, annealing = len(result.values), result.annealing
     reached = int((result.values == result.best_value).sum())
     note = f" ({result.engine_note})" if result.engine_note else ""
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+    so_far = " so far" if result.stopped == "interrupt" else ""
     temperatures = f"{annealing['init_temperature']:.3g} to {annealing['final_temperature']:.3g}"
     return "\n".join(
         [
-            f"  best {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
+            f"  best{so_far} {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
             f"  {result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
-            f"temperature {temperatures}, ended by {result.stopped}",
-            f"  seconds: {read_s:.2f} reading, {timing['build_s']:.2f} layout, {timing['compile_s']:.2f} compiling, "
-            f"{timing['run_s']:.2f} sampling",
+            f"temperature {temperatures}, {result.ending}",
+            f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}",
         ]
     )
 
 
-def _answers(path: Path, runs: list[Run], command: str) -> Answers:
+def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> Answers:
     found = tuple(
         Answer(run.problem.name, run.result.best_value, list(best), list(best.values()))
         for run in runs
         for best in [run.result.best_sample]
     )
-    return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found)
+    return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
+
+
+def _warn(message: Any, *_: Any) -> None:
+    """In the place of `warnings.showwarning`: a line without its place in the code."""
+    sys.stderr.write(f"warning: {message}\n")
 
 
 def _say(line: str) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.atomic import check_writable
+from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.sweeps import tables
@@ -131,4 +132,4 @@ def _worker(runs: Sequence[Run], root: Path) -> int:
 
 
 if __name__ == "__main__":
-    launch.run_app(prepare)
+    run_app(prepare, "|".join(_COMMANDS))

@@ -24,13 +24,14 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.discs_plugin import launch
+from sl_discs.command import run_app
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.devices import one_device_per_core
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
 from sl_discs.tuning import space
@@ -96,14 +97,17 @@ _STEPS = flags.DEFINE_integer("chain_length", None, "Steps of a chain; by defaul
 _CONFIG = flags.DEFINE_string(
     "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py."
 )
-_DATA_ROOT = flags.DEFINE_string("data_root", "./sco/", "Searched for DISCS's files, then for an archive.")
+_DATA_ROOT = flags.DEFINE_string(
+    "data_root", None, "Searched for DISCS's files, then for an archive; default: ./sco, if there is such a folder."
+)
 _PENALTY = flags.DEFINE_float("penalty", 1.0001, "Penalty of MIS and MaxClique.", lower_bound=0.0)
 _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
 _STALE = flags.DEFINE_float(
     "stale_after",
     600.0,
-    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts.",
+    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts. On "
+    "the worker's own machine it does not count at once.",
     lower_bound=0.0,
 )
 _OUTPUT = flags.DEFINE_string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
@@ -209,6 +213,8 @@ def run(arguments: list[str], notice: Notice) -> int:
     from sl_discs.tuning import storage
     from sl_discs.tuning.search import Played, Search, play_trials, rungs_of
 
+    data_root = default_data_root() if _DATA_ROOT.value is None else _DATA_ROOT.value
+    check_data_root(data_root)
     names, sampler = parse_dataset(_required(_DATASET)), _required(_SAMPLER)
     wanted = _SEARCH.value or ("sl" if _NULL.value else "all")
     stage = _stage(names)
@@ -218,7 +224,7 @@ def run(arguments: list[str], notice: Notice) -> int:
     start = _start(sampler, default)
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
     num_test = _TEST.value or settings.num_instances
-    split = split_instances(names, _DATA_ROOT.value, _TRAIN.value, num_test, _TRAIN_SEED.value)
+    split = split_instances(names, data_root, _TRAIN.value, num_test, _TRAIN_SEED.value)
     search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
     folder = check_writable(folder_of(_OUTPUT.value, split.train))
 
@@ -299,4 +305,4 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
 
 
 if __name__ == "__main__":
-    launch.run_app(lambda argv: (main, argv))
+    run_app(lambda argv: (main, argv))

@@ -1,6 +1,5 @@
 """The command: what it prints and saves, and its one-line errors."""
 
-import importlib.util
 import json
 import os
 import pickle
@@ -21,7 +20,7 @@ SHORT = [
 ]
 
 
-def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
+def run(*arguments, experiment="mis/er_density", model="mis", cache=None, path=None):
     command = [
         sys.executable, "-m", "sl_discs.main_sampling",
         f"--config=configs/experiment/{experiment}.py",
@@ -31,6 +30,8 @@ def run(*arguments, experiment="mis/er_density", model="mis", cache=None):
     environment = dict(os.environ, JAX_PLATFORMS="cpu")
     if cache is not None:
         environment["SL_DISCS_CACHE"] = str(cache)
+    if path is not None:
+        environment["PYTHONPATH"] = os.pathsep.join([str(path), environment.get("PYTHONPATH", "")])
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800)
 
 
@@ -46,11 +47,7 @@ def test_a_comparison_prints_and_saves_everything(tmp_path):
     saved = json.loads((folder / "results.json").read_text())
     assert saved["dataset"] == "mis/er_density/r-0.10" and saved["source"] == "generated"
     assert set(saved["samplers"]) == {"gwg", "sl_gwg"} and saved["seed"] == 0
-    assert saved["engine"] == (
-        "cpu (auto: the fastest on CPU cores)"
-        if importlib.util.find_spec("numba")
-        else "xla (not cpu: numba is not installed: pip install 'sl_discs[cpu]')"
-    )
+    assert saved["engine"] == "cpu (auto: the fastest on CPU cores)"
     assert saved["config"]["samplers"]["sl_gwg"]["K"] == 20
     for sampler in saved["samplers"].values():
         assert len(sampler["instances"]) == 2
@@ -63,17 +60,30 @@ def test_a_comparison_prints_and_saves_everything(tmp_path):
         assert set(pickle.load(file)) >= {"trajectory", "best_ratio", "running_time", "best_ratio_mean"}
 
 
-def test_one_sampler_by_its_config_as_discs_does(tmp_path):
+def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path):
+    broken = tmp_path / "broken" / "matplotlib"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('no such library')")
     done = run(
         "--sampler_config=configs/sampler/path_auxiliary_config.py", "--sampler_config.adaptive=False", *SHORT,
-        f"--config.experiment.save_root={tmp_path}", cache=tmp_path,
+        f"--config.experiment.save_root={tmp_path}", cache=tmp_path, path=broken.parent,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "mean +- std" in done.stdout and done.stderr.count("warning: matplotlib cannot be imported") == 1
+    assert not (tmp_path / "trajectory.png").exists()
     assert (
         json.loads((tmp_path / "results.json").read_text())["config"]["samplers"]["path_auxiliary"]["adaptive"]
         is False
     )
     assert (tmp_path / "results.pkl").exists()
+    kept = (tmp_path / "results.json").read_bytes()
+    other = run(
+        "--sampler_config=configs/sampler/path_auxiliary_config.py", *SHORT,
+        f"--config.experiment.save_root={tmp_path}", cache=tmp_path,
+    )  # fmt: skip
+    assert other.returncode == 2 and "samplers.path_auxiliary.adaptive False there, True here" in other.stderr
+    assert other.stderr.count("\n") == 1 and "--overwrite" in other.stderr
+    assert (tmp_path / "results.json").read_bytes() == kept
 
 
 def write_pickle_that_runs_a_command(folder):
@@ -129,12 +139,14 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (MIS, ["--samplers=gwg", "--no_such_flag=1"], None, "no_such_flag"),
         (MIS, ["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
         (MIS, ["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
+        (MIS, ["--samplers=gwg"], Path.rmdir, "data is no folder"),
         (MIS, ["--samplers=gwg"], write_truncated_pickle, "ER-700-800-0.10.pkl"),
         (CUT, OPTSICOM, write_graph([(0, 1), (1, 2)], float("nan")), "nan"),
         (CUT, OPTSICOM, write_graph([(0, 1), (1, 1)], 1.0), "self-loop"),
         (CUT, OPTSICOM, write_graph([], num_nodes=0), "empty"),
         (CUT, OPTSICOM, write_asymmetric_graph, "b.pkl"),
         (MIS, ["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
+        (MIS, [SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala leaves out"),
         (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),

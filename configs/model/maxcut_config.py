@@ -4,13 +4,16 @@ from ml_collections import config_dict
 
 
 def get_config() -> config_dict.ConfigDict:
-    """Problem and dataset; data_root is searched for DISCS's files, then for an archive."""
+    """Problem and dataset; data_root is searched for DISCS's files, then for an archive.
+
+    Where no data_root is named, ./sco is searched if there is such a folder.
+    """
     return config_dict.ConfigDict(
         {
             "name": "maxcut",
             "graph_type": "ba",
             "cfg_str": "r-ba-4-n-512-600",
-            "data_root": "./sco/",
+            "data_root": config_dict.placeholder(str),
             "save_dir_name": "maxcut",
         }
     )

@@ -4,13 +4,16 @@ from ml_collections import config_dict
 
 
 def get_config() -> config_dict.ConfigDict:
-    """Problem and dataset; data_root is searched for DISCS's files, then for an archive."""
+    """Problem and dataset; data_root is searched for DISCS's files, then for an archive.
+
+    Where no data_root is named, ./sco is searched if there is such a folder.
+    """
     return config_dict.ConfigDict(
         {
             "name": "mis",
             "graph_type": "er_density",
             "cfg_str": "r-0.10",
-            "data_root": "./sco/",
+            "data_root": config_dict.placeholder(str),
             "save_dir_name": "mis",
             "penalty": 1.0001,
         }

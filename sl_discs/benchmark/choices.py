@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Mapping
 
 from sl_discs.errors import InputError
 
 # Those that can be measured on any machine; the GPU engine needs one, and is chosen by no benchmark.
-ENGINES = ("xla", "cpu") if importlib.util.find_spec("numba") else ("xla",)
-# What to install for those that are absent.
-HOW_TO_GET_ENGINES = {} if "cpu" in ENGINES else {"cpu": "pip install 'sl_discs[cpu]'"}
+ENGINES = ("reference", "cpu")
 
 
 def check_choice(

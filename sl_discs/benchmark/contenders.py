@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.benchmark.cases import PENALTY
-from sl_discs.experiment.player import Player, choose_engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
@@ -75,16 +75,16 @@ class Own:
         self._method = build_method(fields, settings.batch_size)
         self._dataset = dataset
         self._settings = dataclasses.replace(settings, engine=engine)
-        self._player = Player(self._method, self._settings)
-        if self._player.engine != engine:
-            raise NotPlayed(self._player.engine_note)
+        chosen, note = choose_engine(engine, self._method.sampler)
+        if chosen.name != engine:
+            raise NotPlayed(note)
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """The whole chain; its time does not depend on `seconds`."""
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         record = run_sampler(
-            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None, self._player
+            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None
         )
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])
@@ -102,7 +102,7 @@ class Default:
 
     def __init__(self, engine: str, dataset: Dataset, chains: int, seconds: float):
         self.name, self._chains, self._seconds = engine, chains, seconds
-        if choose_engine("auto", Metropolis())[0] != engine:
+        if choose_engine("auto", Metropolis())[0].name != engine:
             raise NotPlayed("sl_discs.sample chooses another engine here")
         self._problems = [
             Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs

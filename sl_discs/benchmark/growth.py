@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.contenders import Own
-from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
+from sl_discs.results.canvas import save_figure
 
 DEGREE = 8
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
@@ -71,7 +70,7 @@ def measure(sampler: str, engine: str, num_sites: int, degree: int, chains: int)
     """MIS on one random graph at temperature 0.3, after a repetition that compiles and warms up."""
     graph = random_graph(num_sites, degree)
     dataset = Dataset("mis/growth", "mis", "generated", "growth", [graph], [0], 1)
-    if engine == "xla":
+    if engine == "reference":
         steps = int(np.clip(_XLA_SITE_STEPS / num_sites, 20, 1_000))
     else:
         steps = _CPU_SINGLE_SITE_STEPS if sampler.endswith(("gibbs", "metropolis")) else _CPU_STEPS
@@ -124,35 +123,31 @@ def draw(by_size: list[Point], by_degree: list[Point], path: str | Path) -> Path
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(f"{path}: matplotlib is missing; install it with: pip install 'sl_discs[run]'") from error
-    figure = Figure(figsize=(9, 3.8), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = (
         (_Panel(f"mean degree {DEGREE}", "num_sites", "number of sites N"), by_size),
         (_Panel(f"{NUM_SITES:,} sites", "degree", "mean degree"), by_degree),
     )
-    for axes, (panel, points) in zip(figure.subplots(1, 2, sharey=True), panels, strict=True):
-        for sampler, engine in dict.fromkeys((p.sampler, p.engine) for p in points):
-            chosen = [p for p in points if (p.sampler, p.engine) == (sampler, engine)]
-            style = "-" if engine == "cpu" else "--"
-            colour = f"C{sorted({p.sampler for p in points}).index(sampler)}"
-            axes.loglog(
-                [getattr(p, panel.field) for p in chosen],
-                [p.chain_steps_per_s for p in chosen],
-                style,
-                marker="o",
-                markersize=3,
-                color=colour,
-                label=f"{sampler}, {engine}",
-            )
-        axes.set_title(panel.title)
-        axes.set_xlabel(panel.label)
-        axes.grid(True, which="major", linewidth=0.3)
-    first = figure.axes[0]
-    first.set_ylabel("chain-steps per second")
-    figure.legend(*first.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6)
-    return write_atomically(path, lambda file: figure.savefig(file, format="png", dpi=150))
+
+    def paint(figure) -> None:
+        for axes, (panel, points) in zip(figure.subplots(1, 2, sharey=True), panels, strict=True):
+            for sampler, engine in dict.fromkeys((p.sampler, p.engine) for p in points):
+                chosen = [p for p in points if (p.sampler, p.engine) == (sampler, engine)]
+                style = "-" if engine == "cpu" else "--"
+                colour = f"C{sorted({p.sampler for p in points}).index(sampler)}"
+                axes.loglog(
+                    [getattr(p, panel.field) for p in chosen],
+                    [p.chain_steps_per_s for p in chosen],
+                    style,
+                    marker="o",
+                    markersize=3,
+                    color=colour,
+                    label=f"{sampler}, {engine}",
+                )
+            axes.set_title(panel.title)
+            axes.set_xlabel(panel.label)
+            axes.grid(True, which="major", linewidth=0.3)
+        first = figure.axes[0]
+        first.set_ylabel("chain-steps per second")
+        figure.legend(*first.get_legend_handles_labels(), fontsize=8, loc="outside lower center", ncols=6)
+
+    return save_figure(path, (9, 3.8), paint)

@@ -18,7 +18,7 @@ from jaxtyping import Float64
 
 from sl_discs.benchmark.cases import CASES
 from sl_discs.benchmark.contenders import Own
-from sl_discs.experiment.devices import num_cores, one_device_per_core
+from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from sl_discs.benchmark.cases import PENALTY
 from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
-from sl_discs.experiment.devices import num_cores
+from sl_discs.engines.devices import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.problems import Coefficients, coefficients
@@ -47,7 +47,7 @@ class _Minimiser(abc.ABC):
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
         self._dataset, self._reads = dataset, settings.batch_size
-        terms = [coefficients(dataset.problem, graph, PENALTY) for graph in dataset.graphs]
+        terms = [coefficients(dataset.problem, graph, PENALTY).listed() for graph in dataset.graphs]
         self._problems = [self._problem(term) for term in terms]
 
     @abc.abstractmethod

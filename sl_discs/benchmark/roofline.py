@@ -6,10 +6,10 @@ with couplings of 8 bits and fields Kx of 16:
 - `cpu`, few changed weights (R (D + 1) <= N/24): per changed weight the logit, 2^t and the sums above it; per flip
   the neighbours' fields.
 - `cpu`, otherwise: every weight once (the proposal's), R rows or lists, and a copy of the field.
-- `xla`: every weight twice, and the two states that are chosen between, in passes over all chains of a core.
+- `reference`: every weight twice, and the two states that are chosen between, in passes over all chains of a core.
 
 How fast bytes move is measured with arrays as large as what an engine goes through again and again: one chain's on
-`cpu`, those of all chains of a core on `xla`.
+`cpu`, those of all chains of a core on the reference.
 
 A step that is forced through a chain of dependent instructions (draws, sums of one weight after the other) cannot
 reach these limits: they are what vector units and caches allow, not a promise.
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from sl_discs.native.walk import FEW
+from sl_discs.engines.cpu.walk import FEW
 
 # Operations of one weight: logit 4, bounds 2, 2^t 13, mask 1, sums 2.
 _OPERATIONS_A_WEIGHT = 22
@@ -40,7 +40,8 @@ _BYTES_A_NEIGHBOUR = 4 + 1 + 2 * _FIELD
 _OPERATIONS_A_DRAW, _BYTES_A_DRAW = 4 * 20 + 80, 8 * 20
 # The reference engine forms two sets of weights with library exponentials, and selects between two states.
 _XLA_OPERATIONS_A_SITE, _XLA_BYTES_A_SITE = 2 * 30 + 10, 2 * (_FIELD + 3 * 4) + 3 * (1 + _FIELD) + 3 * 4
-# What a site keeps: `cpu` as for a weight; `xla` x, y and the best state, both fields, gains, logits and weights.
+# What a site keeps: `cpu` as for a weight; the reference x, y, the best
+# state, both fields, gains, logits and weights.
 _CPU_SPACE_A_SITE, _XLA_SPACE_A_SITE = _BYTES_A_WEIGHT, 3 + 2 * _FIELD + 3 * 4
 
 
@@ -67,7 +68,7 @@ def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) 
     """Counts for one step; see the module.
 
     Args:
-      engine: `cpu` or `xla`.
+      engine: `cpu` or `reference`.
       num_sites: N, padded.
       drawn: R, mean number of sites that a step proposes to flip.
       degree: D.
@@ -76,7 +77,7 @@ def work(engine: str, num_sites: int, drawn: float, degree: float, dense: bool) 
     neighbours = num_sites if dense else degree
     row_bytes = (1 + 2 * _FIELD) * num_sites if dense else _BYTES_A_NEIGHBOUR * degree
     draws = Work(drawn * _OPERATIONS_A_DRAW, drawn * _BYTES_A_DRAW)
-    if engine == "xla":
+    if engine == "reference":
         return Work(
             draws.operations + num_sites * _XLA_OPERATIONS_A_SITE + drawn * neighbours,
             draws.num_bytes + num_sites * _XLA_BYTES_A_SITE + drawn * row_bytes,

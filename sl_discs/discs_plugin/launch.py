@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from absl import app, flags
+from absl import flags
 
 from sl_discs.discs_plugin import config_file, register
 from sl_discs.errors import InputError
@@ -107,37 +106,3 @@ def _plugin_module(path: str) -> str | None:
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None
     return name if spec is not None and spec.origin == "sl_discs" else None
-
-
-def _parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2."""
-    try:
-        return flags.FLAGS(list(argv))
-    except flags.Error as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
-        raise SystemExit(2) from None
-
-
-def run_app(prepare: Callable[[list[str]], tuple[Callable, list[str]]]) -> None:
-    """`app.run` of a main function of DISCS; bad input is one line and exit code 2.
-
-    Args:
-      prepare: from the command line, imports the module that defines the flags, and returns its main function and
-        the arguments to parse.
-    """
-    # JAX reports every accelerator that a machine does not have.
-    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
-    try:
-        main, argv = prepare(sys.argv)
-    except (InputError, flags.Error) as error:
-        sys.stderr.write(f"error: {error}; see --help\n")
-        raise SystemExit(2) from None
-
-    def guarded(arguments):
-        try:
-            return main(arguments)
-        except InputError as error:
-            sys.stderr.write(f"error: {error}\n")
-            return 2
-
-    app.run(guarded, argv=argv, flags_parser=_parse_flags)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -12,6 +11,7 @@ from sl_discs import keys
 from sl_discs.batching import cond_for_batch
 from sl_discs.discs_plugin.base_sampler import State
 from sl_discs.errors import InputError
+from sl_discs.localization.algorithm import Observation, localized_step
 from sl_discs.localization.schedule import Localization
 
 # Counters of the step's key, far from those that jax.random makes of it for the base sampler.
@@ -95,28 +95,25 @@ class LocalizedSampler:
                 f"sl_{self._base.name}: states of shape {x.shape}, but the sampler was built for "
                 f"{state['y'].shape} from config.experiment.batch_size and config.model.shape"
             )
-        here = jax.tree.map(lambda leaf: jnp.asarray(leaf)[state["level"]], self._levels)
         key = keys.from_rng(rng)
         y = cond_for_batch(state["steps"] == 0, self._draw_first, state["y"], key)
-        tilt = here.tilt_scale * y
-        if x_mask is not None:
-            tilt = tilt * x_mask
-        new_x, base, acceptance = self._base.step(model, rng, x, model_param, state["base"], x_mask, tilt)
 
-        to_go = here.last - state["steps"]
-        share = 1 / here.collected.astype(jnp.float32)
-        weight = jnp.where((to_go >= 0) & (to_go < here.collected), share, 0.0)
-        mean = state["mean"] + weight * (2 * new_x - 1)
-        ends = to_go == 0
-        y, mean = cond_for_batch(ends, _next_level, (y, mean), key, here.drift, here.noise)
-        last_level = len(self._levels.last) - 1
+        def base_step(tilt):
+            tilt = tilt if x_mask is None else tilt * x_mask
+            after = self._base.step(model, rng, x, model_param, state["base"], x_mask, tilt)
+            return 2 * after[0] - 1, after
+
+        before = Observation(y, state["mean"])
+        observation, level, (new_x, base, acceptance) = localized_step(
+            keys.fold(key, _MOVE), self._levels, state["level"], state["steps"], before, base_step
+        )
         new_state = {
             "num_ll_calls": base["num_ll_calls"],
             "steps": state["steps"] + 1,
             "base": base,
-            "level": jnp.minimum(state["level"] + ends, last_level),
-            "y": y,
-            "mean": mean,
+            "level": level,
+            "y": observation.y,
+            "mean": observation.mean,
         }
         return new_x, new_state, acceptance
 
@@ -130,10 +127,3 @@ class LocalizedSampler:
     def _draw_first(self, y: Float[Array, "B *shape"], key: Array) -> Float[Array, "B *shape"]:
         """Y_0 ~ N(0, t_0 sigma^2)."""
         return self._first_noise * keys.normals(keys.fold(key, _FIRST), y.shape)
-
-
-def _next_level(observation, key, drift, noise):
-    """Y + drift U + noise Z, and U starts again."""
-    y, mean = observation
-    normal = keys.normals(keys.fold(key, _MOVE), y.shape)
-    return y + drift * mean + noise * normal, jnp.zeros_like(mean)

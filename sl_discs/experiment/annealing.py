@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 
 import numpy as np
 from jaxtyping import Float32
@@ -10,19 +10,20 @@ from jaxtyping import Float32
 from sl_discs.errors import InputError
 
 SCHEDULES = ("constant", "linear", "exp_decay")
+# Steps whose temperatures are formed at a time, so that float64 takes no memory beside the result.
+_BLOCK = 1 << 16
 
 
-@functools.lru_cache(maxsize=2)
-def temperatures(
-    schedule: str, chain_length: int, initial: float, final: float, decay_rate: float, every: int = 1
-) -> Float32[np.ndarray, "T"]:
-    """Temperature of each step; not to be written to, since those of the last schedules are kept.
+@dataclasses.dataclass(frozen=True)
+class Temperatures:
+    """Temperature of each step, a sequence of float32 [T] that is indexed as an array is.
 
-    A run asks for them several times, and with millions of steps they take as long as thousands of the steps.
+    Temperatures are formed when they are asked for, so that a chain may be as long as it likes.
 
-    Args:
+    Attributes:
       schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
-        never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it.
+        never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it. Or a tuple
+        of temperatures, each of which lasts for an equal part of the chain; the other numbers do not count then.
       chain_length: T.
       initial: temperature at step 0.
       final: last temperature or floor.
@@ -32,24 +33,57 @@ def temperatures(
     Raises:
       InputError: an unknown schedule, a temperature that is not positive, or an impossible rate or length.
     """
-    if schedule not in SCHEDULES:
-        raise InputError(f"config.experiment.t_schedule is {schedule!r}; known: {', '.join(SCHEDULES)}")
-    if chain_length < 1:
-        raise InputError(f"config.experiment.chain_length is {chain_length}; expected at least 1")
-    for name, value in (("init_temperature", initial), ("final_temperature", final)):
-        if not (np.isfinite(value) and value > 0):
-            raise InputError(f"config.experiment.{name} is {value}; expected a number above 0")
-    if not 0 < decay_rate <= 1:
-        raise InputError(f"config.experiment.decay_rate is {decay_rate}; expected a number in (0, 1]")
-    part = np.arange(1, chain_length + 1) / chain_length
-    if schedule == "constant":
-        values = np.full(chain_length, initial)
-    elif schedule == "linear":
-        values = initial + (final - initial) * part
-    else:
-        values = np.maximum(initial * decay_rate**part, final)
-    found = values.astype(np.float32)
-    if every > 1:
-        found = found[np.arange(chain_length) // every * every]
-    found.flags.writeable = False
-    return found
+
+    schedule: str | tuple[float, ...]
+    chain_length: int
+    initial: float
+    final: float
+    decay_rate: float
+    every: int = 1
+
+    def __post_init__(self):
+        if isinstance(self.schedule, tuple):
+            table = np.asarray(self.schedule, np.float64)
+            if not (table.ndim == 1 and len(table) and (np.isfinite(table) & (table > 0)).all()):
+                raise InputError(
+                    "config.experiment.t_schedule: a tuple of temperatures holds one that is not above 0, or none"
+                )
+        elif self.schedule not in SCHEDULES:
+            raise InputError(f"config.experiment.t_schedule is {self.schedule!r}; known: {', '.join(SCHEDULES)}")
+        if self.chain_length < 1:
+            raise InputError(f"config.experiment.chain_length is {self.chain_length}; expected at least 1")
+        for name, value in (("init_temperature", self.initial), ("final_temperature", self.final)):
+            if not 1e-30 <= value <= 1e30:  # what energies are divided by, in single precision
+                raise InputError(f"config.experiment.{name} is {value}; expected a number from 1e-30 to 1e30")
+        if not 0 < self.decay_rate <= 1:
+            raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
+
+    def __len__(self) -> int:
+        return self.chain_length
+
+    def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
+        """Temperatures at places from 0 on: a number, an array of them, or a slice."""
+        if not isinstance(places, slice):
+            return self._at(np.asarray(range(self.chain_length)[places] if np.ndim(places) == 0 else places))
+        steps = range(self.chain_length)[places]
+        found = np.empty(len(steps), np.float32)
+        for begin in range(0, len(steps), _BLOCK):
+            block = steps[begin : begin + _BLOCK]
+            found[begin : begin + len(block)] = self._at(np.arange(block.start, block.stop, block.step))
+        return found
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        return self[:].astype(dtype or np.float32, copy=False)
+
+    def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
+        places = places // self.every * self.every
+        part = (places + 1) / self.chain_length
+        if isinstance(self.schedule, tuple):
+            values = np.asarray(self.schedule)[places * len(self.schedule) // self.chain_length]
+        elif self.schedule == "constant":
+            values = np.full(part.shape, self.initial)
+        elif self.schedule == "linear":
+            values = self.initial + (self.final - self.initial) * part
+        else:
+            values = np.maximum(self.initial * self.decay_rate**part, self.final)
+        return values.astype(np.float32)

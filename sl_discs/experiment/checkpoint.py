@@ -26,6 +26,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
+from sl_discs.parse_json import parse_json
 
 _KEPT_STATES = 2
 
@@ -83,7 +84,7 @@ class Checkpoints:
 
     def _check_kind(self) -> None:
         try:
-            found = json.loads((self.folder / "kind.json").read_text(encoding="utf-8"))
+            found = parse_json((self.folder / "kind.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return
         except (OSError, ValueError):

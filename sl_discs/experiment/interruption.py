@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,25 +27,36 @@ class Notice:
     Attributes:
       given: it was.
       reason: why, in words.
+      signal: that told it; 0 where none did.
     """
 
     def __init__(self):
         self.given = False
         self.reason = "interrupted"
+        self.signal = 0
 
 
 @contextlib.contextmanager
-def notice_of_end() -> Iterator[Notice]:
-    """While it lasts, SIGTERM and SIGUSR1 only set the notice; a second one of them acts as it did before."""
+def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
+    """While it lasts, SIGTERM and SIGUSR1 only set the notice; a second one of them acts as it did before.
+
+    Args:
+      *more: signals that do so too, such as SIGINT.
+      said: on the error stream when the first one comes.
+    """
     notice = Notice()
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
+    # One that is ignored, such as SIGINT by jobs in the background, stays so.
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
 
     def receive(number, frame):
         del frame
-        notice.given = True
+        notice.given, notice.signal = True, number
         signal.signal(number, before[number])
+        with contextlib.suppress(OSError):
+            os.write(2, said.encode())  # not by way of sys.stderr, which may be in the middle of a write
 
-    for number in _SIGNALS:
+    for number in before:
         signal.signal(number, receive)
     try:
         yield notice

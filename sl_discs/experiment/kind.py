@@ -1,14 +1,18 @@
-"""Everything that the results of a run depend on: what a checkpoint must agree with."""
+"""Everything that the results of a run depend on: what a checkpoint, or finished results, must agree with."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
 
-from sl_discs.experiment.player import choose_engine
+from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import differences
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
@@ -16,6 +20,8 @@ from sl_discs.localization.method import Method
 
 # Fields of `Settings` that change neither a number nor the division of a run into parts.
 _FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
+# Fields that change no number, but the division.
+_DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
 
 def kind_of_run(
@@ -34,7 +40,7 @@ def kind_of_run(
       dataset: on what.
       versions: of the packages that the numbers depend on.
     """
-    engines = {method.name: choose_engine(settings.engine, method.sampler)[0] for method in methods}
+    engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     return {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
         "model": dict(config["model"]),
@@ -45,3 +51,38 @@ def kind_of_run(
         "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
         "versions": dict(versions),
     }
+
+
+def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
+    """Refuses a folder that holds the results of another run; those of the same run may be written again.
+
+    Args:
+      folder: of the results.
+      config: of the experiment, the model and the samplers, as it is going to be saved there.
+      dataset: name of the dataset.
+
+    Raises:
+      InputError: what differs, and what to do.
+    """
+    path = folder / "results.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        theirs = _numbers(found["config"] | {"dataset": found["dataset"]})
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        differs = ["they cannot be read"]
+    else:
+        ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
+        differs = differences(_numbers(ours), theirs)
+    if differs:
+        raise InputError(
+            f"{path}: results of another run: {'; '.join(differs)}; give another config.experiment.save_root, or "
+            "--overwrite to replace them"
+        )
+
+
+def _numbers(config: dict[str, Any]) -> dict[str, Any]:
+    """A config without the fields of the experiment that change no number."""
+    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *_DIVISION)}
+    return config | {"experiment": kept}

@@ -7,11 +7,10 @@ meant to err to the high side, by a factor of three at most where the batch is l
 from __future__ import annotations
 
 import dataclasses
-import os
-from pathlib import Path
 
 import jax
 
+from sl_discs.capacity import GIB, USABLE, check_memory, in_words, usable_memory
 from sl_discs.errors import InputError
 from sl_discs.experiment.packing import Pack, Shape, plan
 from sl_discs.experiment.player import Player
@@ -20,10 +19,6 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.models.problems import coefficients
 
-GIB = 2**30
-
-# Of what there is, the rest being for compiled programs, the host's own arrays and fragments.
-_USABLE = 0.8
 # Bytes a place of a matrix: the entry, and the same as float32 in products; a place of a list: index and weight.
 _DENSE, _LISTED = 5, 8
 # The copy of the couplings that the engines for CPU cores and GPUs make of either, of padded size.
@@ -33,6 +28,8 @@ _COPY = 4
 _CHAIN_SITE = 80
 # Value, acceptance and hops of a chain at a logged step.
 _LOGGED = 12
+# Bytes a step of temperatures of proposals, with what they are made of.
+_WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
@@ -41,7 +38,7 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     Args:
       shape: of the batch.
       num_logged: logged steps of a chain.
-      engine: `xla`, `cpu` or `gpu`.
+      engine: `reference`, `cpu` or `gpu`.
     """
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
@@ -53,22 +50,20 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
 
 
-def _limit_of_cgroup() -> int | None:
-    """What a cluster's batch system allows this process, where it says so."""
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            text = Path(path).read_text(encoding="ascii").strip()
-        except OSError:
-            continue
-        return int(text) if text.isdecimal() else None
-    return None
+def program_bytes(num_steps: int, weighted: bool) -> int:
+    """Bytes of the program of a run of so many steps on the host, with what it takes to make it.
+
+    Args:
+      num_steps: of a chain.
+      weighted: whether the sampler draws sites by weight, and has temperatures of its own on the engine `cpu`.
+    """
+    return num_steps * weighted * _WEIGHTED_STEP
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:
     """Bytes that batches may take on each device of this process; None where nobody knows.
 
-    Devices on CPU share the machine's memory. All of it is counted, not what is free at the moment: a run that is
-    resumed must be cut into the same batches.
+    Devices on CPU share the machine's memory.
 
     Args:
       memory_gib: what to take instead for each device; 0: what the system says.
@@ -78,12 +73,9 @@ def memory_of_a_device(memory_gib: float) -> int | None:
     devices = jax.local_devices()
     if devices[0].platform != "cpu":
         limit = (devices[0].memory_stats() or {}).get("bytes_limit")
-        return limit and int(limit * _USABLE)
-    try:
-        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-    return int(min(there, _limit_of_cgroup() or there) * _USABLE) // len(devices)
+        return limit and int(limit * USABLE)
+    there = usable_memory()
+    return there and there // len(devices)
 
 
 def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: Settings) -> tuple[int, Pack]:
@@ -97,8 +89,8 @@ def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: 
             terms = (coefficients(dataset.problem, graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are on one device and have the memory of all.
-        share = len(jax.local_devices()) if player.engine == "cpu" else 1
-        found += [(batch_bytes(pack.shape, num_logged, player.engine) // share, pack) for pack in plans[key]]
+        share = len(jax.local_devices()) if player.engine.on_host else 1
+        found += [(batch_bytes(pack.shape, num_logged, player.engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])
 
 
@@ -117,8 +109,15 @@ def fit_to_memory(
       the settings, and a line about what was changed (empty if nothing was).
 
     Raises:
-      InputError: the smallest possible batch does not fit.
+      InputError: the smallest possible batch does not fit, or what all instances record does not.
     """
+    num_logged = settings.chain_length // settings.log_every_steps
+    count = len(dataset.graphs)
+    check_memory(
+        f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} logged steps",
+        3 * count * settings.batch_size * num_logged * _LOGGED,  # they are joined and summed up at the end
+        "log less often (config.experiment.log_every_steps), or give fewer chains or instances",
+    )
     limit = memory_of_a_device(settings.memory_gib)
     if limit is None:
         return settings, ""
@@ -132,17 +131,13 @@ def fit_to_memory(
             largest = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{largest.name} ({largest.num_nodes} sites, {settings.batch_size} chains) takes about "
-                f"{_in_words(need)} on a device, and there are {_in_words(limit)}; give fewer chains "
+                f"{in_words(need)} on a device, and there are {in_words(limit)}; give fewer chains "
                 "(config.experiment.batch_size), or config.experiment.memory_gib where more is there"
             )
         settings = dataclasses.replace(settings, instances_per_batch=settings.instances_per_batch // 2)
     if settings.instances_per_batch == wanted:
         return settings, ""
     return settings, (
-        f"{wanted} instances a batch would not fit into {_in_words(limit)} a device: "
-        f"{settings.instances_per_batch} a batch, about {_in_words(need)}; the results are the same"
+        f"{wanted} instances a batch would not fit into {in_words(limit)} a device: "
+        f"{settings.instances_per_batch} a batch, about {in_words(need)}; the results are the same"
     )
-
-
-def _in_words(size: int) -> str:
-    return f"{size / GIB:.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

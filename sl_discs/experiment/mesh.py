@@ -40,7 +40,9 @@ def parse_layout(text: str) -> Layout | None:
     for part in text.split(","):
         match = re.fullmatch(r"\s*(instances|chains)\s*:\s*([1-9][0-9]*)\s*", part)
         if match is None or match[1] in parts:
-            raise InputError(f"the mesh {text!r} is not auto, nor written as instances:4,chains:2")
+            raise InputError(
+                f"config.experiment.mesh is {text!r}; expected auto, or parts such as instances:4,chains:2"
+            )
         parts[match[1]] = int(match[2])
     return Layout(parts.get("instances", 1), parts.get("chains", 1))
 

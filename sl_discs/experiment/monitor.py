@@ -12,9 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from sl_discs.experiment.engine import Batch, Chains, Trace
+from sl_discs.engines.contract import Batch, Chains, Program, Trace
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.transition import ProgramStep
 from sl_discs.results.events import EventsFile
 
 
@@ -78,7 +77,7 @@ class Curves:
           trace: leaves [L, G, B].
           chains: after it.
           batch: of the chains.
-          program: leaves [T], of the whole chain.
+          program: of the whole chain.
           seconds: that it took.
         """
         if every != self._settings.log_every_steps or self._failed:
@@ -115,7 +114,7 @@ class Curves:
 
 
 def contractions(
-    chains: Chains, batch: Batch, program: ProgramStep, step: int, chosen: tuple[slice, slice]
+    chains: Chains, batch: Batch, program: Program, step: int, chosen: tuple[slice, slice]
 ) -> dict[str, float]:
     """How far localization has decided the spins: means over sites, chains and instances, from 0 to 1.
 
@@ -126,11 +125,11 @@ def contractions(
     Args:
       chains: after `step` steps, leaves [G, B, ...].
       batch: of the chains.
-      program: leaves [T].
+      program: of the run.
       step: from 1 to T.
       chosen: the instances and chains that count.
     """
-    observation, rows = chains.chain.observation, program.localization
+    observation, levels = chains.chain.observation, program.levels
     if observation is None:
         return {}
     mask = np.asarray(batch.mask)[chosen[0]]
@@ -138,11 +137,12 @@ def contractions(
     def over_sites(sizes: np.ndarray) -> float:
         return float((sizes[chosen].mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 
-    scale = np.asarray(rows.tilt_scale)[min(step, len(rows.tilt_scale) - 1)]
-    found = {"tilt_contraction": over_sites(np.abs(np.tanh(scale * np.asarray(observation.y))))}
-    ends = np.flatnonzero(np.asarray(rows.boundary[:step]))
-    begin = ends[-1] + 1 if len(ends) else 0
-    collected = float(np.sum(rows.collect[begin:step], dtype=np.float64))
+    level = levels.at(step)
+    sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(observation.y)))
+    found = {"tilt_contraction": over_sites(sizes)}
+    # Of the level at work: steps that have counted for U so far, as a part of those that will.
+    counted = step - (levels.last[level] + 1 - levels.collected[level])
+    collected = max(0.0, float(counted / levels.collected[level])) if step <= levels.last[level] else 0.0
     if collected >= 0.5:
         # The parts of a mean in 32 bits may add up to a little more than 1.
         found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(observation.mean))) / collected)

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 import jax
 import numpy as np
 
-from sl_discs.experiment.engine import Batch
+from sl_discs.engines.contract import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.transition import StepKeys
 from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
 from sl_discs.models.problems import Coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel
@@ -113,7 +112,7 @@ def build_batch(
     """
     params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
-    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype), dtypes, *params)
+    stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < len(term.linear) for term in terms])
     keys = step_keys(names, shape, seed)
     model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))

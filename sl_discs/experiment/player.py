@@ -1,7 +1,8 @@
-"""Plays the program of a method on one batch after the other, call by call, compiling each shape once."""
+"""Plays the program of a method on one batch after the other, call by call."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -12,23 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from sl_discs.batching import over_chains, over_instances
+from sl_discs.engines import compiled
+from sl_discs.engines.contract import Best, Chains, Program, Trace, init_chains, initial_state
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine, gpu_engine
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.engine import Best, Chains, Trace, advance, compiler_options, init_chains
 from sl_discs.experiment.mesh import Layout, count_devices, make_mesh, parse_layout
 from sl_discs.experiment.monitor import Recorder
-from sl_discs.experiment.native_arrays import as_targets
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
 from sl_discs.experiment.settings import Settings
+from sl_discs.localization.algorithm import final_sample
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
-from sl_discs.localization.observation import final_sample
-from sl_discs.localization.transition import ProgramStep, initial_state
+from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler
-
-# An interval of logged steps is the unit of a call; about so many steps pass between progress reports.
-_STEPS_PER_CALL = 1_000
 
 Progress = Callable[[int], None]
 Watch = Callable[[int, Best], bool]
@@ -70,27 +68,14 @@ class Outcome:
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 
-def choose_engine(wanted: str, sampler: Sampler) -> tuple[str, str]:
-    """The engine that plays a sampler, and why it is that one (empty if it was asked for by name)."""
-    if wanted == "xla":
-        return "xla", ""
-    if wanted == "gpu":
-        obstacle = gpu_engine.why_not(sampler)
-        return ("gpu", "") if obstacle is None else ("xla", f"not gpu: {obstacle}")
-    obstacle = cpu_engine.why_not(sampler)
-    if obstacle is not None:
-        return "xla", f"not cpu: {obstacle}"
-    return "cpu", "auto: the fastest on CPU cores" if wanted == "auto" else ""
-
-
-def compile_program(method: Method, settings: Settings) -> ProgramStep:
-    """The whole program on the host, leaves [T]; InputError where a schedule is impossible."""
-    localization = method.localization and method.localization.compile(settings.chain_length)
-    return ProgramStep(settings.temperatures(), localization)
+def compile_program(method: Method, settings: Settings) -> Program:
+    """The whole program on the host; InputError where a schedule is impossible."""
+    levels = method.localization and method.localization.levels(settings.chain_length)
+    return Program(settings.temperatures(), levels)
 
 
 def _slices(settings: Settings, steps_per_call: int):
-    """(start, stop, steps an interval): calls of whole intervals up to each resampling, then what is left."""
+    """(steps done, intervals, steps an interval) of calls: whole intervals up to each resampling, then the rest."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
     together = settings.resample_every // every or intervals
@@ -99,28 +84,39 @@ def _slices(settings: Settings, steps_per_call: int):
         last = min(first + together, intervals)
         per_call = max(d for d in range(1, min(wanted, last - first) + 1) if (last - first) % d == 0)
         for start in range(first, last, per_call):
-            yield start * every, (start + per_call) * every, every
+            yield start * every, per_call, every
     if intervals * every < settings.chain_length:
-        yield intervals * every, settings.chain_length, settings.chain_length - intervals * every
+        yield intervals * every, 1, settings.chain_length - intervals * every
+
+
+@functools.partial(jax.jit, static_argnames=("model", "sampler"))
+def _start(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
+    if states is None:
+        states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
+    return init_chains(model, sampler, batch, states, noise)
 
 
 class Player:
-    """Compiles each program shape of a method once and plays batches, keeping compile time apart.
+    """Plays the program of a method on batches, keeping compile time apart; cheap to make.
 
     Attributes:
-      engine: what plays: `xla`, `cpu` or `gpu`.
+      method: what is played.
+      settings: how.
+      engine: what plays.
       engine_note: why that one; empty if the settings ask for it.
+      program: of the whole run.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
-      num_devices: that a batch is spread over; native loops share the cores in their own way.
+      num_devices: that a batch is spread over; an engine on the host shares the cores in its own way.
       layout: how, None where the batch decides.
     """
 
     def __init__(self, method: Method, settings: Settings):
+        self.method, self.settings = method, settings
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.layout = parse_layout(settings.mesh)
         self.num_devices = count_devices(settings.use_devices, self.layout)
-        if self.engine == "cpu":
+        if self.engine.on_host:
             self.layout, self.num_devices = Layout(1, 1), 1
         elif method.sampler.couples_chains:
             # Surplus chains would take part in what the chains share.
@@ -130,82 +126,18 @@ class Player:
                     f"config.experiment.mesh cuts {settings.batch_size} chains into {self.layout.chains} parts, "
                     "uneven ones; chains that share their adaptation need even parts"
                 )
-        self.compiled = {}
         self.compile_s = self.run_s = 0.0
-        self.load(method, settings)
-
-    def load(self, method: Method, settings: Settings) -> None:
-        """Plays other schedules from now on: of localization, of temperature. Nothing is compiled anew.
-
-        Args:
-          method: with the sampler that the player was made for, localized or not as before.
-          settings: with as many chains as before; calls of another shape are compiled when they come.
-        """
-        self.method, self.settings = method, settings
         self.program = compile_program(method, settings)
-        if self.engine == "cpu":
-            self.proposed = cpu_engine.prepare_temperatures(method.sampler, self.program)
-        self.population = Population(settings, self.program.temperature)
-        self.noise = method.localization and method.localization.initial_noise()
+        self._population = Population(settings, self.program.temperature)
 
-    def _slice(self, start: int, stop: int, every: int) -> ProgramStep:
-        return jax.tree.map(lambda leaf: jnp.asarray(leaf[start:stop].reshape(-1, every)), self.program)
-
-    def _steps_per_call(self) -> int:
-        return cpu_engine.steps_per_call(self.method.sampler) if self.engine == "cpu" else _STEPS_PER_CALL
-
-    def _start(self, model, batch, keys, states, noise) -> Chains:
-        if states is None:
-            states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
-        return init_chains(model, self.method.sampler, batch, states, noise)
-
-    def _executable(self, name, shape, function, *arguments, **keywords):
-        dtypes = tuple(leaf.dtype for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "dtype"))
-        if (name, shape, dtypes) not in self.compiled:
-            begin = time.perf_counter()
-            self.compiled[name, shape, dtypes] = function.lower(*arguments, **keywords).compile(
-                compiler_options=compiler_options()
-            )
-            self.compile_s += time.perf_counter() - begin
-        return self.compiled[name, shape, dtypes]
-
-    def _advance_jax(self, advance, model, batch, chains, rows, step, shape):
-        call = self._executable(
-            rows.temperature.shape,
-            shape,
-            advance,
-            model,
-            self.method.sampler,
-            batch,
-            chains,
-            rows,
-            step,
-            mesh=make_mesh(shape.layout),
-        )
-        jax.block_until_ready(chains)
-        begin = time.perf_counter()
-        result = jax.block_until_ready(call(batch, chains, rows, step))
-        self.run_s += time.perf_counter() - begin
-        return result
-
-    def _prepare_cpu(self, model, batch):
-        begin = time.perf_counter()
-        targets = as_targets(model, batch)
-        self.run_s += time.perf_counter() - begin
-        return functools.partial(self._advance_cpu, targets)
-
-    def _advance_cpu(self, targets, model, batch, chains, rows, step, shape):
-        arguments = (model, self.method.sampler, batch, chains)
-        if ("cpu", model, shape) not in self.compiled:
-            begin = time.perf_counter()
-            none = jax.tree.map(lambda leaf: leaf[:0], rows)
-            cpu_engine.advance(*arguments, none, step, targets=targets, proposed=self.proposed)
-            self.compiled["cpu", model, shape] = True
-            self.compile_s += time.perf_counter() - begin
-        begin = time.perf_counter()
-        result = cpu_engine.advance(*arguments, rows, step, self.settings.threads, targets, self.proposed)
-        self.run_s += time.perf_counter() - begin
-        return result
+    @contextlib.contextmanager
+    def _timed(self):
+        """Counts what happens inside, compilation apart."""
+        begin, compiled_before = time.perf_counter(), compiled.compile_seconds()
+        yield
+        compile_s = compiled.compile_seconds() - compiled_before
+        self.compile_s += compile_s
+        self.run_s += time.perf_counter() - begin - compile_s
 
     def play(
         self,
@@ -246,24 +178,27 @@ class Player:
             return outcome
         run_before = self.run_s
         progress(0)  # shows that it has begun; the first call compiles
-        if self.engine == "cpu":
-            play = self._prepare_cpu(model, batch)
-        else:
-            play = functools.partial(self._advance_jax, gpu_engine.advance if self.engine == "gpu" else advance)
-        start = jax.jit(lambda *arguments: self._start(model, *arguments))
-        given = batch, keys, states, None if self.noise is None else jnp.float32(self.noise)
+        sampler, localization = self.method.sampler, self.method.localization
+        with self._timed():
+            mesh = make_mesh(shape.layout)
+            play = self.engine.prepare(model, sampler, batch, self.program, mesh, self.settings.threads)
+        given = batch, keys, states, localization and np.float32(localization.initial_noise())
         middle = checkpoints and checkpoints.middle(part)
         if middle is None:
-            chains = self._executable(("start", model, states is None), shape, start, *given)(*given)
+            with self._timed():
+                chains = compiled.call(_start, *given, model=model, sampler=sampler)
             done, earlier = 0, []
         else:
+            start = functools.partial(_start, model=model, sampler=sampler)
             like = jax.tree.structure(jax.eval_shape(start, *given))
             chains = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in middle.chains])
             done, earlier = middle.step, [Trace(*leaves) for leaves in middle.traces]
             self.run_s += middle.run_s
             progress(done)
         traces = []
-        for first, stop, every in _slices(self.settings, steps_per_call or self._steps_per_call()):
+        per_call = steps_per_call or self.engine.steps_per_call(sampler)
+        for first, intervals, every in _slices(self.settings, per_call):
+            stop = first + intervals * every
             if first < done:
                 traces.append((every, earlier[len(traces)]))
                 if recorder is not None:
@@ -271,18 +206,18 @@ class Player:
                 continue
             if checkpoints is not None:
                 checkpoints.offer(part, first, chains, [trace for _, trace in traces], self.run_s - run_before)
-            rows, begin_s = self._slice(first, stop, every), self.run_s
-            chains, trace = play(model, batch, chains, rows, jnp.int32(first + 1), shape)
+            begin_s = self.run_s
+            with self._timed():
+                chains, trace = jax.block_until_ready(play(chains, first, intervals, every))
             traces.append((every, trace))
             progress(stop - first)
             if recorder is not None:
                 recorder.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
             if watch is not None and watch(stop, chains.best):
                 break
-            if self.population.is_due(stop):
-                begin = time.perf_counter()
-                chains = self.population.resample(chains, trace.value[-1], keys, stop)
-                self.run_s += time.perf_counter() - begin
+            if self._population.is_due(stop):
+                with self._timed():
+                    chains = self._population.resample(chains, trace.value[-1], keys, stop)
         final_is = self.method.final_is
         if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
             final_is = NOT_LOCALIZED

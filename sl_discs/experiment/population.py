@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
-from sl_discs.experiment.engine import Chains
+from sl_discs.engines.contract import Chains
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.settings import Settings
 
 
@@ -53,14 +54,14 @@ class Population:
       every: steps between two of them; 0: there are none.
     """
 
-    def __init__(self, settings: Settings, temperature: Float32[np.ndarray, "T"]):
+    def __init__(self, settings: Settings, temperature: Temperatures):
         self.every = settings.resample_every
         self._strength, self._size = settings.resample_strength, settings.batch_size
-        self._rate = 1 / np.asarray(temperature, np.float64)
+        self._temperature = temperature
 
     def is_due(self, step: int) -> bool:
         """Whether chains are resampled after so many steps."""
-        return self.every > 0 and step % self.every == 0 and step < len(self._rate)
+        return self.every > 0 and step % self.every == 0 and step < len(self._temperature)
 
     def resample(
         self, chains: Chains, value: Float32[Array, "G B"], initial_keys: UInt32[Array, "G B 2"], step: int
@@ -73,7 +74,8 @@ class Population:
           initial_keys: that the chains' initial states were drawn with.
           step: steps done.
         """
-        change = self._rate[step] - self._rate[max(0, step - self.every)]
+        before, after = self._temperature[[max(0, step - self.every), step]].astype(np.float64)
+        change = 1 / after - 1 / before
         log_weights = self._strength * change * np.asarray(value, np.float64)[:, : self._size]
         uniforms = np.asarray(_uniforms(np.asarray(initial_keys)[:, 0], np.int32(step)))
         chosen = np.tile(np.arange(np.shape(value)[1]), (len(log_weights), 1))

@@ -1,15 +1,19 @@
-"""How far a run is: a bar on a terminal, a line a minute in a log; in chain-steps of the sampler at work, say."""
+"""How far a run is: a bar on a terminal, a line a minute in a log; in chain-steps of the sampler at work, say.
+
+The first line of a long run comes early, and every line says how long the rest takes.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-# Seconds between two lines of a log.
-_EVERY_S = 60.0
+# Seconds between two lines of a log, and until it is known whether the run is as long as that.
+_EVERY_S, _EARLY_S = 60.0, 5.0
 
 
 class _Shown(Protocol):
@@ -45,18 +49,35 @@ class _Log:
     def __init__(self, title: str, total: int | None, unit: str):
         self._title, self._total, self._unit = title, total, unit
         self._done, self._last = 0, time.monotonic()
+        self._shown, self._wait = 0, _EARLY_S
 
     def update(self, done: int) -> None:
         """`done` more units."""
         self._done += done
-        if time.monotonic() - self._last >= _EVERY_S:
-            self._last = time.monotonic()
-            part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
-            sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}\n")
-            sys.stderr.flush()
+        now = time.monotonic()
+        if self._done == 0 or now - self._last < self._wait:
+            return
+        left = math.inf
+        if self._total and self._done > self._shown:
+            left = (self._total - self._done) * (now - self._last) / (self._done - self._shown)
+        if self._wait == _EARLY_S and not _EVERY_S <= left < math.inf:
+            self._wait = _EVERY_S
+            return
+        self._last, self._shown, self._wait = now, self._done, _EVERY_S
+        part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
+        rest = f", about {_in_words(left)} left" if 0 < left < math.inf else ""
+        sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}\n")
+        sys.stderr.flush()
 
     def close(self) -> None:
         """Nothing: the summary follows."""
+
+
+def _in_words(seconds: float) -> str:
+    for size, unit in (86_400, "days"), (3_600, "hours"), (60, "minutes"):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"
 
 
 def _has_bars() -> bool:

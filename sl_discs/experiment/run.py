@@ -9,9 +9,9 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from sl_discs.engines.contract import Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.engine import Trace
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.player import Outcome, Player, Progress, compile_program
@@ -30,7 +30,6 @@ def run_sampler(
     method: Method,
     settings: Settings,
     progress: Progress,
-    player: Player | None = None,
     checkpoints: Checkpoints | None = None,
     monitor: Monitor | None = None,
 ) -> SamplerRecord:
@@ -43,14 +42,13 @@ def run_sampler(
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
       progress: called with the number of chain-steps that were played.
-      player: of this method and these settings (another seed apart), to compile nothing twice.
       checkpoints: of the command, where it can be interrupted; Interrupted is raised where it was.
       monitor: where to write events while it runs.
 
     Returns:
       the record, with every solution verified on the host.
     """
-    player = player or Player(method, settings)
+    player = Player(method, settings)
     packs = plan(
         (coefficients(problem, graph, penalty) for graph in dataset.graphs),
         settings.instances_per_batch,
@@ -58,7 +56,6 @@ def run_sampler(
         player.num_devices,
         player.layout,
     )
-    compiled_before, run_before = player.compile_s, player.run_s
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
     for number, pack in enumerate(packs):
@@ -85,10 +82,10 @@ def run_sampler(
         trajectory=np.maximum.accumulate(value, axis=0),
         acceptance=np.stack([traces[k].acceptance.mean(axis=1, dtype=np.float64) for k in order], axis=1),
         hops=np.stack([traces[k].hops.mean(axis=1, dtype=np.float64) for k in order], axis=1),
-        chain_steps_per_s=steps / (player.run_s - run_before),
-        compile_s=player.compile_s - compiled_before,
-        run_s=player.run_s - run_before,
-        engine=player.engine + (f" ({player.engine_note})" if player.engine_note else ""),
+        chain_steps_per_s=steps / player.run_s,
+        compile_s=player.compile_s,
+        run_s=player.run_s,
+        engine=player.engine.name + (f" ({player.engine_note})" if player.engine_note else ""),
         final_is=method.final_is,
     )
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from ml_collections import config_dict
 
+from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import temperatures
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
@@ -23,7 +24,8 @@ DISCS_ONLY = {
 }  # fmt: skip
 
 
-ENGINES = ("auto", "xla", "cpu", "gpu")
+# Seeds have two words of 32 bits; everything else is counted in signed ones.
+_MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,9 +35,10 @@ class Settings:
     Attributes:
       batch_size: chains an instance.
       chain_length: MCMC steps of each chain.
-      t_schedule: `constant`, `linear` or `exp_decay`.
+      t_schedule: `constant`, `linear`, `exp_decay`, or a tuple of temperatures, each for an equal part of the chain.
       init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
+        records are to say what was played.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
@@ -57,14 +60,14 @@ class Settings:
       memory_gib: GiB that batches may take on each device; 0: four fifths of what the device, or the machine or its
         job's limit for CPUs, has. Larger batches than fit are cut smaller, which changes no result.
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
-      engine: `xla`, the reference; `cpu`, compiled loops on CPU cores for the samplers that they know; `gpu`, one
-        kernel on a GPU, likewise; `auto`, the faster of `xla` and `cpu` that can be used. What an engine cannot
-        play, `xla` plays.
+      engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
+        that they know; `gpu`, one kernel on a GPU, likewise; `auto`, `cpu` where it can be used, else `reference`.
+        What an engine cannot play, the reference plays.
     """
 
     batch_size: int = 32
     chain_length: int = 10_000
-    t_schedule: str = "exp_decay"
+    t_schedule: str | tuple = "exp_decay"
     init_temperature: float = 1.0
     final_temperature: float = 1e-4
     decay_rate: float = 0.05
@@ -95,6 +98,10 @@ class Settings:
         for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
             if getattr(self, name) < 0:
                 raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
+        for field in dataclasses.fields(self):
+            value, most = getattr(self, field.name), _MOST.get(field.name, 2**31 - 1)
+            if isinstance(value, int) and value > most:
+                raise InputError(f"config.experiment.{field.name} is {value}; expected at most {most}")
         if not self.checkpoint_every_s >= 0:
             raise InputError(
                 f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
@@ -105,8 +112,8 @@ class Settings:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:
             raise InputError(
-                f"config.experiment.log_every_steps is {self.log_every_steps}, but a chain has only "
-                f"{self.chain_length} steps; log more often or run longer"
+                f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
+                f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
         if self.resample_every < 0 or self.resample_every % self.log_every_steps:
             raise InputError(
@@ -121,10 +128,12 @@ class Settings:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)
         self.temperatures()
+        if self.t_schedule == "constant":
+            object.__setattr__(self, "final_temperature", self.init_temperature)
 
-    def temperatures(self):
-        """[T] float32, the temperature of steps 1..T."""
-        return temperatures(
+    def temperatures(self) -> Temperatures:
+        """Of steps 1..T."""
+        return Temperatures(
             self.t_schedule,
             self.chain_length,
             self.init_temperature,

@@ -62,7 +62,8 @@ class Verifier:
         if self.problem == "maxcut":
             return Verified(self._cut(chosen), True, chosen.astype(np.int8))
         if self._num_violations(chosen):
-            chosen = drop_conflicts(chosen, self._violated_pairs(chosen))
+            inner = self.graph.edges[self._inner(chosen)]
+            chosen = drop_conflicts(chosen, inner, joined=self.problem == "maxclique")
         size = int(np.count_nonzero(chosen))
         return Verified(float(size), self._num_violations(chosen) == 0, chosen.astype(np.int8))
 
@@ -88,16 +89,6 @@ class Verifier:
         size = int(np.count_nonzero(chosen))
         return size * (size - 1) // 2 - inner
 
-    def _violated_pairs(self, chosen: Bool[np.ndarray, "N"]) -> Int[np.ndarray, "V 2"]:
-        inner = self.graph.edges[self._inner(chosen)]
-        if self.problem == "mis":
-            return inner
-        nodes = np.flatnonzero(chosen)
-        missing = np.triu(np.ones((len(nodes), len(nodes)), dtype=bool), k=1)
-        rows, columns = np.searchsorted(nodes, inner).T
-        missing[rows, columns] = False
-        return nodes[np.argwhere(missing)]
-
     def _cut(self, chosen: Bool[np.ndarray, "N"]) -> float:
         crossing = chosen[self._u] != chosen[self._v]
         if self.graph.weights is None:
@@ -116,27 +107,36 @@ def verify(problem: str, graph: Graph, x: np.ndarray) -> Verified:
     return Verifier(problem, graph)(x)
 
 
-def drop_conflicts(chosen: Bool[np.ndarray, "N"], pairs: Int[np.ndarray, "V 2"]) -> Bool[np.ndarray, "N"]:
-    """Drops chosen nodes until no pair of `pairs` is whole: most conflicts first, ties to the lowest index.
+def drop_conflicts(
+    chosen: Bool[np.ndarray, "N"], pairs: Int[np.ndarray, "P 2"], *, joined: bool = False
+) -> Bool[np.ndarray, "N"]:
+    """Drops chosen nodes until no two that remain conflict: most conflicts first, ties to the lowest index.
 
-    Every drop breaks at least one pair, so at most V nodes go: at least |chosen| - V remain, hence never
+    Every drop settles at least one of V conflicts, so at most V nodes go: at least |chosen| - V remain, hence never
     fewer than the floor of the penalised objective |chosen| - lambda V when lambda >= 1.
 
     Args:
       chosen: [N] the set.
-      pairs: [V, 2] the violated pairs, both ends chosen, each pair once.
+      pairs: [P, 2] the pairs that conflict, both ends chosen, each pair once.
+      joined: the pairs are those that do not conflict, and all others do.
 
     Returns:
       [N] the remaining set.
     """
     heads = np.concatenate([pairs[:, 0], pairs[:, 1]])
     tails = np.concatenate([pairs[:, 1], pairs[:, 0]])[np.argsort(heads, kind="stable")]
-    conflicts = np.bincount(heads, minlength=len(chosen))
-    starts = np.concatenate([[0], np.cumsum(conflicts)])
+    degrees = np.bincount(heads, minlength=len(chosen))
+    starts = np.concatenate([[0], np.cumsum(degrees)])
     remaining = chosen.copy()
+    conflicts = np.where(chosen, np.count_nonzero(chosen) - 1 - degrees, 0) if joined else degrees
     while conflicts[node := int(np.argmax(conflicts))] > 0:
         remaining[node] = False
-        conflicts[tails[starts[node] : starts[node + 1]]] -= 1
+        others = tails[starts[node] : starts[node + 1]]
+        if joined:
+            conflicts -= remaining
+            conflicts[others] += remaining[others]
+        else:
+            conflicts[others] -= 1
         conflicts[node] = 0
     return remaining
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import BinaryIO
 
 import numpy as np
 
@@ -67,11 +68,17 @@ def count_graphs(path: str | os.PathLike) -> int:
 def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
     """Writes graphs as an archive; a reader never sees a half-written file.
 
-    Edges take two bytes an index where every graph has fewer than 65,536 nodes. `edge_weight` is written when
-    any graph has weights (1 for the edges of one that has none), `reference` always.
-
     Raises:
       InputError: the file cannot be written.
+    """
+    write_atomically(path, lambda file: save_graphs(file, graphs))
+
+
+def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
+    """Writes graphs as an archive into an open file.
+
+    Edges take two bytes an index where every graph has fewer than 65,536 nodes. `edge_weight` is written when
+    any graph has weights (1 for the edges of one that has none), `reference` always.
     """
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
@@ -88,7 +95,7 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
         arrays["edge_weight"] = np.concatenate(
             [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
         )
-    write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+    np.savez_compressed(file, **arrays)
 
 
 def _check_index(path, names, num_nodes, ptr, edges) -> int:

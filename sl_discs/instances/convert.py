@@ -9,6 +9,7 @@ import sys
 
 from absl import flags
 
+from sl_discs.command import asks_for_help, help_page
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import load_dataset
@@ -26,8 +27,8 @@ flags.DEFINE_integer("data_seed", 0, "Seed of drawn graphs.", flag_values=FLAGS)
 
 def main(argv: list[str]) -> int:
     """Converts, and says in one line what was written; status 2 and one line of explanation on bad input."""
-    if "--help" in argv:
-        sys.stdout.write(f"{__doc__}\n{FLAGS.get_help()}\n")
+    if asks_for_help(argv):
+        sys.stdout.write(help_page("sl_discs.instances.convert", "", __doc__, FLAGS.get_help()))
         return 0
     try:
         if rest := FLAGS(argv)[1:]:
@@ -43,13 +44,13 @@ def main(argv: list[str]) -> int:
             data_seed=FLAGS.data_seed,
         )
         write_archive(FLAGS.output, dataset.graphs)
+        count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
+        sys.stdout.write(f"{FLAGS.output}: {count} graphs of {dataset.name} ({place})\n")
     except (InputError, flags.Error) as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
         return 2
     finally:
         FLAGS.unparse_flags()
-    count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
-    sys.stdout.write(f"{FLAGS['output'].value}: {count} graphs of {dataset.name} ({place})\n")
     return 0
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 from pathlib import Path
 
+from sl_discs.cache import Cache
+from sl_discs.capacity import check_memory
 from sl_discs.errors import InputError
-from sl_discs.instances.archive import count_graphs, read_archive, write_archive
+from sl_discs.instances.archive import count_graphs, read_archive, save_graphs
 from sl_discs.instances.families import Family, find_family
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
+
+# Random keys are folded from a graph's position, a signed word of 32 bits.
+_LAST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +41,19 @@ class Dataset:
     total: int
 
 
+def default_data_root() -> str:
+    """The folder that is searched where the user names none: DISCS's `./sco`, or none where that does not exist."""
+    return "./sco" if Path("sco").is_dir() else ""
+
+
+def check_data_root(data_root: str | os.PathLike | None) -> None:
+    """Raises InputError where a data root is named that is no folder: drawn graphs would take its graphs' place."""
+    if data_root not in (None, "") and not Path(data_root).is_dir():
+        raise InputError(
+            f"the data root {data_root!s} is no folder; correct the path, or leave it empty to draw random families"
+        )
+
+
 def load_dataset(
     problem: str,
     graph_type: str,
@@ -51,15 +68,17 @@ def load_dataset(
 ) -> Dataset:
     """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all from `first` on.
 
-    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or there is no such
-    folder, a random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
+    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or is None or empty, a
+    random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
     A drawn dataset has a customary size, but as many graphs as are asked for. Drawn graphs are kept as an archive
     in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs); where that cannot be written, they are not.
 
     Raises:
-      InputError: the names are unknown, the data is missing, ambiguous or damaged, or the range leaves the dataset.
+      InputError: the names are unknown, `data_root` is no folder, the data is missing, ambiguous or damaged, or the
+        range leaves the dataset.
     """
     family = find_family(problem, graph_type, cfg_str)
+    check_data_root(data_root)
     if first < 0 or (num_instances is not None and num_instances < 1):
         raise InputError(
             f"{family.name}: first = {first}, num_instances = {num_instances}; ask for at least one graph"
@@ -69,6 +88,8 @@ def load_dataset(
     if data_seed < 0:
         raise InputError(f"data_seed is {data_seed}; it cannot be negative")
     stop = None if num_instances is None else first + (num_instances - 1) * stride + 1
+    if (last := first if stop is None else stop - 1) > _LAST:
+        raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
     found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
     if found is None and family.generator is None:
         place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
@@ -77,7 +98,7 @@ def load_dataset(
         total = max(family.generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(family.generator, wanted, data_seed, _cache_folder(cache_dir))
+        graphs = _draw_cached(family.generator, wanted, data_seed, Cache(cache_dir))
         detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
     else:
@@ -116,24 +137,23 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
         raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
 
 
-def _cache_folder(cache_dir: str | os.PathLike | None) -> Path:
-    """Where drawn graphs are kept."""
-    folder = cache_dir or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs"
-    return Path(os.path.expanduser(folder))  # noqa: PTH111 (Path's own raises where there is no home)
+def _bytes_of(graph: Graph) -> int:
+    """What a graph takes, about: the object and its arrays, and twice as much again while an archive is written."""
+    weights = 0 if graph.weights is None else graph.weights.nbytes
+    return 500 + 3 * (graph.edges.nbytes + weights)
 
 
-def _draw_cached(generator: Generator, indices: range, data_seed: int, folder: Path) -> list[Graph]:
-    """Draws graphs, or reads those that an earlier call drew; an unreadable cache file is written again."""
+def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
+    """Draws graphs, or reads those that an earlier call drew; InputError where memory cannot hold so many."""
     stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
-    path = folder / f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
-    try:
-        kept = read_archive(path)
-        if [graph.name for graph in kept] == [generator.name_of(k) for k in indices]:
-            return kept
-    except InputError:
-        pass  # absent or damaged: draw
-    graphs = [generator.draw(data_seed, k) for k in indices]
-    with contextlib.suppress(InputError):  # the cache only saves time
-        write_archive(path, graphs)
+    name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
+    if cache.load(name) is not None:
+        return read_archive(cache.folder / name)
+    graphs = [generator.draw(data_seed, indices[0])]
+    check_memory(
+        f"{len(indices)} graphs of {generator.stream}", len(indices) * _bytes_of(graphs[0]), "ask for fewer instances"
+    )
+    graphs += [generator.draw(data_seed, k) for k in indices[1:]]
+    cache.save(name, lambda file: save_graphs(file, graphs))
     return graphs

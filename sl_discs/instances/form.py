@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float64, Int, Int32
 
+from sl_discs.checks import boolean, real, real_array
 from sl_discs.errors import InputError
 from sl_discs.exact_sum import exact_sum
 
@@ -50,9 +51,12 @@ class QuadraticForm:
         """Checks arrays of any integer or float dtype.
 
         Raises:
-          InputError: no variables, an index out of range, a number that is not finite, or arrays of unequal length.
+          InputError: no variables, an index out of range, a number that is not finite or a whole number that is not
+            exact in double precision, or arrays of unequal length.
         """
-        linear, couplings = np.asarray(linear, np.float64), np.asarray(couplings, np.float64)
+        linear = real_array(f"{name}: linear coefficients", linear)
+        couplings = real_array(f"{name}: couplings", couplings)
+        offset, maximise = real(f"{name}: offset", offset), boolean(f"{name}: maximise", maximise)
         pairs = np.asarray(pairs)
         pairs = pairs.reshape(-1, 2) if pairs.size == 0 else pairs
         if linear.ndim != 1 or not len(linear):
@@ -67,14 +71,14 @@ class QuadraticForm:
             row = int(np.argmax(((pairs < 0) | (pairs >= len(linear))).any(axis=1)))
             pair = tuple(int(v) for v in pairs[row])
             raise InputError(f"{name}: pair {row} is {pair}, but variables are 0..{len(linear) - 1}")
-        for what, numbers in ("linear coefficient", linear), ("coupling", couplings), ("offset", np.array([offset])):
+        for what, numbers in ("linear coefficient", linear), ("coupling", couplings):
             if not np.isfinite(numbers).all():
                 row = int(np.argmax(~np.isfinite(numbers)))
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        pairs, offset = pairs.astype(np.int32), float(offset)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), bool(maximise), reference)
+        pairs = pairs.astype(np.int32, copy=False)
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

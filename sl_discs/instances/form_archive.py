@@ -91,7 +91,7 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
                     linear[ends[k] : ends[k + 1]],
                     pairs[rows],
                     couplings[rows],
-                    float(arrays["offset"][k]),
+                    arrays["offset"][k],
                     spins=bool(arrays["spins"][k]),
                     maximise=bool(arrays["maximise"][k]),
                     reference=float(arrays["reference"][k]),

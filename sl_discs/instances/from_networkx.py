@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-import networkx as nx
+import sys
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.pickled import PickledGraph
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def is_networkx(graph: Any) -> bool:
+    """Whether this is a networkx graph; whoever has one has imported networkx, which is not loaded to find out."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(graph, networkx.Graph)
 
 
 def graph_from_networkx(
@@ -23,7 +35,7 @@ def graph_from_networkx(
       InputError: `graph` is no graph, is directed or a multigraph, is not simple, has a weight on some edges
         only or one that is not a number, or its two directions disagree.
     """
-    if not isinstance(graph, nx.Graph | PickledGraph):
+    if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
     if graph.is_directed() or graph.is_multigraph():
         raise InputError(f"{name}: a directed graph or multigraph; convert it to networkx.Graph first")
@@ -38,11 +50,11 @@ def graph_from_networkx(
             target += [index[other] for other in neighbours]
             if weighted:
                 weights += [data["weight"] for data in neighbours.values() if "weight" in data]
-        weights = np.array(weights, dtype=np.float64)
     except KeyError as error:
         raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
+    weights = real_array(f"{name}: weights", weights)
     if 0 < len(weights) < len(source):
         raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
     weights = weights if len(weights) else np.ones(len(source))

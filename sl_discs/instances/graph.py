@@ -5,9 +5,14 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from jaxtyping import Float64, Int32
+from jaxtyping import Float64, Int32, Int64
 
+from sl_discs.capacity import check_memory, check_number
+from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
+
+# The label, as an object in a tuple and a set, and a chain's state, field, best states and vectors of a step.
+_NODE_BYTES = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,35 +45,39 @@ class Graph:
         Rows may come in either direction; the order of rows is kept.
 
         Raises:
-          InputError: no nodes, an index out of range, a self-loop, a repeated edge (in either direction, so
-            also an asymmetric pair of weights), a weight that is not finite, or arrays of unequal length.
+          InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
+            either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
+            number that is not exact in double precision, or arrays of unequal length.
         """
-        if num_nodes < 1:
+        if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
+        check_size(name, num_nodes)
         edges = np.asarray(edges)
         edges = edges.reshape(-1, 2) if edges.size == 0 else edges
         if edges.ndim != 2 or edges.shape[1] != 2:
             raise InputError(f"{name}: edges have shape {edges.shape}; expected [E, 2]")
         if edges.size and edges.dtype.kind not in "iu":
             raise InputError(f"{name}: edges have dtype {edges.dtype}; expected integers")
-        edges = edges.astype(np.int64)
         if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
             row = int(np.argmax(((edges < 0) | (edges >= num_nodes)).any(axis=1)))
-            raise InputError(f"{name}: edge {row} is {tuple(edges[row])}, but nodes are 0..{num_nodes - 1}")
+            raise InputError(f"{name}: edge {row} is {tuple(edges[row].tolist())}, but nodes are 0..{num_nodes - 1}")
+        edges = edges.astype(np.int64)
         loops = edges[:, 0] == edges[:, 1]
         if loops.any():
             raise InputError(f"{name}: self-loop at node {edges[np.argmax(loops), 0]}; remove it")
-        edges = np.sort(edges, axis=1)
-        codes = edges[:, 0] * num_nodes + edges[:, 1]
-        in_order = bool((np.diff(codes) > 0).all())  # the usual case, and then no edge repeats
-        if not in_order and len(first := np.unique(codes, return_index=True)[1]) < len(edges):
+        u, v = (edges[:, k].astype(np.int32) for k in range(2))
+        edges = np.empty(edges.shape, np.int32)
+        np.minimum(u, v, out=edges[:, 0])
+        np.maximum(u, v, out=edges[:, 1])
+        if have_repeats(u, v, num_nodes):
+            first = np.unique(edge_codes(u, v, num_nodes), return_index=True)[1]
             row = int(np.setdiff1d(np.arange(len(edges)), first)[0])
             raise InputError(
                 f"{name}: edge {tuple(int(v) for v in edges[row])} appears more than once; give each "
                 "undirected edge one row (a symmetric matrix holds each twice)"
             )
         if weights is not None:
-            weights = np.asarray(weights, dtype=np.float64)
+            weights = real_array(f"{name}: weights", weights)
             if weights.shape != (len(edges),):
                 raise InputError(f"{name}: {weights.shape} weights for {len(edges)} edges")
             if not np.isfinite(weights).all():
@@ -76,4 +85,34 @@ class Graph:
                 raise InputError(f"{name}: the weight of edge {tuple(int(v) for v in edges[row])} is {weights[row]}")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        return cls(str(name), int(num_nodes), edges.astype(np.int32), weights, reference)
+        return cls(str(name), int(num_nodes), edges, weights, reference)
+
+
+def check_size(name: str, num_nodes: int) -> None:
+    """Refuses what no run could hold, however few its edges; every instance passes here before it becomes arrays.
+
+    Raises:
+      InputError: more nodes or variables than 32 bits number, or than fit into this machine's memory with one chain.
+    """
+    check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
+    check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
+
+
+def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
+    """A number for each edge, the same in both directions, ordered by the smaller node and then by the larger."""
+    return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
+
+
+def have_repeats(u, v, num_nodes: int) -> bool:
+    """Whether an edge stands there twice, in either direction."""
+    low, high = np.minimum(u, v), np.maximum(u, v)
+    # Most sources list edges by one of their nodes, and then there is nothing to sort.
+    if _in_order(low, high) or _in_order(high, low):
+        return False
+    return bool((np.diff(np.sort(edge_codes(low, high, num_nodes))) == 0).any())
+
+
+def _in_order(major: np.ndarray, minor: np.ndarray) -> bool:
+    later = major[1:] > major[:-1]
+    later |= (major[1:] == major[:-1]) & (minor[1:] > minor[:-1])
+    return bool(later.all())

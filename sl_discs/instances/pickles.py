@@ -8,6 +8,8 @@ before it is imported.
 from __future__ import annotations
 
 import collections
+import io
+import mmap
 import os
 import pickle
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from typing import Any, BinaryIO
 
 from sl_discs.errors import InputError
 from sl_discs.instances import pickled
+from sl_discs.instances.pickle_work import TooMuchWork, check_work
 
 _GRAPHS = {
     ("networkx.classes.graph", "Graph"): pickled.PickledGraph,
@@ -113,8 +116,18 @@ def load_pickle(path: str | os.PathLike) -> Any:
 
 def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
     """Reads the next pickle of an open file."""
+    start = file.tell()
     try:
-        return _Reader(file, encoding="latin1").load()
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            end = check_work(data, start)
+            pickled_bytes = data[start:end]
+        file.seek(end)
+        return _Reader(io.BytesIO(pickled_bytes), encoding="latin1").load()
+    except TooMuchWork as refused:
+        raise InputError(
+            f"{path}: refused: the pickle holds {refused}, which graph data does not need; "
+            "do not trust this file, or save its graphs again as an .npz archive"
+        ) from None
     except _Refused as refused:
         raise InputError(
             f"{path}: refused: the pickle asks for {refused}, which graph data does not need; "

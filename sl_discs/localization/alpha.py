@@ -23,7 +23,9 @@ class Classic:
 
     def __post_init__(self):
         if not (np.isfinite(self.horizon) and self.horizon > 0):
-            raise InputError(f"sampler.horizon is {self.horizon}; the classic schedule needs a finite one above 0")
+            raise InputError(
+                f"sampler_config.horizon is {self.horizon}; the classic schedule needs a finite one above 0"
+            )
 
     def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
         """alpha(t)."""
@@ -42,10 +44,10 @@ class Geometric:
     b: float = 1.0
 
     def __post_init__(self):
-        if self.a < 1 or self.b < 0 or (self.a == 1 and self.b == 0):
+        if not (1 <= self.a < np.inf and 0 <= self.b < np.inf) or (self.a == 1 and self.b == 0):
             raise InputError(
-                f"sampler.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= 0, not both at the bound, "
-                "so that alpha^2/t grows"
+                f"sampler_config.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= 0, not both at the "
+                "bound, so that alpha^2/t grows"
             )
 
     @property
@@ -72,7 +74,7 @@ def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
 
     Args:
       text: the name, such as `geom(2,1)`.
-      horizon: end of time for `classic`; geom always ends at 1.
+      horizon: end of time for `classic`; geom always ends at 1, and takes no other.
 
     Raises:
       InputError: an unknown name or impossible numbers.
@@ -86,5 +88,10 @@ def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
         except ValueError:
             pass
         else:
+            if horizon != 1:
+                raise InputError(
+                    f"sampler_config.horizon is {horizon}, but {text} ends at 1; leave it at 1, or choose "
+                    "alpha=classic"
+                )
             return Geometric(a, b)
-    raise InputError(f"sampler.alpha is {text!r}; known: classic, geom(a,b) such as geom(2,1)")
+    raise InputError(f"sampler_config.alpha is {text!r}; known: classic, geom(a,b) such as geom(2,1)")

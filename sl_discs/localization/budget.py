@@ -26,19 +26,21 @@ def level_budgets(
       decay_rate: r, in (0, 1].
 
     Raises:
-      InputError: an unknown budget, or more minimum steps than the chain has.
+      InputError: an unknown budget, K < 1, or more minimum steps than the chain has.
     """
     if budget not in BUDGETS:
-        raise InputError(f"sampler.budget is {budget!r}; known: {', '.join(BUDGETS)}")
+        raise InputError(f"sampler_config.budget is {budget!r}; known: {', '.join(BUDGETS)}")
+    if levels < 1:
+        raise InputError(f"sampler_config.K is {levels}; expected at least 1")
     least = n_min if budget == "exp_decay" else 1
     if least < 1:
-        raise InputError(f"sampler.n_min is {n_min}; expected at least 1 step a level")
+        raise InputError(f"sampler_config.n_min is {n_min}; expected at least 1 step a level")
     if not 0 < decay_rate <= 1:
-        raise InputError(f"sampler.r is {decay_rate}; expected a decay in (0, 1]")
+        raise InputError(f"sampler_config.r is {decay_rate}; expected a decay in (0, 1]")
     if levels * least > chain_length:
         raise InputError(
-            f"sampler.K * n_min = {levels} * {least} = {levels * least} steps exceed chain_length = {chain_length}; "
-            "lower K or n_min, or run longer"
+            f"sampler_config.K * sampler_config.n_min = {levels} * {least} = {levels * least} steps exceed "
+            f"chain_length = {chain_length}; lower K or n_min, or run longer"
         )
     if budget == "identical":
         shares = np.full(levels, chain_length / levels)

@@ -22,27 +22,25 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
     Args:
       alpha: the schedule, which sets the horizon (1 for geom).
       grid: `uniform` in t, or `log_snr`, even in log(alpha^2 / (sigma^2 t)).
-      levels: K.
+      levels: K, at least 1.
       eps: first time, above 0.
       eps_end: distance of the last time from the horizon.
 
     Raises:
-      InputError: an unknown grid, K < 1, or times that leave no interval.
+      InputError: an unknown grid, or times that leave no interval.
     """
     if grid not in GRIDS:
-        raise InputError(f"sampler.grid is {grid!r}; known: {', '.join(GRIDS)}")
-    if levels < 1:
-        raise InputError(f"sampler.K is {levels}; expected at least 1")
+        raise InputError(f"sampler_config.grid is {grid!r}; known: {', '.join(GRIDS)}")
     if not eps > 0:
-        raise InputError(f"sampler.eps is {eps}; expected a time above 0")
+        raise InputError(f"sampler_config.eps is {eps}; expected a time above 0")
     # alpha of geom(a, b) with b > 0 has no value at its horizon.
-    if eps_end < 0 or (eps_end == 0 and getattr(alpha, "b", 0) > 0):
-        raise InputError(f"sampler.eps_end is {eps_end}; expected a distance above 0 from the horizon")
+    if not eps_end >= 0 or (eps_end == 0 and getattr(alpha, "b", 0) > 0):
+        raise InputError(f"sampler_config.eps_end is {eps_end}; expected a distance above 0 from the horizon")
     end = alpha.horizon - eps_end
     if eps + eps_end >= alpha.horizon:
         raise InputError(
-            f"sampler.eps + sampler.eps_end = {eps + eps_end:g} leaves no time below the horizon {alpha.horizon:g}; "
-            "lower one of them"
+            f"sampler_config.eps + sampler_config.eps_end = {eps + eps_end:g} leaves no time below the horizon "
+            f"{alpha.horizon:g}; lower one of them"
         )
     if grid == "uniform":
         return np.linspace(eps, end, levels + 1)

@@ -61,14 +61,16 @@ def method_config(name: str) -> config_dict.ConfigDict:
     )
 
 
-def _checked(name: str, field: str, value: Any, default: Any) -> Any:
+def _checked(field: str, value: Any, default: Any) -> Any:
     """The value in its default's type; InputError if it has another."""
-    if default is None or value is None:
+    if default is None:
         return value
-    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, type(default)):
-        raise InputError(f"{name}: {field} is {value!r}; expected {type(default).__name__} such as {default!r}")
+    if type(default) is float and type(value) is int:
+        value = float(value)
+    if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)) or value != value:
+        raise InputError(
+            f"sampler_config.{field} is {value!r}; expected {type(default).__name__}, such as {default!r}"
+        )
     return value
 
 
@@ -82,7 +84,7 @@ def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
     unknown = sorted(set(fields) - set(defaults))
     if unknown:
         raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(defaults)}")
-    return Localization(**{field: _checked(name, field, value, defaults[field]) for field, value in fields.items()})
+    return Localization(**{field: _checked(field, value, defaults[field]) for field, value in fields.items()})
 
 
 def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
@@ -91,12 +93,12 @@ def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
     Raises:
       InputError: an unknown sampler or field, or a value of the wrong type or out of range.
     """
-    name = fields.get("name", "")
+    name = _checked("name", fields.get("name", ""), "gwg")
     known = method_fields(name)
     unknown = sorted(set(fields) - set(known) - DISCS_ONLY)
     if unknown:
         raise InputError(f"sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
-    values = {field: _checked(name, field, fields.get(field, default), default) for field, default in known.items()}
+    values = {field: _checked(field, fields.get(field, default), default) for field, default in known.items()}
     base = {field: values[field] for field in sampler_fields(name)}
     sampler = build_sampler(name, base, num_chains)
     if not is_localized(name):

@@ -1,8 +1,4 @@
-"""The schedules of stochastic localization as arrays: one entry a level, or one entry a step.
-
-A run consumes steps in one scan: nothing about levels, grids or budgets is left when its chains run. A sampler that
-is called step by step, as DISCS does, looks its level up instead. Either way no hyperparameter changes compiled code.
-"""
+"""The schedules of stochastic localization as arrays with an entry for each level: hyperparameters are data."""
 
 from __future__ import annotations
 
@@ -10,7 +6,7 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32
 
 from sl_discs.errors import InputError
 from sl_discs.localization.alpha import parse_alpha
@@ -40,23 +36,9 @@ class Levels(NamedTuple):
     drift: Float32[np.ndarray, "K"]
     noise: Float32[np.ndarray, "K"]
 
-
-class LocalizationStep(NamedTuple):
-    """What localization does at each of T steps (a leading axis T), or at one of them (scalars).
-
-    Attributes:
-      tilt_scale: alpha(t_i)/(sigma^2 t_i); the tilt is this times Y.
-      collect: weight of this step's spins in U; the weights of a level sum to 1, 0 where not collected.
-      boundary: whether Y moves to the next level after this step.
-      drift: factor of U in that move.
-      noise: standard deviation of the noise in that move.
-    """
-
-    tilt_scale: Float[Array, "*T"]
-    collect: Float[Array, "*T"]
-    boundary: Bool[Array, "*T"]
-    drift: Float[Array, "*T"]
-    noise: Float[Array, "*T"]
+    def at(self, step: int) -> int:
+        """Number of the level that a step, counted from 0, belongs to; the last one after its end."""
+        return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,43 +95,35 @@ class Localization:
           InputError: a hyperparameter out of its range.
         """
         if not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise InputError(f"sampler.sigma is {self.sigma}; expected a number above 0")
+            raise InputError(f"sampler_config.sigma is {self.sigma}; expected a number above 0")
         if not 0 < self.mc_ratio <= 1:
-            raise InputError(f"sampler.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
+            raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
         if self.integrator not in INTEGRATORS:
-            raise InputError(f"sampler.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+            raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
+        # First, as it refuses more levels than there are steps: their times alone might not fit into memory.
+        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)
         times = time_grid(alpha, self.grid, self.K, self.eps, self.eps_end)
-        steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         values = alpha.value(times)
         exact = np.diff(values)
         drift = exact if self.integrator == "exponential" else np.diff(times) * alpha.derivative(times[:-1])
-        return Levels(
-            tilt_scale=(values[:-1] / (self.sigma**2 * times[:-1])).astype(np.float32),
-            last=(np.cumsum(steps) - 1).astype(np.int32),
-            collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
-            drift=drift.astype(np.float32),
-            noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
-        )
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            levels = Levels(
+                tilt_scale=(values[:-1] / (np.float64(self.sigma) ** 2 * times[:-1])).astype(np.float32),
+                last=(np.cumsum(steps) - 1).astype(np.int32),
+                collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
+                drift=drift.astype(np.float32),
+                noise=(self.sigma * np.sqrt(np.diff(times))).astype(np.float32),
+            )
+        if not all(np.isfinite(leaf).all() for leaf in levels):
+            raise InputError(
+                f"sampler_config.sigma is {self.sigma}, which with alpha = {self.alpha}, eps = {self.eps} and "
+                f"eps_end = {self.eps_end} leads to numbers beyond single precision; choose a less extreme one"
+            )
+        return levels
 
     def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
         """Time t of the level that each step belongs to; InputError as `levels`."""
-        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         last = self.levels(chain_length).last
+        grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         return grid[np.searchsorted(last, np.arange(chain_length))]
-
-    def compile(self, chain_length: int) -> LocalizationStep:
-        """The same as arrays over chain_length steps; InputError as `levels`."""
-        levels = self.levels(chain_length)
-        number = np.arange(chain_length)
-        level = np.searchsorted(levels.last, number)
-        here = Levels(*(leaf[level] for leaf in levels))
-        boundary = number == here.last
-        collect = np.where(here.last - number < here.collected, 1.0 / here.collected, 0.0)
-        return LocalizationStep(
-            here.tilt_scale,
-            collect.astype(np.float32),
-            boundary,
-            np.where(boundary, here.drift, 0).astype(np.float32),
-            np.where(boundary, here.noise, 0).astype(np.float32),
-        )

@@ -86,9 +86,18 @@ def field_dtype(coupling: Coupling) -> str:
     return "int16" if largest <= _MOST_IN_INT16 else "float32"
 
 
-def dense_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int) -> Dense:
-    """The symmetric matrix of weighted edges, on the host."""
-    rows = np.zeros((num_sites, num_sites), weight_dtype(weights))
+def dense_coupling(
+    edges: np.ndarray, weights: np.ndarray, num_sites: int, background: float = 0.0, padded: int | None = None
+) -> Dense:
+    """The symmetric matrix of weighted edges, with the background between all other sites, on the host.
+
+    It is padded with zeros to `padded` sites, if that is given.
+    """
+    padded = padded or num_sites
+    rows = np.zeros((padded, padded), weight_dtype(np.append(weights, background)))
+    if background:
+        rows[:num_sites, :num_sites] = background
+        np.fill_diagonal(rows, 0)
     rows[edges[:, 0], edges[:, 1]] = weights
     rows[edges[:, 1], edges[:, 0]] = weights
     return Dense(rows)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.problems.problem import Problem, in_order
+from sl_discs.problems.problem import Problem, in_order, timed
 
 
+@timed
 def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     """A dimod binary quadratic model, to be minimised, with its own labels, order, vartype and offset.
 
@@ -27,9 +29,9 @@ def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     if not labels:
         raise InputError(f"{name}: no variables; give at least one")
     place = {label: k for k, label in enumerate(labels)}
-    linear = np.array([float(bqm.linear[label]) for label in labels])
+    linear = real_array(f"{name}: linear biases", [bqm.linear[label] for label in labels])
     pairs = np.array([(place[u], place[v]) for u, v in bqm.quadratic], np.int64).reshape(-1, 2)
-    couplings = np.array([float(value) for value in bqm.quadratic.values()], np.float64)
+    couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
     spins = bqm.vartype.name == "SPIN"
-    form = QuadraticForm.from_arrays(name, linear, pairs, couplings, float(bqm.offset), spins=spins)
+    form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
     return Problem("ising" if spins else "qubo", name, in_order(labels), form)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.matrices import square
-from sl_discs.problems.problem import Problem, in_order
+from sl_discs.problems.problem import Problem, in_order, timed
 
 
+@timed
 def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
@@ -29,9 +32,9 @@ def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qu
       InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
     """
     if isinstance(Q, Mapping):
-        pairs, couplings = _pairs_of(name, "Q", Q)
-        labels = _labels_of(name, pairs)
-        size, (rows, columns), values = len(labels), _positions(name, labels, pairs), couplings
+        _check_pairs(name, "Q", Q)
+        labels, values = _labels_of(name, Q), _numbers_of(name, "Q", Q)
+        size, (rows, columns) = len(labels), _positions(name, labels, Q)
     else:
         size, rows, columns, values = square(name, "Q", Q)
         labels = range(size)
@@ -39,11 +42,12 @@ def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qu
     own = rows == columns
     linear = np.zeros(size)
     linear[rows[own]] = values[own]
-    pairs = np.stack([rows[~own], columns[~own]], axis=1)
+    pairs = np.stack([rows[~own], columns[~own]], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, maximise=maximise)
     return Problem("qubo", name, labels, form)
 
 
+@timed
 def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "ising") -> Problem:
     """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}: dimod's energy.
 
@@ -61,62 +65,60 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
       InputError: no variables, arrays of other shapes, a number that is not finite, a key that is not a pair.
     """
     h, J = ({} if one is None else one for one in (h, J))
-    pairs, couplings = _pairs_of(name, "J", J) if isinstance(J, Mapping) else ([], [])
     size = rows = None
-    if not isinstance(J, Mapping):
+    if isinstance(J, Mapping):
+        _check_pairs(name, "J", J)
+        couplings = _numbers_of(name, "J", J)
+    else:
         size, rows, columns, couplings = square(name, "J", J)
     if not isinstance(h, Mapping):
-        numbers = _numbers(name, "h", h)
+        numbers = real_array(f"{name}: h", h)
         if numbers.ndim != 1 or (size is not None and len(numbers) != size):
             raise InputError(f"{name}: h has shape {numbers.shape}; expected [{'N' if size is None else size}]")
         size, h = len(numbers), dict(enumerate(numbers))
-    labels = _labels_of(name, pairs, h) if size is None else range(size)
-    [places] = _positions(name, labels, [(label,) for label in h]) if h else [np.zeros(0, np.int64)]
+    labels = _labels_of(name, J, h) if size is None else range(size)
+    [places] = _positions(name, labels, zip(h), 1)
     if rows is None:
-        rows, columns = _positions(name, labels, pairs)
+        rows, columns = _positions(name, labels, J)
     linear = np.zeros(len(labels))
-    linear[places] = _numbers(name, "h", list(h.values()))
+    linear[places] = real_array(f"{name}: h", list(h.values()))
     _check_finite(name, "h", labels, places, places, linear[places])
     _check_finite(name, "J", labels, rows, columns, couplings)
-    pairs = np.stack([rows, columns], axis=1)
+    pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
     return Problem("ising", name, labels, form)
 
 
-def _numbers(name: str, what: str, values: Any) -> np.ndarray:
-    try:
-        return np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name}: {what} holds something that is no number") from None
+def _numbers_of(name: str, what: str, terms: Mapping) -> np.ndarray:
+    return real_array(f"{name}: {what}", list(terms.values()))
 
 
-def _pairs_of(name: str, what: str, terms: Mapping) -> tuple[list[tuple], np.ndarray]:
+def _check_pairs(name: str, what: str, terms: Mapping) -> None:
     for key in terms:
         if not (isinstance(key, tuple) and len(key) == 2):
             raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
-    return list(terms), _numbers(name, what, list(terms.values()))
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):
     """Labels as they appear; 0 .. n-1, in whatever order they do, is a range."""
-    labels = list(dict.fromkeys([*first, *(label for pair in pairs for label in pair)]))
+    labels = list(dict.fromkeys(itertools.chain(first, itertools.chain.from_iterable(pairs))))
     if not labels:
         raise InputError(f"{name}: no variables; give at least one term")
     ints = [label for label in labels if isinstance(label, int | np.integer) and not isinstance(label, bool)]
     return in_order(sorted(ints) if len(ints) == len(labels) else labels)
 
 
-def _positions(name: str, labels, keys: list[tuple]) -> np.ndarray:
-    """Positions [K, M] of M keys of K labels each."""
+def _positions(name: str, labels, keys: Iterable[tuple], length: int = 2) -> np.ndarray:
+    """Positions [K, M] of M keys of K labels each, K being `length`."""
     place = {label: k for k, label in enumerate(labels)}
     try:
-        rows = [[place[label] for label in key] for key in keys]
+        found = np.fromiter(map(place.__getitem__, itertools.chain.from_iterable(keys)), np.int32)
     except KeyError as error:
         raise InputError(
             f"{name}: {error.args[0]!r} is not one of the labels 0..{len(labels) - 1}; beside an array, labels are "
             "its positions"
         ) from None
-    return np.array(rows, np.int64).reshape(len(keys), -1 if keys else 2).T
+    return found.reshape(-1, length).T
 
 
 def _check_finite(name: str, what: str, labels, rows, columns, values) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.from_networkx import graph_from_networkx
+from sl_discs.instances.from_networkx import graph_from_networkx, is_networkx
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.matrices import entries, is_sparse
-from sl_discs.problems.problem import PENALTY, Problem
+from sl_discs.problems.problem import PENALTY, Problem, timed
 
 
+@timed
 def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
     """The largest independent set: nodes of which no two are joined.
 
@@ -30,11 +30,13 @@ def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, n
     return _problem("mis", graph, None, num_nodes, penalty, name)
 
 
+@timed
 def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
     """The largest clique: nodes of which every two are joined. Arguments and errors are those of `mis`."""
     return _problem("maxclique", graph, None, num_nodes, penalty, name)
 
 
+@timed
 def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
     """The heaviest cut: nodes in two parts, and the weights of the edges between them.
 
@@ -53,12 +55,12 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
 
 def _problem(kind: str, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
     weighted = kind == "maxcut"
-    whole = isinstance(given, nx.Graph | Graph) or is_sparse(given)
+    whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
         raise InputError(f"{kind}: weights and num_nodes belong to edges [E, 2]; a graph or matrix has its own")
     if isinstance(given, Graph):
         return Problem(kind, name or given.name, range(given.num_nodes), given, penalty)
-    if isinstance(given, nx.Graph):
+    if is_networkx(given):
         name = str(name or given.name or kind)
         if not len(given):
             raise InputError(f"{name}: the graph is empty; give at least one node")
@@ -90,7 +92,9 @@ def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) 
 
 
 def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
-    rows, columns, values = entries(matrix)
+    if matrix.dtype.kind == "b":  # edges of weight 1; an entry stored in parts is one edge
+        matrix = matrix.tocsr().astype(np.int8)
+    rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
     if (rows == columns).any():

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from sl_discs.capacity import check_number
+from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 
 
@@ -16,12 +18,18 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def entries(
-    matrix: Any,
+    name: str, matrix: Any
 ) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
-    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up."""
+    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up.
+
+    Raises:
+      InputError: the entries of the matrix, which the message calls by this name, are no real numbers.
+    """
     coo = matrix.tocoo(copy=True)
+    if coo.data.dtype.kind in "iu" and coo.data.dtype.itemsize < 8:
+        coo.data = coo.data.astype(np.int64)  # in which the parts of an entry add up without wrapping
     coo.sum_duplicates()
-    values = np.asarray(coo.data, np.float64)
+    values = real_array(name, coo.data)
     kept = values != 0
     return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
 
@@ -30,16 +38,14 @@ def square(name: str, what: str, matrix: Any):
     """Size, rows, columns and values of the entries that are not 0 of a dense or sparse [N, N] matrix.
 
     Raises:
-      InputError: it is not a square matrix of numbers.
+      InputError: it is not a square matrix of numbers, or one of more than 2^31 - 1 rows.
     """
     if not is_sparse(matrix):
-        try:
-            matrix = np.asarray(matrix, np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"{name}: {what} is no matrix of numbers; give a dict, or an [N, N] matrix") from None
+        matrix = real_array(f"{name}: {what}", matrix)
     if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
-        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a square matrix [N, N]")
+        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
+    check_number(f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out")
     if is_sparse(matrix):
-        return matrix.shape[0], *entries(matrix)
+        return matrix.shape[0], *entries(f"{name}: {what}", matrix)
     rows, columns = np.nonzero(matrix)
     return matrix.shape[0], rows, columns, matrix[rows, columns]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Hashable, Mapping, Sequence
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
+from sl_discs.checks import real
 from sl_discs.errors import InputError
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form_values import FormValues
 from sl_discs.instances.graph import Graph
 
 GRAPH_KINDS = ("mis", "maxclique", "maxcut")
@@ -49,6 +52,7 @@ class Problem:
       labels: N of them, a tuple or a range, in the order of the variables.
       source: the graph, or the form with its sense and offset.
       penalty: of a conflict, for `mis` and `maxclique`: at least 1.
+      construct_s: seconds that it took to make it of what was given.
     """
 
     kind: str
@@ -56,6 +60,7 @@ class Problem:
     labels: Sequence[Hashable]
     source: Graph | QuadraticForm
     penalty: float = PENALTY
+    construct_s: float = 0.0
 
     def __post_init__(self):
         expected = Graph if self.kind in GRAPH_KINDS else QuadraticForm
@@ -63,10 +68,10 @@ class Problem:
             raise InputError(
                 f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is no problem known here"
             )
-        if len(self.labels) != self._size or len(set(self.labels)) != self._size:
+        distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
+        if not len(self.labels) == len(distinct) == self._size:
             raise InputError(f"{self.name}: expected {self._size} distinct labels, one a variable")
-        if not (np.isfinite(self.penalty) and self.penalty >= 1):
-            raise InputError(f"{self.name}: penalty is {self.penalty}; expected at least 1")
+        real(f"{self.name}: penalty", self.penalty, least=1)
 
     @property
     def _size(self) -> int:
@@ -91,6 +96,10 @@ class Problem:
     def _verifier(self) -> Verifier:
         return Verifier(self.kind, self.source)
 
+    @functools.cached_property
+    def _form_values(self) -> FormValues:
+        return FormValues(self.source)
+
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 
@@ -113,13 +122,15 @@ class Problem:
         states = np.asarray(states)
         if states.ndim != 2 or states.shape[1] != self._size:
             raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self._size}]")
+        if not np.isin(states, (0, 1)).all():
+            raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
         distinct, place = np.unique(states, axis=0, return_inverse=True)
         place = place.reshape(-1)
         if isinstance(self.source, Graph):
             verified = [self._verifier(state) for state in distinct]
             values, feasible, repaired = (np.array(column) for column in zip(*verified, strict=True))
         else:
-            values = np.array([self.source.value(state) for state in distinct])
+            values = self._form_values(distinct)
             feasible, repaired = np.ones(len(distinct), bool), distinct
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
@@ -134,7 +145,10 @@ class Problem:
                 unknown = next(label for label in sample if label not in known)
                 raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
             sample = [sample[label] for label in self.labels]
-        values = np.asarray(sample)
+        try:
+            values = np.asarray(sample)
+        except ValueError:
+            raise InputError(f"{self.name}: the sample has no rectangular shape; expected [{self._size}]") from None
         if values.shape != (self._size,):
             raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self._size}]")
         low = -1 if self.spins else 0
@@ -154,6 +168,19 @@ class Problem:
     def __repr__(self) -> str:
         sense = "maximise" if self.maximise else "minimise"
         return f"Problem({self.kind} {self.name!r}, {self._size} variables, {sense})"
+
+
+def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:
+    """A function that makes problems, and has them say how long that took."""
+
+    @functools.wraps(construct)
+    def timed_construct(*args: Any, **keywords: Any) -> Problem:
+        begin = time.perf_counter()
+        problem = construct(*args, **keywords)
+        object.__setattr__(problem, "construct_s", time.perf_counter() - begin)
+        return problem
+
+    return timed_construct
 
 
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:

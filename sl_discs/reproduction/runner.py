@@ -1,4 +1,4 @@
-"""Runs the cells that are not there yet, and says which of all were; one compilation serves all cells that it can."""
+"""Runs the cells that are not there yet, and says which of all were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.experiment.player import Player
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
@@ -49,8 +48,6 @@ class Runner:
     done: int = 0
     ran: int = 0
     compile_s: float = 0.0
-    _players: dict[tuple, Player] = dataclasses.field(default_factory=dict)
-    _dataset: str = ""
 
     def run(self, cell: Cell, dataset: Dataset) -> Done:
         """The cell's result, from the folder or else from a run of it."""
@@ -72,23 +69,9 @@ class Runner:
         )
         return Done(cell, dataset, result)
 
-    def _player(self, cell: Cell, dataset: Dataset) -> Player:
-        """A player for the cell; one serves all cells of a dataset that differ in schedules and annealing alone."""
-        if dataset.name != self._dataset:
-            self._players, self._dataset = {}, dataset.name
-        method, settings = cell.build(), cell.settings
-        fixed = (settings.batch_size, settings.chain_length, settings.log_every_steps, settings.engine)
-        key = method.sampler, method.localization is None, *fixed, settings.use_devices, settings.mesh
-        if key in self._players:
-            self._players[key].load(method, settings)
-        else:
-            self._players[key] = Player(method, settings)
-        return self._players[key]
-
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
         """Plays a cell with all its seeds."""
-        player = self._player(cell, dataset)
-        records = []
+        method, records = cell.build(), []
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
             for seed in cell.seeds:
                 settings = dataclasses.replace(cell.settings, seed=seed)
@@ -96,9 +79,7 @@ class Runner:
                 def report(steps):
                     progress(cell.method, steps)
 
-                records.append(
-                    run_sampler(dataset.problem, dataset, PENALTY, player.method, settings, report, player)
-                )
+                records.append(run_sampler(dataset.problem, dataset, PENALTY, method, settings, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
         every = cell.settings.log_every_steps

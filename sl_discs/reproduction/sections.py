@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 
 ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
@@ -64,7 +65,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> Path:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

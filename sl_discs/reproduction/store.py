@@ -12,15 +12,17 @@ import json
 import math
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sl_discs.atomic import write_atomically
-from sl_discs.experiment.player import choose_engine
+from sl_discs.engines.registry import choose_engine
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
+from sl_discs.parse_json import parse_json
 from sl_discs.reproduction.cell import Cell
 from sl_discs.reproduction.datasets import PENALTY
 from sl_discs.version import __version__
@@ -78,7 +80,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     settings = {
         name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _WITHOUT_EFFECT
     }
-    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0]
+    settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0].name
     return {
         "dataset": dataset.name,
         "instances": [graph.name for graph in dataset.graphs],
@@ -100,19 +102,19 @@ def path_of(folder: Path, content: dict[str, Any]) -> Path:
 
 
 def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
-    """The cell with this identity, None where it is not there or not readable."""
+    """The cell with this identity; None where it is not there, or is not as it was written, which a warning says."""
+    path = path_of(folder, content)
     try:
-        saved = json.loads(path_of(folder, content).read_text(encoding="utf-8"))
-        if saved["identity"] != content:
-            return None
-        arrays = {
-            name: np.array(saved[name], dtype=np.float64)
-            for name in ("best", "references", "logged_steps", "trajectory", "trajectory_se")
-        }
-        plain = {name: saved[name] for name in ("run_s", "chain_steps_per_s", "machine", "identity")}
-    except (OSError, ValueError, KeyError, TypeError):
+        saved = parse_json(path.read_text(encoding="utf-8"))
+        if saved.pop("sha256") != _digest(saved) or saved["identity"] != content:
+            raise ValueError
+    except FileNotFoundError:
         return None
-    return Result(**arrays, **plain)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        sys.stderr.write(f"warning: {path} is not used: its content does not match its digest; the cell runs again\n")
+        return None
+    arrays = ("best", "references", "logged_steps", "trajectory", "trajectory_se")
+    return Result(**saved | {name: np.array(saved[name], dtype=np.float64) for name in arrays})
 
 
 def save_result(folder: Path, result: Result) -> Path:
@@ -124,8 +126,12 @@ def save_result(folder: Path, result: Result) -> Path:
     content = dataclasses.asdict(result)
     content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
     content["references"] = [None if math.isnan(value) else value for value in content["references"]]
-    text = json.dumps(content, allow_nan=False).encode()
+    text = json.dumps({"sha256": _digest(content)} | content, allow_nan=False).encode()
     return write_atomically(path_of(folder, result.identity), lambda file: file.write(text))
+
+
+def _digest(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def commit() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.searches import reported, search_rows
 from sl_discs.reproduction.sections import Section
 from sl_discs.reproduction.side_by_side import search_in_short, side_by_side_text
+from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.published import published_ablation, published_row
 
 _ABLATION_NOTE = """\
@@ -42,7 +42,7 @@ class Composer:
 
     def __init__(self, folder: Path, data_root: str | None):
         self.folder, self.data_root = folder, data_root
-        self.draw = importlib.util.find_spec("matplotlib") is not None
+        self.draw = can_draw()
 
     def compose(self, what: str, done: list[Done], left_out: list[str], *, final: bool) -> dict[str, Section]:
         """Sections by name; figures are drawn only when it is the final time."""
@@ -101,5 +101,4 @@ class Composer:
     def _figure(self, final: bool, name: str, draw: Callable[[Path], Path]) -> list[str]:
         if not (final and self.draw):
             return []
-        draw(self.folder / name)
-        return [name]
+        return [name] if or_warn(lambda: draw(self.folder / name)) is not None else []

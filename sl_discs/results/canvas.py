@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,27 +24,57 @@ _STYLE = {
     "axes.linewidth": 0.7,
     "lines.linewidth": 1.4,
     "savefig.dpi": 200,
+    # Names of instances and samplers are not TeX, whatever dollars and backslashes they have.
+    "text.parse_math": False,
 }
 
 
+def check_matplotlib() -> None:
+    """For commands that are asked for a figure, before a long run ends without it.
+
+    Raises:
+      InputError: matplotlib is not installed, or cannot be imported.
+    """
+    try:
+        importlib.import_module("matplotlib.figure")
+    except Exception as error:  # broken installations fail in many ways
+        raise InputError(
+            "matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
+            if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
+            else f"matplotlib cannot be imported, so no figure ({error})"
+        ) from error
+
+
+def can_draw() -> bool:
+    """For commands whose figures come on top: whether there will be any; if not, a line says why before the run."""
+    try:
+        check_matplotlib()
+    except InputError as error:
+        sys.stderr.write(f"warning: {error}\n")
+        return False
+    return True
+
+
 def new_figure(size: tuple[float, float], paint: Callable):
-    """Lets `paint` fill a matplotlib figure and returns it.
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never read as TeX.
 
     Raises:
       InputError: matplotlib is not installed.
     """
-    try:
-        from matplotlib import rc_context
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError(
-            "matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
-        ) from error
+    check_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
+
     with rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         paint(figure)
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if axis.get_scale() == "log":  # whose usual labels are TeX
+                axis.set_major_formatter(LogFormatter())
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
         return figure
 
 
@@ -57,3 +89,16 @@ def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) ->
 
     with rc_context(_STYLE):  # what is drawn only now has the style too
         return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))
+
+
+def or_warn(draw: Callable[[], Path]) -> Path | None:
+    """A figure at the end of a run, whose results count without it: where it fails, a line says why.
+
+    Returns:
+      the figure's path, or None.
+    """
+    try:
+        return draw()
+    except Exception as error:
+        sys.stderr.write(f"warning: {' '.join(str(error).split())}; results are not affected\n")
+        return None

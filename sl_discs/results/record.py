@@ -54,7 +54,7 @@ class SamplerRecord:
     chain_steps_per_s: float
     compile_s: float
     run_s: float
-    engine: str = "xla"
+    engine: str = "reference"
     final_is: str = "last state"
 
 

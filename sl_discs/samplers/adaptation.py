@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from sl_discs.batching import chain_mean
+from sl_discs.checks import whole
 from sl_discs.errors import InputError
 
 
@@ -37,6 +38,6 @@ def adapted(
 def check_adaptation(target: float, adapt_until: int | None) -> None:
     """Raises InputError for an impossible target or horizon."""
     if not 0 < target < 1:
-        raise InputError(f"sampler.target_acceptance_rate is {target}; expected a number in (0, 1)")
-    if adapt_until is not None and adapt_until < 1:
-        raise InputError(f"sampler.adapt_until is {adapt_until}; expected a positive number of steps, or None")
+        raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
+    if adapt_until is not None:
+        whole("sampler_config.adapt_until", adapt_until, 1, bits=31)

@@ -18,4 +18,4 @@ BALANCING = {
 def check_balancing(name: str) -> None:
     """Raises InputError for an unknown weight function."""
     if name not in BALANCING:
-        raise InputError(f"sampler.balancing_fn_type is {name!r}; known: {', '.join(BALANCING)}")
+        raise InputError(f"sampler_config.balancing_fn_type is {name!r}; known: {', '.join(BALANCING)}")

@@ -33,8 +33,9 @@ class Sampler(abc.ABC):
     """A Markov kernel on {0,1}^N that knows its target only as a `Model`."""
 
     num_chains: int
-    # Of how many sites of chains the arrays of a step fit into the cache of a CPU core; measured with 2 MiB of it.
-    sites_together: ClassVar[int] = 2**16
+    # The field of the state that adapts, if any, and how many log-likelihood calls a step counts, as DISCS does.
+    adapts: ClassVar[str | None] = None
+    calls_a_step: ClassVar[int] = 0
 
     @property
     def couples_chains(self) -> bool:

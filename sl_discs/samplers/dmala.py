@@ -62,6 +62,9 @@ class DMALA(Sampler):
       num_chains: chains a batch in DISCS's calling convention.
     """
 
+    adapts: ClassVar[str | None] = "expected_flips"
+    calls_a_step: ClassVar[int] = 4
+
     scaling: str = "normalized"
     expected_flips: float = 3.0
     step_size: float = 0.2
@@ -75,10 +78,10 @@ class DMALA(Sampler):
 
     def __post_init__(self):
         if self.scaling not in ("normalized", "fixed"):
-            raise InputError(f"sampler.scaling is {self.scaling!r}; known: normalized, fixed")
+            raise InputError(f"sampler_config.scaling is {self.scaling!r}; known: normalized, fixed")
         for name in ("expected_flips", "step_size"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"sampler.{name} is {getattr(self, name)}; expected a positive number")
+            if not 0 < getattr(self, name) <= 1e30:
+                raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 
@@ -108,7 +111,9 @@ class DMALA(Sampler):
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
         state = DMALAState(
-            state.steps + 1, state.num_ll_calls + 4, self._next_expected_flips(state, acceptance, mask)
+            state.steps + 1,
+            state.num_ll_calls + self.calls_a_step,
+            self._next_expected_flips(state, acceptance, mask),
         )
         return x, field, state, Info(acceptance, hops)
 

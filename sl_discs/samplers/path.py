@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -38,6 +38,9 @@ class PathSampler(Sampler):
       num_chains: chains a batch in DISCS's calling convention.
     """
 
+    adapts: ClassVar[str | None] = "radius"
+    calls_a_step: ClassVar[int] = 4
+
     num_flips: int = 1
     adaptive: bool = False
     target_acceptance_rate: float = 0.574
@@ -48,8 +51,8 @@ class PathSampler(Sampler):
     replacement: bool = dataclasses.field(default=False, init=False)
 
     def __post_init__(self):
-        if self.num_flips < 1:
-            raise InputError(f"sampler.num_flips is {self.num_flips}; expected at least 1")
+        if not 1 <= self.num_flips < 2**31:
+            raise InputError(f"sampler_config.num_flips is {self.num_flips}; expected at least 1, and less than 2^31")
         check_adaptation(self.target_acceptance_rate, self.adapt_until)
         check_balancing(self.balancing_fn_type)
 
@@ -105,5 +108,5 @@ class PathSampler(Sampler):
                 shared=self.shared_adaptation,
             )
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
-        state = PathState(state.steps + 1, state.num_ll_calls + 4, radius)
+        state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
         return x, field, state, Info(acceptance, hops)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -25,6 +25,8 @@ class SingleSiteState(NamedTuple):
 class SingleSiteSampler(Sampler):
     """Random scan; a subclass says with what probability a change of log-density is accepted."""
 
+    calls_a_step: ClassVar[int] = 2
+
     num_chains: int = 1
 
     @abc.abstractmethod
@@ -44,5 +46,5 @@ class SingleSiteSampler(Sampler):
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        state = SingleSiteState(state.steps + 1, state.num_ll_calls + 2)
+        state = SingleSiteState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
         return x, field, state, Info(acceptance, accepted.astype(jnp.float32))

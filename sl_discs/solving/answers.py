@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.problems import Problem
 from sl_discs.version import __version__
 
@@ -44,6 +46,8 @@ class Answers:
       sha256: of its bytes.
       command: that found them.
       answers: in the order of the file.
+      interrupted: the run was stopped from outside: the last answer is the best that was found until then, and
+        problems after it have none.
     """
 
     kind: str
@@ -51,6 +55,7 @@ class Answers:
     sha256: str
     command: str
     answers: tuple[Answer, ...]
+    interrupted: bool = False
 
 
 def digest_of(path: Path) -> str:
@@ -71,6 +76,7 @@ def write_answers(path: Path, answers: Answers) -> Path:
         "file": answers.source,
         "sha256": answers.sha256,
         "command": answers.command,
+        "interrupted": answers.interrupted,
         "answers": [
             {"name": one.name, "value": one.value, "labels": list(one.labels), "values": list(one.values)}
             for one in answers.answers
@@ -87,21 +93,28 @@ def read_answers(path: Path) -> Answers:
       InputError: it cannot be read, or is something else.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
             raise ValueError
         found = tuple(
-            Answer(str(one["name"]), float(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
+            Answer(str(one["name"]), _number(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
             for one in content["answers"]
         )
         if any(len(one.labels) != len(one.values) for one in found):
             raise ValueError
         strings = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
-        return Answers(*strings, found)
+        return Answers(*strings, found, content.get("interrupted") is True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: no file of answers; python -m sl_discs.solve FILE --save=... writes one") from None
+
+
+def _number(value: Any) -> float:
+    """A claimed value as it stands in the file: a whole number is not rounded, and so equals no double next to it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError
+    return value
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:

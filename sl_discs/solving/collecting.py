@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -75,9 +76,11 @@ class Collector:
             *(np.where(better if one.ndim == 1 else better[:, None], one, other) for one, other in pairs)
         )
 
-    def result(self, *, annealing: Mapping[str, Any], **how: Any) -> Result:
-        """Everything so far; `how` are the remaining fields of `Result`."""
+    def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
+        """Everything so far; `how` are the remaining fields of `Result`, and `timing` is all but `verify_s`."""
+        begin = time.perf_counter()
         problem, best = self._problem, self._best()
+        timing = {**timing, "verify_s": time.perf_counter() - begin}
         trajectory = Trajectory(*(np.concatenate(leaves) for leaves in zip(*self._parts, strict=True)))
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         return Result(
@@ -97,6 +100,7 @@ class Collector:
             steps=self._steps,
             rounds=self._rounds,
             annealing=dict(annealing),
+            timing=timing,
             **how,
         )
 

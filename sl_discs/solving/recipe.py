@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from sl_discs.checks import real, whole
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine
+from sl_discs.experiment.annealing import SCHEDULES
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
@@ -36,8 +40,7 @@ def choose_sampler(sampler: str, engine: str) -> str:
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     if sampler == AUTO:
-        native = engine in ("auto", "cpu") and cpu_engine.why_not(Metropolis()) is None
-        return "metropolis" if native else "path_auxiliary"
+        return "metropolis" if choose_engine(engine, Metropolis())[0].name == "cpu" else "path_auxiliary"
     if not isinstance(sampler, str):
         raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'")
     base_name(sampler)
@@ -58,49 +61,66 @@ def default_steps(sampler: str, num_sites: int) -> int:
     return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
 
 
-def annealing_fields(annealing: Any, terms: Coefficients) -> dict[str, Any]:
-    """Fields of `Settings` for the temperature.
+def given_annealing(annealing: Any) -> dict[str, Any]:
+    """Checks what a user says of the annealing.
 
     Args:
-      annealing: None for exponential decay over the `temperature_range` of the terms; (initial, final) for decay
-        from one to the other; or a dict of t_schedule, init_temperature, final_temperature, decay_rate, anneal_every,
-        where those left out are as for None.
-      terms: of the model.
+      annealing: None; (initial, final) temperatures; or a dict of t_schedule, init_temperature, final_temperature,
+        decay_rate, anneal_every, any of which may be left out. A t_schedule of temperatures says both others, too.
+
+    Returns:
+      fields of `Settings`, those that are given.
 
     Raises:
-      InputError: it is none of these, or a temperature is not above 0, or rises.
+      InputError: it is none of these, or a field is out of range.
     """
     if annealing is not None and not isinstance(annealing, Mapping):
-        try:
-            initial, final = (float(one) for one in annealing)
-        except (TypeError, ValueError):
+        if not isinstance(annealing, Sequence | np.ndarray) or isinstance(annealing, str) or len(annealing) != 2:
             raise InputError(
                 f"annealing is {annealing!r}; expected (initial, final) temperatures or a dict of "
                 + ", ".join(_ANNEALING)
-            ) from None
-        if not 0 < final <= initial:
+            )
+        initial, final = (real("annealing: a temperature", one, above=0) for one in annealing)
+        if final > initial:
             raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0")
-        return _decay(initial, final)
+        return {"init_temperature": initial, "final_temperature": final}
     given = dict(annealing or {})
-    unknown = sorted(set(given) - set(_ANNEALING))
+    unknown = [name for name in given if name not in _ANNEALING]
     if unknown:
         raise InputError(f"annealing has no field {unknown[0]!r}; known: {', '.join(_ANNEALING)}")
+    for name in {"init_temperature", "final_temperature", "decay_rate"} & set(given):
+        given[name] = real(f"annealing: {name}", given[name], above=0)
+    if given.get("decay_rate", 1) > 1:
+        raise InputError(f"annealing: decay_rate is {given['decay_rate']}; expected a number in (0, 1]")
+    if "anneal_every" in given:
+        given["anneal_every"] = whole("annealing: anneal_every", given["anneal_every"], 1)
+    schedule = given.get("t_schedule", SCHEDULES[0])
+    if isinstance(schedule, list | tuple | np.ndarray) and len(schedule):
+        table = tuple(real("annealing: a temperature of t_schedule", one, above=0) for one in schedule)
+        given |= {"t_schedule": table, "init_temperature": table[0], "final_temperature": table[-1]}
+    elif schedule not in SCHEDULES:
+        raise InputError(f"annealing: t_schedule is {given['t_schedule']!r}; known: {', '.join(SCHEDULES)}")
+    return given
+
+
+def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> dict[str, Any]:
+    """Fields of `Settings` for the temperature.
+
+    Args:
+      given: of `given_annealing`; what is left out is exponential decay over the `temperature_range` of the terms.
+      terms: of the model.
+    """
     if {"init_temperature", "final_temperature"} <= set(given):
-        found = given["init_temperature"], given["final_temperature"]
+        initial, final = given["init_temperature"], given["final_temperature"]
     else:
         found = temperature_range(terms)
-    initial, final = given.get("init_temperature", found[0]), given.get("final_temperature", found[1])
-    if not all(isinstance(one, int | float) and one > 0 for one in (initial, final)):
-        raise InputError(f"annealing goes from {initial!r} to {final!r}; expected temperatures above 0")
-    return _decay(float(initial), float(min(initial, final))) | {"final_temperature": float(final)} | given
-
-
-def _decay(initial: float, final: float) -> dict[str, Any]:
+        initial, final = given.get("init_temperature", found[0]), given.get("final_temperature", found[1])
     return {
         "t_schedule": "exp_decay",
         "init_temperature": initial,
         "final_temperature": final,
-        "decay_rate": final / initial,
+        "decay_rate": min(1.0, final / initial),
+        **given,
     }
 
 

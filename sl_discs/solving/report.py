@@ -70,13 +70,14 @@ class Run(NamedTuple):
     read_s: float = 0.0
 
 
-def write_report(path: Path, runs: Iterable[Run], command: str) -> Path:
+def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
     """Writes the page, atomically.
 
     Args:
       path: of the .html file.
       runs: a section each.
       command: that repeats the run.
+      note: on the whole of it.
 
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
@@ -93,10 +94,12 @@ def write_report(path: Path, runs: Iterable[Run], command: str) -> Path:
 <style>{_STYLE}</style>
 </head>
 <body>
+{f"<p class='bad'>{html.escape(note)}</p>" if note else ""}
 {sections}
 <h2>Repeat it</h2>
 <pre>{html.escape(command)}</pre>
-<p>The same seed gives the same answer on the same machine, unless a time limit decides how long the run is.</p>
+<p>The same seed gives the same answer on the same machine, unless a time limit or an interruption decides how long
+the run is.</p>
 <footer>sl_discs {__version__}</footer>
 </body>
 </html>
@@ -114,14 +117,21 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
     return True, f"verified: {_RECOUNTED[problem.kind]}"
 
 
+def seconds(read_s: float, result: Result) -> dict[str, float]:
+    """Where the time went, from reading the source to the verified answer."""
+    parts = {"layout": "build_s", "compiling": "compile_s", "sampling": "run_s", "recounting": "verify_s"}
+    return {"reading": read_s} | {words: result.timing[name] for words, name in parts.items()}
+
+
 def _section(number: int, run: Run) -> str:
     problem, result = run.problem, run.result
     good, words = verification(problem, result)
     reached = int((result.values == result.best_value).sum())
-    several = f"{reached} of {len(result.values)} chains reached it" if len(result.values) > 1 else ""
+    said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
+    several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
 <h1>{_WORDS[problem.kind]}: {html.escape(problem.name)}</h1>
-<p class="answer">Best value <strong>{result.best_value:,.12g}</strong>{f" ({several})" if several else ""}<br>
+<p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
 <div class="plots">
 {_plots(number, run)}
@@ -145,8 +155,7 @@ def _plots(number: int, run: Run) -> str:
         words = "How the observation localizes the state: from 0, nothing known, to 1, every variable decided."
         shown.append(("contraction", plots.contraction(result), words))
     shown.append(("histogram", plots.histogram(result), "What each chain found."))
-    parts = {"reading": run.read_s, "layout": result.timing["build_s"], "compiling": result.timing["compile_s"]}
-    shown.append(("seconds", plots.seconds(parts | {"sampling": result.timing["run_s"]}), "Where the time went."))
+    shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "Where the time went."))
     return "\n".join(
         f"<figure>{plots.svg(f'{name}-{number}', paint)}<figcaption>{caption}</figcaption></figure>"
         for name, paint, caption in shown
@@ -170,7 +179,11 @@ def _settings(result: Result) -> list[tuple[str, str]]:
     engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
     annealing = ", ".join(
-        f"{name.replace('_', ' ')} {value:.4g}" if isinstance(value, float) else str(value)
+        f"{name.replace('_', ' ')} {value:.4g}"
+        if isinstance(value, float)
+        else f"{len(value):,} temperatures"
+        if isinstance(value, list | tuple)
+        else str(value)
         for name, value in result.annealing.items()
     )
     return [
@@ -178,7 +191,7 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         ("engine", engine),
         ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),
         ("annealing", annealing),
-        ("ended by", result.stopped),
+        ("end", result.ending),
         ("seed", str(result.seed)),
         ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change a step"),
     ]

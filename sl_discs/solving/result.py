@@ -17,6 +17,14 @@ from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.storing import read_result, write_result
 from sl_discs.solving.trajectory import Trajectory
 
+_ENDINGS = {
+    "steps": "ended after all steps",
+    "time": "ended by the time limit",
+    "target": "ended at the target",
+    "callback": "ended by the callback",
+    "interrupt": "interrupted before its end",
+}
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Result:
@@ -41,8 +49,9 @@ class Result:
       hops: mean number of variables that a step changed.
       steps: of each chain, over all rounds.
       rounds: annealings that were played.
-      stopped: why the run ended: `steps`, `time`, `target` or `callback`.
-      timing: seconds: `build_s` to lay out the problem, `compile_s` to trace and compile, `run_s` of sampling.
+      stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
+      timing: seconds: `construct_s` to make the problem of what was given, `build_s` to lay it out, `compile_s` to
+        trace and compile, `run_s` of sampling, `verify_s` to repair and recount the best state of every chain.
       engine: what played.
       engine_note: why that one; empty if it was asked for.
       sampler: its name.
@@ -104,18 +113,30 @@ class Result:
         """Whether the best answer satisfies the constraints; True where there are none."""
         return bool(self.feasible_chains[self.best_chain])
 
-    def to_dataframe(self):
-        """A pandas DataFrame with a row for each chain: a column for each label, then `value`, the best first.
+    @property
+    def ending(self) -> str:
+        """Why the run ended, in words."""
+        return _ENDINGS[self.stopped]
+
+    def to_dataframe(self, value: Hashable = "value"):
+        """A pandas DataFrame with a row for each chain, the best first: a column for each label, then the value's.
+
+        Args:
+          value: name of the column of values.
 
         Raises:
-          InputError: pandas is not installed.
+          InputError: pandas is not installed, or a label has the name of the column of values.
         """
+        if value in self.labels:
+            raise InputError(
+                f"{value!r} is a label, too; give the column of values another name: to_dataframe(value=...)"
+            )
         try:
             import pandas
         except ImportError as error:
             raise InputError("to_dataframe needs pandas; install it with: pip install pandas") from error
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
-        frame["value"] = self.values
+        frame[value] = self.values
         order = np.argsort(-self.values if self.maximise else self.values, kind="stable")
         return frame.iloc[order].reset_index(drop=True)
 
@@ -165,5 +186,5 @@ class Result:
         return (
             f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{infeasible}, {self.sampler} on "
             f"{self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
-            f"{self.timing['run_s']:.3g} s, stopped by {self.stopped})"
+            f"{self.timing['run_s']:.3g} s, {self.ending})"
         )

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from sl_discs.experiment.engine import Best
-from sl_discs.experiment.player import Player
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.contract import Best
 from sl_discs.problems import Problem
 
 # Part of the time left that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
@@ -18,14 +18,14 @@ _WORTH = 0.25
 
 
 class Clock:
-    """Seconds of wall time since it was made, without those that the player spent compiling."""
+    """Seconds of wall time since it was made, without those that this thread spent compiling."""
 
-    def __init__(self, player: Player):
-        self._player, self._compiled, self._begin = player, player.compile_s, time.perf_counter()
+    def __init__(self):
+        self._compiled, self._begin = compile_seconds(), time.perf_counter()
 
     def __call__(self) -> float:
         """Seconds so far."""
-        return time.perf_counter() - self._begin - (self._player.compile_s - self._compiled)
+        return time.perf_counter() - self._begin - (compile_seconds() - self._compiled)
 
 
 def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:
@@ -55,7 +55,7 @@ class Watcher:
     """Looks at the chains after each call, and ends the run when there is a reason to.
 
     Attributes:
-      reason: `target`, `callback` or `time`; empty while there is none.
+      reason: `target`, `callback`, `interrupt` or `time`; empty while there is none.
     """
 
     def __init__(
@@ -64,11 +64,12 @@ class Watcher:
         chains: int,
         target: float | None,
         callback: Callable[[int, float], object] | None,
+        interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
     ):
         self.reason = ""
         self._problem, self._chains, self._target = problem, chains, target
-        self._callback, self._is_over = callback, is_over
+        self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
         self._sign = 1.0 if problem.maximise else -1.0
         self._best = -self._sign * np.inf
         self._before = self._done = 0
@@ -99,6 +100,8 @@ class Watcher:
                 self.reached(np.asarray(best.x[0, place])[None, : self._problem.num_variables])
             if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
                 self.reason = "callback"
+        if not self.reason and self._interrupt is not None and self._interrupt():
+            self.reason = "interrupt"
         if not self.reason and self._is_over():
             self.reason = "time"
         return bool(self.reason)

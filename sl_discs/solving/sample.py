@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import math
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
 
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.contract import Engine
+from sl_discs.engines.devices import check_threads
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import cpu_engine
-from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
+from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
-from sl_discs.solving.recipe import (
-    AUTO,
-    MOST_STEPS,
-    Recipe,
-    annealing_fields,
-    choose_sampler,
-    default_steps,
-    tries_one_site,
-)
+from sl_discs.solving.fit import check_fit
+from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
 
-# Steps of the first round under a time limit: sweeps of samplers that try one site a step, steps of others.
-_FIRST_SWEEPS, _FIRST_STEPS = 10, 200
+# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems too end
+# cold: sweeps of samplers that try one site a step, steps of others.
+_FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Seconds between two looks at the clock that loops on CPU cores aim at.
 _LOOK_S = 0.1
 # About how often a localized chain is looked at, for its contraction.
@@ -54,6 +52,7 @@ def sample(
     engine: str = "auto",
     seed: int = 0,
     callback: Callable[[int, float], object] | None = None,
+    interrupt: Callable[[], object] | None = None,
     progress: bool = False,
     **sampler_fields: Any,
 ) -> Result:
@@ -67,63 +66,91 @@ def sample(
         or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
       steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
         10 million at most; ten a variable for the others, but 2,000 to 20,000.
-      time_limit: seconds of wall time, compilation apart: a short annealing measures the rate, then each is twice as
-        long as the one before, until one that fills the time. With `steps`, annealings of that length follow each
-        other. The best of all counts. Time is looked at between calls to the engine, about ten times a second on CPU
-        cores, so the limit may be overrun by that.
+      time_limit: seconds of wall time for laying the problem out and sampling; compilation and the exact recount of
+        the answers come on top. A short annealing measures the rate, then each is twice as long as the one before,
+        until one that fills the time. With `steps`, annealings of that length follow each other. The best of all
+        counts. Time is looked at between calls to the engine, about ten times a second on CPU cores, so the limit may
+        be overrun by that. Where nothing is left of it for sampling, a warning says so, and one short annealing is
+        played all the same.
       target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
         (`sl_discs.solving.scale`); (initial, final) for others; or a dict of t_schedule, init_temperature,
-        final_temperature, decay_rate, anneal_every. Temperatures are in units of the problem's value.
+        final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of temperatures, each of which
+        lasts for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
         array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
-      engine: `auto`, `cpu`, `xla` or `gpu`; one that cannot play the sampler gives way to `xla`.
+      engine: `auto`, `cpu`, `gpu` or `reference`, which plays what another cannot.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; something true
         ends the run.
+      interrupt: called without arguments between calls to the engine; something true ends the run. Cheaper than
+        `callback`, since nothing is evaluated for it.
       progress: draws a bar on the terminal, with tqdm.
       **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. Levels K that are not
         given are as many as the steps suffice for, 256 at most; those that are given are lowered in the short rounds
         of a time limit alone.
 
     Raises:
-      InputError: a wrong argument; its message says which.
+      InputError: a wrong argument, whose name the message has; a problem or run that does not fit into memory; or a
+        process that was forked from one in which JAX was at work, where chains would wait for ever for threads: use
+        multiprocessing's start method `spawn`.
+      KeyboardInterrupt: as everywhere in Python, and nothing comes back. To keep what was found so far, end the run
+        with `interrupt` or `callback`.
     """
     begin = time.perf_counter()
+    check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, maxclique, maxcut, qubo, ising "
             "or from_bqm"
         )
-    _check(steps=steps, time_limit=time_limit, target=target, chains=chains, seed=seed)
-    steps, chains, seed = steps and int(steps), int(chains), int(seed)
-    name = choose_sampler(sampler, engine)
-    terms, constant = terms_of(problem)
-    recipe = Recipe(name, sampler_fields, chains, engine, annealing_fields(annealing, terms), seed)
-    states = _initial_states(problem, initial_states, chains)
+    recipe = check_arguments(
+        sampler,
+        steps=steps,
+        time_limit=time_limit,
+        target=target,
+        chains=chains,
+        annealing=annealing,
+        engine=engine,
+        seed=seed,
+        callback=callback,
+        interrupt=interrupt,
+        **sampler_fields,
+    )
+    name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
+    states = as_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
-    player_engine, _ = choose_engine(engine, kernel)
+    player_engine, engine_note = choose_engine(engine, kernel)
+    check_fit(problem, recipe, steps or 1, player_engine)
+    terms, constant = terms_of(problem)
+    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
     if growing:
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
-    stage = Stage(terms, recipe, first, states, fit=growing)
-    build_s, compiled_before = time.perf_counter() - begin, stage.player.compile_s
-    clock = Clock(stage.player)
+    stage = Stage(problem, terms, recipe, first, states, fit=growing)
+    build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
+    clock = Clock()
+    if time_limit is not None and build_s >= time_limit:
+        warnings.warn(
+            f"{problem.name}: laying the problem out took {build_s:.1f} s, more than the time limit of "
+            f"{time_limit:g} s; one short annealing is played",
+            stacklevel=2,
+        )
 
     def left() -> float:
-        return math.inf if time_limit is None else time_limit - clock()
+        return math.inf if time_limit is None else time_limit - build_s - clock()
 
-    watcher = Watcher(problem, chains, target, callback, lambda: left() <= 0)
+    watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
     collector = Collector(problem, constant)
     if states is not None:
         collector.begin(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)
     lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
-    one_shape = growing and player_engine != "cpu"
+    one_shape = growing and not player_engine.on_host
     look = unit if one_shape else None
     total = None if time_limit is not None else first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
@@ -140,31 +167,34 @@ def sample(
             collector.add(outcome, settings, watcher.next_round())
             if watcher.reason or time_limit is None:
                 break
-            if player_engine == "cpu":
+            if player_engine.on_host:
                 look = max(1, int(_LOOK_S * length / max(clock() - before, 1e-9)))
     run_s = clock()
-    stage.close()
     return collector.result(
         contraction=recorder.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
-        timing={"build_s": build_s, "compile_s": stage.player.compile_s - compiled_before, "run_s": run_s},
-        engine=stage.player.engine,
-        engine_note=stage.player.engine_note,
+        timing={
+            "construct_s": problem.construct_s,
+            "build_s": build_s,
+            "compile_s": compile_seconds() - compiled_before,
+            "run_s": run_s,
+        },
+        engine=player_engine.name,
+        engine_note=engine_note,
         sampler=name,
-        annealing=recipe.annealing,
-        seed=seed,
+        annealing={field: getattr(settings, field) for field in recipe.annealing},
+        seed=recipe.seed,
     )
 
 
-def _unit(engine: str, sampler: str) -> int:
+def _unit(engine: Engine, sampler: str) -> int:
     """Of which lengths of rounds are multiples; JAX plays so many steps a call, so that one program serves all."""
-    return 1_000 if engine != "cpu" and tries_one_site(sampler) else 100
+    return 1_000 if not engine.on_host and tries_one_site(sampler) else 100
 
 
-def _logged_every(steps: int, engine: str, sampler: Sampler) -> int:
+def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
     """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
-    most = cpu_engine.steps_per_call(sampler) if engine == "cpu" else 1_000
-    return max(1, min(steps // 100, most))
+    return max(1, min(steps // 100, engine.steps_per_call(sampler)))
 
 
 def _check(*, steps, time_limit, target, chains, seed) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Float64, Int8
+from scipy import sparse
 
 from sl_discs.models.problems import Coefficients
 
@@ -33,11 +34,12 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     num_sites = len(terms.linear)
     states = min(_MOST_STATES, -(-_MANY_SITES // num_sites))
-    losses = np.concatenate([np.abs(_gains(terms, _quenched(terms, rng))) for _ in range(states)])
+    above = _above_background(terms)
+    losses = np.concatenate([np.abs(_gains(terms, above, _quenched(terms, above, rng))) for _ in range(states)])
     mean = float(losses.mean())
     if mean == 0:
         # Quenched into states that no flip changes; what the coefficients can do is the only scale left.
-        mean = float(max(np.abs(terms.linear).max(), np.abs(terms.scale * terms.weights).max(initial=0.0))) or 1.0
+        mean = float(max(np.abs(terms.linear).max(), abs(terms.scale) * terms.largest_coupling())) or 1.0
         return mean, mean / _sweep(num_sites)
     smallest, small = np.quantile(losses[losses > _NEGLIGIBLE * mean], (_QUANTILE, 0.25))
     final = float(smallest) / _sweep(num_sites)
@@ -49,20 +51,23 @@ def _sweep(num_sites: int) -> float:
     return max(4.0, float(np.log(num_sites)))
 
 
-def _gains(terms: Coefficients, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
-    first, second = terms.edges[:, 0], terms.edges[:, 1]
+def _above_background(terms: Coefficients) -> sparse.csr_matrix:
+    """[N, N] K on the listed pairs u < v, less the background."""
     size = len(terms.linear)
-    coupled = np.bincount(first, terms.weights * x[second], size) + np.bincount(
-        second, terms.weights * x[first], size
-    )
+    return sparse.csr_matrix((terms.weights - terms.background, tuple(terms.edges.T)), (size, size))
+
+
+def _gains(terms: Coefficients, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
+    state = x.astype(np.float64)
+    coupled = above @ state + above.T @ state + terms.background * (state.sum() - state)
     return (1 - 2 * x) * (terms.linear + terms.scale * coupled)
 
 
-def _quenched(terms: Coefficients, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
+def _quenched(terms: Coefficients, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
     """A state that hardly any single flip improves."""
     x = rng.integers(0, 2, len(terms.linear), np.int8)
     for _ in range(_ROUNDS):
-        willing = _gains(terms, x) > 0
+        willing = _gains(terms, above, x) > 0
         if not willing.any():
             break
         x ^= willing & (rng.random(len(x)) < 0.5)

@@ -1,4 +1,4 @@
-"""One problem laid out in arrays, and the player that serves all problems of its shape."""
+"""One problem laid out in arrays, on which rounds of chains are played."""
 
 from __future__ import annotations
 
@@ -17,17 +17,13 @@ from sl_discs.localization.method import Method
 from sl_discs.models.coupling import sparse_is_cheaper
 from sl_discs.models.problems import Coefficients, coefficients, form_coefficients
 from sl_discs.problems import Problem
+from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe
 
 # Sums of so many terms of these sizes stay finite in float32, and the smallest do not vanish.
 _LARGEST, _SMALLEST = 1e30, 1e-30
 # Padded sites up to which rows cost next to nothing.
 _SMALL = 128
-
-# Players that wait for the next problem of the same sampler and chains, with what they have compiled. One is taken
-# out while it plays, so that threads never share it.
-_WAITING: dict[tuple, Player] = {}
-_MOST_WAITING = 16
 
 
 def terms_of(problem: Problem) -> tuple[Coefficients, float]:
@@ -40,8 +36,7 @@ def terms_of(problem: Problem) -> tuple[Coefficients, float]:
         terms, constant = coefficients(problem.kind, problem.source, problem.penalty), 0.0
     else:
         terms, constant = form_coefficients(problem.source)
-    sizes = np.abs(np.concatenate([terms.linear, terms.scale * terms.weights]))
-    largest = float(sizes.max())
+    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
@@ -51,30 +46,36 @@ def terms_of(problem: Problem) -> tuple[Coefficients, float]:
 
 
 class Stage:
-    """Chains of one problem; each round of them has its own random numbers.
-
-    Attributes:
-      player: what plays them.
-    """
+    """Chains of one problem; each round of them has its own random numbers."""
 
     def __init__(
-        self, terms: Coefficients, recipe: Recipe, steps: int, states: Int8[np.ndarray, "R N"] | None, *, fit: bool
+        self,
+        problem: Problem,
+        terms: Coefficients,
+        recipe: Recipe,
+        steps: int,
+        states: Int8[np.ndarray, "R N"] | None,
+        *,
+        fit: bool,
     ):
         """Lays out chains.
 
         Args:
-          terms: of the model.
+          problem: that is sampled.
+          terms: of its model.
           recipe: for the chains.
           steps: of the first round.
           states: that the chains begin at, in turn; None: random ones.
           fit: as in `Recipe.method`.
+
+        Raises:
+          InputError: they do not fit into memory.
         """
         self._seed = recipe.seed
-        method, settings = recipe.method(steps, fit=fit), recipe.settings(steps)
-        self._key = method.sampler, method.localization is None, recipe.engine, recipe.chains
-        self.player = _WAITING.pop(self._key, None) or Player(method, settings)
-        [pack] = plan([terms], 1, recipe.chains, self.player.num_devices, self.player.layout)
+        player = Player(recipe.method(steps, fit=fit), recipe.settings(steps))
+        [pack] = plan([terms], 1, recipe.chains, player.num_devices, player.layout)
         self._shape = dataclasses.replace(pack.shape, degree=_rounded(pack.shape.degree, pack.shape.num_sites))
+        check_fit(problem, recipe, steps, player.engine, self._shape)
         places = len(pack.filled)
         self._model, self._batch = build_batch([terms] * places, [0] * places, self._shape, recipe.seed)
         self._states = None
@@ -104,11 +105,10 @@ class Stage:
           steps_per_call: as in `Player.play`.
           recorder: likewise.
         """
-        self.player.load(method, settings)
         names = [number] * len(self._batch.mask)
         batch = self._batch._replace(keys=step_keys(names, self._shape, self._seed))
         keys = initial_keys(names, self._shape, self._seed)
-        return self.player.play(
+        return Player(method, settings).play(
             self._model,
             batch,
             keys,
@@ -119,12 +119,6 @@ class Stage:
             watch=watch,
             steps_per_call=steps_per_call,
         )
-
-    def close(self) -> None:
-        """Leaves the player to the next problem."""
-        while len(_WAITING) >= _MOST_WAITING:
-            _WAITING.pop(next(iter(_WAITING)), None)
-        _WAITING[self._key] = self.player
 
 
 def _rounded(degree: int | None, num_sites: int) -> int | None:

@@ -12,6 +12,7 @@ import numpy as np
 from sl_discs.atomic import write_atomically
 from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
 
@@ -43,7 +44,7 @@ def read_result(path: Path, build: Callable[..., Result]) -> Result:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-        text = json.loads(str(arrays["json"]))
+        text = parse_json(str(arrays["json"]))
         if text.pop("format") != _FORMAT:
             raise ValueError("another format")
         labels = text.pop("labels")

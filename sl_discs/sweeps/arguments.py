@@ -10,6 +10,7 @@ from pathlib import Path
 from sl_discs.discs_plugin.borrowed import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
+from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.families import find_family
 from sl_discs.localization import method
 from sl_discs.models.problems import PROBLEMS
@@ -18,6 +19,7 @@ from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 
 _SAVE_ROOT = "config.experiment.save_root"
 _CFG_STR = "model_config.cfg_str"
+_DATA_ROOT = "model_config.data_root"
 _CONFIGS = ("config", "model_config", "sampler_config")
 
 
@@ -54,7 +56,7 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
         _CFG_STR: "_",
     }
     if data_root is not None:
-        arguments["model_config.data_root"] = data_root
+        arguments[_DATA_ROOT] = data_root
     for flag, value in settings.items():
         if flag != SAMPLER and not _is_left_out(flag, name):
             arguments[flag] = str(value)
@@ -75,7 +77,7 @@ def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
 
 
 def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
-    """Checks what can be known before a run starts: model, dataset, sampler and the names of fields.
+    """Checks what can be known before a run starts: model, data root, dataset, sampler and the names of fields.
 
     Args:
       sweep: the file.
@@ -92,6 +94,7 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
         )
     for number, given in zip(numbers, arguments, strict=True):
         graph_type = given["model_config.graph_type"]
+        check_data_root(given.get(_DATA_ROOT))
         find_family(given.get("model_config.name", sweep.model), graph_type, given[_CFG_STR])
         _check_experiment(given)
         _check_sampler(sweep, number, given)

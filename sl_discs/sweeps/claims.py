@@ -24,6 +24,7 @@ from pathlib import Path
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.sweeps.processes import is_running, this_machine
 
 # Seconds between two signs of life, and the least that anyone may wait for one.
@@ -69,7 +70,7 @@ def latest(folder: Path) -> Seen | None:
     path = _path(folder, max(numbers))
     changed = path.stat().st_mtime_ns
     try:
-        content = json.loads(path.read_text())
+        content = parse_json(path.read_text())
     except ValueError:
         content = {}  # created, but not yet written
     return Seen(

@@ -22,6 +22,7 @@ from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.parse_json import parse_json
 from sl_discs.sweeps import claims
 
 DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
@@ -139,7 +140,7 @@ def read_results(run: Run) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return json.loads(path.read_text())
+        return parse_json(path.read_text())
     except (FileNotFoundError, ValueError):
         return None
 

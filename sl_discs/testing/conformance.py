@@ -12,13 +12,17 @@ test checks at a stated false-alarm rate.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
 from sl_discs.models.tilted import Tilted
+from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case, standard_cases
+from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import Law, enumerate_law, state_index
 
 FALSE_ALARM = 1e-6
@@ -26,6 +30,14 @@ FALSE_ALARM = 1e-6
 
 class ConformanceError(AssertionError):
     """A sampler broke a law; the message says which, on what target, and by how much."""
+
+
+def _for_batches(sampler, chains: int):
+    """A sampler for batches of `chains` chains, and that number; its own where it was built for another for good."""
+    built = getattr(sampler, "num_chains", chains)
+    if built != chains and isinstance(sampler, Sampler) and dataclasses.is_dataclass(sampler):
+        return dataclasses.replace(sampler, num_chains=chains), chains
+    return sampler, built
 
 
 def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
@@ -53,21 +65,6 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     return np.moveaxis(np.asarray(visited), 1, 0)
 
 
-def _chi_squared(observed, expected) -> tuple[float, float]:
-    """Statistic and p-value; cells with fewer than 5 expected counts are merged."""
-    order = np.argsort(expected)
-    rare = np.cumsum(expected[order]) < 5
-    merged = order[rare]
-    kept = order[~rare]
-    observed = np.append(observed[kept], observed[merged].sum())
-    expected = np.append(expected[kept], expected[merged].sum())
-    used = expected > 0
-    if observed[~used].any():
-        return np.inf, 0.0
-    statistic = float(((observed[used] - expected[used]) ** 2 / expected[used]).sum())
-    return statistic, float(stats.chi2.sf(statistic, max(int(used.sum()) - 1, 1)))
-
-
 def total_variation(states, law: Law) -> float:
     """Distance between the empirical law of states [..., N] and a law."""
     counts = np.bincount(state_index(states).ravel(), minlength=len(law.probabilities))
@@ -89,11 +86,12 @@ def check_case(
     """Invariance, reversibility, the mask, and that the chain moves, on one target.
 
     Args:
-      sampler: built for batches of `chains` chains.
+      sampler: with DISCS's calling convention.
       case: the target.
       reversible: whether to test detailed balance too.
       batches: independent batches of chains.
-      chains: in a batch; more than one, so that coupling between chains shows.
+      chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
+        rebuilt for so many if it is a dataclass and a `Sampler`; any other keeps its own number.
       steps: between exact draw and test.
       warm_up: steps before, for a sampler that adapts; its adaptation must have ended by then.
       seed: of everything.
@@ -102,6 +100,7 @@ def check_case(
     Raises:
       ConformanceError: the sampler broke a law.
     """
+    sampler, chains = _for_batches(sampler, chains)
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     rng = np.random.default_rng(seed)
     starts = law.sample(rng, batches * chains).reshape(batches, chains, -1)
@@ -112,7 +111,7 @@ def check_case(
         raise ConformanceError(f"{case.name}: no chain ever moved")
 
     last = np.bincount(state_index(visited[-1]).ravel(), minlength=len(law.probabilities))
-    statistic, p_value = _chi_squared(last, law.probabilities * last.sum())
+    statistic, p_value = chi_squared(last, law.probabilities * last.sum())
     if p_value < false_alarm:
         raise ConformanceError(
             f"{case.name}: the target is not invariant: after {steps} steps from exact draws, chi-squared "
@@ -144,6 +143,7 @@ def check_convergence(
     Returns:
       the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
     """
+    sampler, chains = _for_batches(sampler, chains)
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     starts = np.broadcast_to(case.start, (batches, chains, len(case.start)))
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
@@ -159,7 +159,7 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> None:
     """`check_case` on every standard target and `check_convergence` on the first.
 
     Args:
-      sampler: with DISCS's calling convention, built for batches of 4 chains.
+      sampler: as for `check_case`.
       cases: targets; the standard ones by default.
       **options: of `check_case`.
 
@@ -169,4 +169,5 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> None:
     cases = standard_cases() if cases is None else cases
     for case in cases:
         check_case(sampler, case, **options)
-    check_convergence(sampler, cases[0], warm_up=options.get("warm_up", 0), seed=options.get("seed", 0))
+    shared = {name: options[name] for name in ("chains", "warm_up", "seed") if name in options}
+    check_convergence(sampler, cases[0], **shared)

@@ -10,24 +10,15 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs import keys
-from sl_discs.batching import over_chains
+from sl_discs.engines.contract import Engine, Program, initial_state
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization import observation as observing
+from sl_discs.localization.algorithm import final_sample, init_observation, localized_step
 from sl_discs.localization.schedule import Localization
-from sl_discs.localization.transition import (
-    ProgramStep,
-    StepKeys,
-    begin_level,
-    end_level,
-    fold_step,
-    init_chain,
-    initial_state,
-    transition,
-)
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
+from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import all_states, enumerate_law
 
 
@@ -43,59 +34,63 @@ def exact_localization(
 ) -> Int8[np.ndarray, "count N"]:
     """Final samples of localization with the exact posterior mean in place of MCMC, one step a level."""
     params = _untilted(case)
-    program = dataclasses.replace(localization, budget="identical").compile(localization.K)
+    levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
     states = jnp.asarray(all_states(case.model.num_sites))
     spins = 2 * states.astype(jnp.float32) - 1
     tilted = Tilted(case.model)
     log_law = jax.vmap(lambda x: tilted.value(params, x, tilted.init(params, x)))(states)
 
+    def posterior_mean(tilt):
+        return jax.nn.softmax(log_law + spins @ tilt) @ spins, None
+
     def one(key):
-        observation = observing.init_observation(key, case.model.num_sites, localization.initial_noise())
+        observation = init_observation(keys.fold(key, 0), (case.model.num_sites,), localization.initial_noise())
 
-        def level(observation, step):
-            row, number = step
-            posterior = jax.nn.softmax(log_law + spins @ observing.tilt(observation, row))
-            observation = observing.collect(observation, posterior @ spins, row)
-            return observing.advance(keys.fold(key, number), observation, row), None
+        def level(observation, number):
+            key_of_step = keys.fold(key, 1 + number)
+            observation, *_ = localized_step(key_of_step, levels, number, number, observation, posterior_mean)
+            return observation, None
 
-        observation, _ = jax.lax.scan(level, observation, (program, 1 + jnp.arange(localization.K)))
-        return observing.final_sample(observation)
+        observation, _ = jax.lax.scan(level, observation, jnp.arange(localization.K))
+        return final_sample(observation)
 
     chains = chain_keys(seed, Stream.OBSERVATION, jnp.arange(count), 1)[:, 0]
     return np.asarray(jax.jit(jax.vmap(one))(chains))
 
 
 def localized_samples(
-    sampler: Sampler, case: Case, localization: Localization, chain_length: int, count: int, seed: int = 0
+    engine: Engine,
+    sampler: Sampler,
+    case: Case,
+    localization: Localization,
+    chain_length: int,
+    count: int,
+    seed: int = 0,
 ) -> Int8[np.ndarray, "count N"]:
-    """Final samples of localization with a base sampler, `count` chains of chain_length steps."""
+    """Final samples of localization with a base sampler, `count` chains of chain_length steps.
+
+    Args:
+      engine: that plays, see `engines.entry`.
+      sampler: the base sampler.
+      case: a target without tilt and mask.
+      localization: its hyperparameters.
+      chain_length: steps of each chain.
+      count: chains.
+      seed: of everything.
+    """
     params = _untilted(case)
-    temperature = jnp.full(chain_length, params.temperature, jnp.float32)
-    program = ProgramStep(temperature, localization.compile(chain_length))
-    mask = jnp.asarray(case.mask)
-
-    def one(mcmc, observing_key, start):
-        chain_key = StepKeys(mcmc, observing_key)
-        x = initial_state(start, mask)
-        chain = init_chain(chain_key, x, case.model, params.base, sampler, localization.initial_noise())
-
-        def step(chain, row):
-            row, number = row
-            step_keys = fold_step(chain_key, number)
-            level = begin_level(chain, row)
-            chain, level, _ = transition(step_keys, case.model, params.base, sampler, chain, level, row, mask)
-            return end_level(step_keys, chain, level, row), None
-
-        chain, _ = jax.lax.scan(step, chain, (program, 1 + jnp.arange(chain_length)))
-        return observing.final_sample(chain.observation)
-
-    streams = (Stream.MCMC, Stream.OBSERVATION, Stream.INITIAL_STATE)
-    named = [chain_keys(seed, stream, jnp.arange(count), 1)[:, 0] for stream in streams]
-    # Levels end together in all chains only if the program is not mapped; neither is it here.
-    return np.asarray(jax.jit(over_chains(one))(*named))
+    temperature = np.full(chain_length, params.temperature, np.float32)
+    program = Program(temperature, localization.levels(chain_length))
+    batch = batch_of(case, count, seed)
+    starts = chain_keys(seed, Stream.INITIAL_STATE, jnp.arange(1), count)[0]
+    x = jax.vmap(initial_state, (0, None))(starts, batch.mask[0])
+    chains = chains_at(case, sampler, batch, x, localization.initial_noise())
+    chains, _ = play_program(engine, case.model, sampler, batch, chains, program)
+    return np.asarray(final_sample(jax.tree.map(np.asarray, chains.chain.observation)))[0]
 
 
 def check_localized(
+    engine: Engine,
     sampler: Sampler,
     case: Case,
     localization: Localization,
@@ -105,7 +100,9 @@ def check_localized(
     bound: float = 0.03,
     seed: int = 0,
 ) -> float:
-    """Localization with this base sampler comes within `bound` of the target in total variation.
+    """Localization with this base sampler on this engine comes within `bound` of the target in total variation.
+
+    Arguments as `localized_samples`.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/count) is sampling noise and the rest discretisation.
@@ -113,7 +110,7 @@ def check_localized(
     Raises:
       ConformanceError: it does not.
     """
-    samples = localized_samples(sampler, case, localization, chain_length, count, seed)
+    samples = localized_samples(engine, sampler, case, localization, chain_length, count, seed)
     law = enumerate_law(case.model, case.params, case.mask, case.start)
     distance = total_variation(samples, law)
     if distance > bound:

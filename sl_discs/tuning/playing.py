@@ -1,4 +1,4 @@
-"""Plays candidates on instances; what was compiled for a sampler serves its other schedules and temperatures too."""
+"""Plays candidates on instances."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.experiment.player import Player
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
-from sl_discs.localization.method import Method
 from sl_discs.results.summary import best_values
-from sl_discs.samplers.base import Sampler
 from sl_discs.tuning.points import Candidate
 
 
+@dataclasses.dataclass(frozen=True)
 class Stage:
     """Where candidates are played.
 
@@ -26,17 +24,8 @@ class Stage:
       penalty: of the problem's model.
     """
 
-    def __init__(self, settings: Settings, penalty: float):
-        self.settings, self.penalty = settings, penalty
-        self._players: dict[tuple[Sampler, bool], Player] = {}
-
-    def _player(self, method: Method, settings: Settings) -> Player:
-        key = method.sampler, method.localization is None
-        if key in self._players:
-            self._players[key].load(method, settings)
-        else:
-            self._players[key] = Player(method, settings)
-        return self._players[key]
+    settings: Settings
+    penalty: float
 
     def play(
         self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int], None]
@@ -51,5 +40,4 @@ class Stage:
         """
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)
-        player = self._player(method, settings)
-        return best_values(run_sampler(dataset.problem, dataset, self.penalty, method, settings, progress, player))
+        return best_values(run_sampler(dataset.problem, dataset, self.penalty, method, settings, progress))

@@ -1,13 +1,15 @@
 """One study in a storage that any number of workers share: made once, continued only by searches of its own kind.
 
 Which trials count towards the total: those that are complete or pruned, and those that run and whose worker gave a
-sign of life lately. A trial whose worker was killed thus no longer counts after a while, on any storage.
+sign of life lately. A trial whose worker was killed thus no longer counts after a while, on any storage; for workers
+of the same machine, which see that its process is gone, it does not count any more at once.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 import warnings
 from pathlib import Path
@@ -17,9 +19,11 @@ import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
+from sl_discs.sweeps.processes import is_running, this_machine
+from sl_discs.tuning.journal import Journal
 from sl_discs.tuning.space import Point
 
-KIND, ALIVE = "kind", "alive"
+KIND, ALIVE, HOLDER = "kind", "alive", "holder"
 # A worker that finds a study just made waits so long for its maker to say what it is.
 _PATIENCE_S = 30.0
 # Seconds between signs of life of a running trial.
@@ -30,15 +34,6 @@ def quiet_optuna() -> None:
     """Errors alone: the command has its own report of each trial."""
     optuna.logging.set_verbosity(logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-
-
-def _check_journal(path: Path) -> None:
-    """Raises ValueError where another file stands in a journal's place: Optuna would add to it."""
-    if path.exists() and path.stat().st_size:
-        with path.open(encoding="utf-8") as file:
-            line = file.readline(10_000)
-        if not line.startswith("{") or '"op_code"' not in line:
-            raise ValueError("this file is no journal of Optuna's")
 
 
 def open_storage(text: str) -> optuna.storages.BaseStorage:
@@ -52,11 +47,9 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
             return optuna.storages.RDBStorage(text)
         path = Path(text).absolute()
         path.parent.mkdir(parents=True, exist_ok=True)
-        _check_journal(path)
-        journal = optuna.storages.journal
-        return journal.JournalStorage(
-            journal.JournalFileBackend(str(path), lock_obj=journal.JournalFileOpenLock(str(path)))
-        )
+        return optuna.storages.JournalStorage(Journal(path))
+    except InputError:
+        raise
     except Exception as error:  # of whatever kind the driver of a database or the reader of a journal raises
         raise InputError(f"--storage={text}: cannot open it ({' '.join(str(error).split())[:200]})") from None
 
@@ -93,21 +86,32 @@ def open_study(
     except optuna.exceptions.DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name, pruner=pruner)
     else:
-        for point in first_points:
-            study.enqueue_trial(point)
-        study.set_user_attr(KIND, kind)
+        _complete(study, kind, first_points)
         return study
     found = _wait_for_kind(study)
+    if found is None:
+        _complete(study, kind, first_points)
+        return study
     differs = differences(kind, found)
     if differs:
         raise InputError(f"study {name!r} is of another kind: {differs}; give another --study, or another --storage")
     return study
 
 
-def _wait_for_kind(study: optuna.Study) -> dict[str, Any]:
+def _complete(study: optuna.Study, kind: dict[str, Any], first_points: list[Point]) -> None:
+    """Queues the first points, as far as that was not done, and then says of what kind the study is."""
+    for point in first_points[len(study.get_trials(deepcopy=False)) :]:
+        study.enqueue_trial(point)
+    study.set_user_attr(KIND, kind)
+
+
+def _wait_for_kind(study: optuna.Study) -> dict[str, Any] | None:
+    """The kind of a study; None where its maker was killed before it said so, and nobody has begun a trial."""
     deadline = time.monotonic() + _PATIENCE_S
     while KIND not in study.user_attrs:
         if time.monotonic() > deadline:
+            if all(trial.state is TrialState.WAITING for trial in study.get_trials(deepcopy=False)):
+                return None
             raise InputError(f"study {study.study_name!r} does not say what it is; give another --study")
         time.sleep(0.1)
     return study.user_attrs[KIND]
@@ -118,6 +122,7 @@ class Pulse:
 
     def __init__(self, trial: Trial):
         self._trial, self._last = trial, -float("inf")
+        trial.set_user_attr(HOLDER, {"machine": this_machine(), "pid": os.getpid()})
         self.beat()
 
     def beat(self) -> None:
@@ -127,8 +132,13 @@ class Pulse:
             self._trial.set_user_attr(ALIVE, time.time())
 
 
-def _last_sign(trial: FrozenTrial) -> float:
-    return trial.user_attrs.get(ALIVE, trial.datetime_start.timestamp())
+def _is_played(trial: FrozenTrial, stale_after: float) -> bool:
+    """Whether a running trial's worker lives, as far as one can tell."""
+    holder = trial.user_attrs.get(HOLDER)
+    if holder is not None and holder["machine"] == this_machine() and not is_running(holder["pid"]):
+        return False
+    last_sign = trial.user_attrs.get(ALIVE, trial.datetime_start.timestamp())
+    return time.time() - last_sign < stale_after
 
 
 def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]:
@@ -136,13 +146,13 @@ def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]
 
     Args:
       study: of any worker.
-      stale_after: seconds without a sign of life after which a running trial no longer counts.
+      stale_after: seconds without a sign of life after which a running trial of another machine no longer counts.
     """
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
     return [
         trial
         for trial in study.get_trials(deepcopy=False, states=states)
-        if trial.state is not TrialState.RUNNING or time.time() - _last_sign(trial) < stale_after
+        if trial.state is not TrialState.RUNNING or _is_played(trial, stale_after)
     ]
 
 

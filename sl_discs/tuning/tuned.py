@@ -11,6 +11,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.localization.method import build_method
+from sl_discs.parse_json import parse_json
 from sl_discs.tuning.points import ANNEALING_FIELDS, Candidate
 
 
@@ -28,7 +29,7 @@ def read_tuned(path: str | os.PathLike) -> Candidate:
       InputError: there is no such file, or its settings are impossible.
     """
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        record = parse_json(Path(path).read_text(encoding="utf-8"))
         candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror})") from None

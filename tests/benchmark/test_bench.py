@@ -16,8 +16,8 @@ from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import Default, Measurement, NotPlayed, Own, best_of_reads
 from sl_discs.benchmark.peers import available_peers, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.player import choose_engine
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
@@ -50,13 +50,13 @@ def test_cases_are_the_same_each_time():
 def test_what_is_absent_says_what_it_needs():
     assert set(available_peers()).isdisjoint(how_to_get())
     assert set(available_peers()) | set(how_to_get()) == {"discs", "dwave-samplers", "tabu", "openjij"}
-    with pytest.raises(InputError, match=r"'openjij' is not available; it needs pip install x; there are xla"):
-        check_choice("engines", ["openjij"], ["xla"], {"openjij": "pip install x"})
+    with pytest.raises(InputError, match=r"'openjij' is not available; it needs pip install x; there are reference"):
+        check_choice("engines", ["openjij"], ["reference"], {"openjij": "pip install x"})
 
 
 def test_an_engine_is_measured_and_verified():
     dataset = small_dataset()
-    own = Own("xla", "sl_gwg", dataset, Settings(batch_size=8, chain_length=400))
+    own = Own("reference", "sl_gwg", dataset, Settings(batch_size=8, chain_length=400))
     first, again = own.play(1), own.play(1)
     np.testing.assert_array_equal(first.best, again.best)
     assert first.chain_steps == 2 * 8 * 400 and 0 < first.flips < first.chain_steps
@@ -78,7 +78,7 @@ def test_annealers_solve_the_same_problem(name, module):
 
 def test_the_default_choice_is_measured_and_verified():
     dataset = small_dataset()
-    engine = choose_engine("auto", Metropolis())[0]
+    engine = choose_engine("auto", Metropolis())[0].name
     measured = Default(engine, dataset, chains=8, seconds=0.2).play(1)
     np.testing.assert_array_equal(measured.best, largest_sets(dataset))
     assert 0.2 < measured.seconds < 5 and measured.chain_steps % 8 == 0
@@ -99,15 +99,19 @@ def test_report():
         return Row("case", "gwg", contender, unit, measurements)
 
     rows = [
-        row("xla", [200, 400, 300], np.array([5.0, 7.0])),
+        row("reference", [200, 400, 300], np.array([5.0, 7.0])),
         row("discs", [2, 2, 3], None),
         row("annealer", [1e6, 1e6, 1e6], np.array([6.0, 7.0]), "updates of a site"),
     ]
     text = format_case(rows, num_graphs=2)
-    assert "xla is 100.00x (100.00 - 200.00)" in text and text.count(" is ") == 1
+    assert "reference is 100.00x (100.00 - 200.00)" in text and text.count(" is ") == 1
     found = as_json(rows, {"steps": 10})["cases"]["case"]["gwg"]
-    assert found["xla"]["chain_steps_per_s"] == 300 and found["xla"]["min"] == 200 and found["xla"]["max"] == 400
-    assert found["xla"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None
+    assert (
+        found["reference"]["chain_steps_per_s"] == 300
+        and found["reference"]["min"] == 200
+        and found["reference"]["max"] == 400
+    )
+    assert found["reference"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None
     assert found["annealer"]["unit"] == "updates of a site"
 
 
@@ -119,14 +123,14 @@ def run_bench(cwd, *arguments):
 
 def test_the_command(tmp_path):
     small = ("--cases=maxcut-er-256", "--graphs=1", "--chains=4", "--steps=50", "--repeats=2")
-    done = run_bench(tmp_path, *small, "--samplers=gwg,sl_gwg", "--engines=xla")
+    done = run_bench(tmp_path, *small, "--samplers=gwg,sl_gwg", "--engines=reference")
     assert done.returncode == 0, done.stderr
     assert "saved bench.json" in done.stdout and "maxcut-er-256" in done.stdout
     found = json.loads((tmp_path / "bench.json").read_text())
     assert set(found["cases"]["maxcut-er-256"]) == {"gwg", "sl_gwg"}
-    assert found["cases"]["maxcut-er-256"]["sl_gwg"]["xla"]["mean_best"] > 2_000
+    assert found["cases"]["maxcut-er-256"]["sl_gwg"]["reference"]["mean_best"] > 2_000
     for wrong, message in {
-        "--engines=cuda": "'cuda' is not available; there are xla",
+        "--engines=cuda": "'cuda' is not available; there are reference",
         "--samplers=gw": "'gw' is not available",
         "--cases=x": "'x' is not available",
     }.items():

@@ -43,13 +43,20 @@ def test_each_repetition_has_a_process_of_its_own():
 
 
 def test_the_command_prints_and_saves_a_pair_and_refuses_what_it_does_not_know(tmp_path):
-    tiny = ("--samplers=metropolis", "--engines=xla", "--steps=40", "--chains=2", "--seconds=0.1", "--processes=2")
+    tiny = (
+        "--samplers=metropolis",
+        "--engines=reference",
+        "--steps=40",
+        "--chains=2",
+        "--seconds=0.1",
+        "--processes=2",
+    )
     done = run(tmp_path, "--cases=maxcut-er-256", *tiny)
     assert done.returncode == 0, done.stderr
     assert "metropolis" in done.stdout and "saved" in done.stdout
     found = json.loads((tmp_path / "bench_localization.json").read_text())
     assert found["processes"] == 2
-    cost = found["cases"]["maxcut-er-256"]["metropolis"]["xla"]
+    cost = found["cases"]["maxcut-er-256"]["metropolis"]["reference"]
     assert cost["pairs"] >= 6 and cost["base_us"] > 0 and cost["error"] >= 0
     refused = run(tmp_path, "--samplers=sl_gwg")
     assert refused.returncode == 2 and "--samplers: 'sl_gwg' is not available" in refused.stderr

@@ -34,7 +34,7 @@ def test_a_run_from_anywhere(tmp_path):
     ("arguments", "message"),
     [
         ((*PAIRS, "--sampler_config=discs/samplers/configs/sl_gw_config.py"), "there is no file discs/samplers"),
-        ((*PAIRS, LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler.sigma is -1.0"),
+        ((*PAIRS, LOCALIZED, "--sampler_config.sigma=-1.0"), "sampler_config.sigma is -1.0"),
         ((*PAIRS, LOCALIZED), "exceed chain_length = 40; lower K or n_min"),
         ((*PAIRS, LOCALIZED, "--sampler_config.K=8", "--fixes=maks"), "unknown fix 'maks'"),
         ((*PAIRS, LOCALIZED, "--nonsense=1"), "nonsense"),

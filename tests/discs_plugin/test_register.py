@@ -65,7 +65,7 @@ def test_impossible_fields(standin):
     module = importlib.import_module("discs.samplers.sl_onesite")
     config = whole_config("sl_onesite")
     config.sampler.sigma = -1.0
-    with pytest.raises(InputError, match=r"sampler.sigma is -1.0"):
+    with pytest.raises(InputError, match=r"sampler_config.sigma is -1.0"):
         module.build_sampler(config)
     config = whole_config("sl_onesite")
     config.experiment.chain_length = 10

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import json
 import os
 import random
 import signal
@@ -13,15 +14,17 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from test_run import SETTINGS, assert_equal, method, needs_numba, random_dataset
+from test_run import SETTINGS, assert_equal, method, random_dataset
 
+from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment import checkpoint, player
+from sl_discs.experiment import checkpoint
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
-from sl_discs.experiment.kind import kind_of_run
+from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
@@ -53,13 +56,13 @@ def play_with_interruptions(folder, settings, meddle=lambda number: None):
 @pytest.fixture
 def short_calls(monkeypatch):
     """Calls of 50 steps, so that a chain has five of them."""
-    monkeypatch.setattr(player, "_STEPS_PER_CALL", 50)
-    monkeypatch.setattr(player.cpu_engine, "steps_per_call", lambda sampler: 50)
+    for name in ("reference", "cpu"):
+        monkeypatch.setattr(get_engine(name), "steps_per_call", lambda sampler: 50)
 
 
 @pytest.mark.parametrize(
     ("engine", "resample_every"),
-    [("xla", 100), pytest.param("cpu", 0, marks=needs_numba), pytest.param("cpu", 100, marks=needs_numba)],
+    [("reference", 100), ("cpu", 0), ("cpu", 100)],
 )
 def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, resample_every):
     settings = dataclasses.replace(SHORT_CALLS, engine=engine, resample_every=resample_every)
@@ -100,7 +103,34 @@ def test_checkpoints_of_another_run_are_refused(tmp_path):
         Checkpoints(tmp_path, {"seed": 1}, 0.0, Notice())
 
 
-@pytest.mark.parametrize(("engine", "fits"), [pytest.param("cpu", True, marks=needs_numba), ("xla", False)])
+def test_finished_results_of_another_run_are_refused(tmp_path):
+    def config(**changed):
+        return {"experiment": vars(Settings(chain_length=500, **changed)), "model": {"name": "mis"}, "samplers": {}}
+
+    check_finished(tmp_path, config(), "mis/a")  # nothing is there
+    (tmp_path / "results.json").write_text(json.dumps({"config": config(), "dataset": "mis/a"}))
+    check_finished(tmp_path, config(), "mis/a")
+    check_finished(tmp_path, config(save_root="elsewhere", threads=3, instances_per_batch=2), "mis/a")
+    for ours, dataset, words in (
+        (config(seed=1), "mis/a", "experiment.seed 0 there, 1 here"),
+        (config() | {"samplers": {"gwg": {"name": "gwg"}}}, "mis/a", "samplers.gwg"),
+        (config(), "mis/b", "dataset 'mis/a' there, 'mis/b' here"),
+    ):
+        with pytest.raises(InputError, match=f"{words}.*save_root.*--overwrite"):
+            check_finished(tmp_path, ours, dataset)
+    for text in ("", "[]", '{"config": 3}', '{"config": {}, "dataset": ""}'):
+        (tmp_path / "results.json").write_text(text)
+        with pytest.raises(InputError, match="cannot be read"):
+            check_finished(tmp_path, config(), "mis/a")
+
+
+def test_a_constant_temperature_is_recorded_as_it_is_played():
+    assert Settings(t_schedule="constant", init_temperature=0.5).final_temperature == 0.5
+    with pytest.raises(InputError, match="final_temperature"):
+        Settings(t_schedule="constant", final_temperature=-1.0)
+
+
+@pytest.mark.parametrize(("engine", "fits"), [("cpu", True), ("reference", False)])
 def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, fits):
     """Batches are cut for devices, of which native loops know nothing."""
     settings = dataclasses.replace(SETTINGS, engine=engine)
@@ -151,7 +181,7 @@ def command(folder):
     return [
         sys.executable, "-m", "sl_discs.main_sampling",
         "--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py",
-        "--samplers=gwg,sl_gwg", "--engine=xla", f"--config.experiment.save_root={folder}",
+        "--samplers=gwg,sl_gwg", "--engine=reference", f"--config.experiment.save_root={folder}",
         "--config.experiment.num_instances=4", "--config.experiment.batch_size=4",
         "--config.experiment.chain_length=6000", "--config.experiment.checkpoint_every_s=0.5",
         "--config.experiment.instances_per_batch=2",

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from test_checkpoint import digests
-from test_run import SETTINGS, assert_equal, method, needs_numba, random_dataset
+from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment import host_watch
@@ -229,7 +229,6 @@ LONG = (
 TIMEOUT_S, STATED_S = 10, 60
 
 
-@needs_numba
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [2, 0])
 def test_one_of_four_killed(tmp_path, victim):
@@ -258,7 +257,6 @@ def test_one_of_four_killed(tmp_path, victim):
     assert digests(tmp_path / "4") == digests(tmp_path / "1")
 
 
-@needs_numba
 @pytest.mark.slow
 def test_one_of_two_told_to_stop(tmp_path):
     """SIGTERM at one host ends both with exit code 75."""

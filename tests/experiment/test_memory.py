@@ -1,19 +1,21 @@
 """Batches are cut to fit the memory that there is, and what cannot fit is refused before anything runs."""
 
 import dataclasses
+import tracemalloc
 
 import jax
-import jax.numpy as jnp
 import pytest
 from test_run import SETTINGS, method, random_dataset
 
+from sl_discs.capacity import GIB
+from sl_discs.engines.contract import init_chains, initial_state
+from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
-from sl_discs.experiment.engine import advance, init_chains
-from sl_discs.experiment.memory import GIB, batch_bytes, fit_to_memory, memory_of_a_device
+from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
-from sl_discs.localization.transition import initial_state
+from sl_discs.experiment.settings import Settings
 from sl_discs.models.problems import coefficients
 
 
@@ -25,7 +27,7 @@ def need(dataset, instances):
     """Bytes of the batches of so many instances, chains on one device."""
     settings = dataclasses.replace(SETTINGS, mesh="chains:1")
     packs = plan(terms_of(dataset), instances, settings.batch_size, 1, Layout(1, 1))
-    return max(batch_bytes(pack.shape, 5, "xla") for pack in packs)
+    return max(batch_bytes(pack.shape, 5, "reference") for pack in packs)
 
 
 def test_batches_are_halved_until_they_fit():
@@ -45,12 +47,25 @@ def test_batches_are_halved_until_they_fit():
         fit_to_memory(dataset, 1.0001, methods, limited)
 
 
-def test_what_the_machine_has():
-    assert memory_of_a_device(1.5) == 1.5 * GIB
-    there = memory_of_a_device(0.0)
-    assert there is None or 2**24 < there < 2**50
-    with pytest.raises(InputError, match="memory_gib is -1"):
-        dataclasses.replace(SETTINGS, memory_gib=-1.0)
+def test_logged_values_of_all_instances_must_fit():
+    dataset = random_dataset(2)
+    with pytest.raises(InputError, match=r"record at 250 logged steps .* there are .*log_every_steps"):
+        fit_to_memory(
+            dataset, 1.0001, [method("gwg")], dataclasses.replace(SETTINGS, batch_size=10**9, log_every_steps=1)
+        )
+
+
+@pytest.mark.parametrize("field", [field for field in dataclasses.fields(Settings) if "int" in field.type])
+def test_numbers_beyond_all_sense_are_refused_by_name(field):
+    """In no time and memory: not even the schedules of a chain are made."""
+    tracemalloc.start()
+    for value in (2**31, 10**12, 2**70):
+        if "seed" in field.name and value < 2**64:
+            continue
+        with pytest.raises(InputError, match=f"config.experiment.{field.name} is {value}; expected at most"):
+            dataclasses.replace(SETTINGS, **{field.name: value})
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", ["gwg", "sl_path_auxiliary"])
@@ -76,7 +91,9 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
-    rows = jax.tree.map(lambda leaf: jnp.asarray(leaf.reshape(-1, 50)), program)
-    call = advance.lower(model, chosen.sampler, batch, chains, rows, jnp.int32(1), mesh=make_mesh(Layout(1, 1)))
+    temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh(Layout(1, 1))
+    call = advance.lower(
+        batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
+    )
     largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
-    assert largest <= batch_bytes(pack.shape, 5, "xla") <= 3 * largest
+    assert largest <= batch_bytes(pack.shape, 5, "reference") <= 3 * largest

@@ -6,15 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_run import SETTINGS, assert_equal, method, needs_numba, only, play, random_dataset
+from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
+from sl_discs.engines.contract import Best, Chain, Chains
 from sl_discs.errors import InputError
-from sl_discs.experiment.engine import Best, Chains
 from sl_discs.experiment.population import Population, places_after
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.observation import Observation
-from sl_discs.localization.transition import Chain
+from sl_discs.localization.algorithm import Observation
 from sl_discs.models.quadratic import QuadraticField
 from sl_discs.samplers.gwg import GWG
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
@@ -95,7 +94,7 @@ def test_a_chain_goes_on_with_all_that_it_carries():
 
 @pytest.mark.parametrize(
     ("engine", "chosen"),
-    [("xla", method("gwg")), pytest.param("cpu", method("sl_path_auxiliary", K=20), marks=needs_numba)],
+    [("reference", method("gwg")), ("cpu", method("sl_path_auxiliary", K=20))],
 )
 def test_an_instance_alone_or_with_others(engine, chosen):
     settings = dataclasses.replace(POPULATION, engine=engine)

@@ -1,4 +1,4 @@
-"""A terminal has bars, a log a line a minute, a short run in a log nothing."""
+"""A terminal has bars, a log a line early and one a minute, a short run in a log nothing."""
 
 import io
 import sys
@@ -22,9 +22,22 @@ def test_a_log_has_a_line_a_minute(monkeypatch, capsys):
             advance("gwg", 50)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
-        "gwg, host 1 of 2: 350 of 1,000 (35%) chain-steps",
-        "gwg, host 1 of 2: 650 of 1,000 (65%) chain-steps",
+        "gwg, host 1 of 2: 100 of 1,000 (10%) chain-steps, about 90 seconds left",
+        "gwg, host 1 of 2: 400 of 1,000 (40%) chain-steps, about 2 minutes left",
+        "gwg, host 1 of 2: 700 of 1,000 (70%) chain-steps, about 60 seconds left",
     ]
+
+
+@pytest.mark.parametrize("total", [120, None])
+def test_a_log_of_a_run_that_seems_short_begins_after_a_minute(total, monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.progress_bar(total) as advance:
+        for seconds, done in (0, 0), (6, 20), (50, 20), (61, 40):
+            now[0] = float(seconds)
+            advance("gwg", done)
+    last = " of 120 (67%) chain-steps, about 30 seconds left" if total else " chain-steps"
+    assert capsys.readouterr().err == f"gwg: 80{last}\n"
 
 
 def test_a_terminal_has_bars(monkeypatch):

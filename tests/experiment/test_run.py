@@ -1,7 +1,6 @@
 """Runs: repeatable, independent of batching and devices, verified, and annealed as prescribed."""
 
 import dataclasses
-import importlib.util
 import itertools
 import math
 import os
@@ -10,15 +9,12 @@ import sys
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import temperatures
-from sl_discs.experiment.devices import num_cores
-from sl_discs.experiment.engine import compiler_options
+from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import Layout, best_layout, parse_layout
 from sl_discs.experiment.packing import padded_size, plan
 from sl_discs.experiment.run import run_methods, run_sampler
@@ -27,20 +23,15 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
 from sl_discs.models.problems import coefficients
-from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.dmala import DMALA
 
-SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="xla")
-needs_numba = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'"
-)
+SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 
 
-def on_both_engines(xla, cpu):
+def on_both_engines(reference, cpu):
     """Names of samplers with the settings of an engine."""
     native = dataclasses.replace(SETTINGS, engine="cpu")
-    cases = [pytest.param(name, SETTINGS, id=f"{name}-xla") for name in xla]
-    cases += [pytest.param(name, native, id=f"{name}-cpu", marks=needs_numba) for name in cpu]
+    cases = [pytest.param(name, SETTINGS, id=f"{name}-reference") for name in reference]
+    cases += [pytest.param(name, native, id=f"{name}-cpu") for name in cpu]
     return pytest.mark.parametrize(("name", "settings"), cases)
 
 
@@ -93,7 +84,6 @@ def test_same_seed_same_result(name, settings):
     assert_equal(first, second)
 
 
-@needs_numba
 def test_one_or_three_threads():
     dataset, native = random_dataset(2), dataclasses.replace(SETTINGS, engine="cpu")
     one, three = (play(dataset, method("gwg"), dataclasses.replace(native, threads=n)) for n in (1, 3))
@@ -111,24 +101,6 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
     for k in (0, 5):
         alone = play(only(dataset, k), method(name, **small(name)), settings)
         assert_equal(alone, share(together, k))
-
-
-@pytest.fixture
-def one_instance_at_a_time(monkeypatch):
-    """Only for what is compiled while it lasts."""
-    jax.clear_caches()
-    monkeypatch.setattr(Sampler, "sites_together", 1)
-    monkeypatch.setattr(DMALA, "sites_together", 1)
-    yield
-    jax.clear_caches()
-
-
-@pytest.mark.parametrize("name", ["gwg", "sl_dmala"])
-def test_instances_one_after_the_other_or_all_at_once(name, request):
-    dataset, chosen = random_dataset(4), method(name, **small(name))
-    at_once = play(dataset, chosen)
-    request.getfixturevalue("one_instance_at_a_time")
-    assert_equal(at_once, play(dataset, chosen))
 
 
 @on_both_engines(["gwg", "sl_dmala"], ["gwg", "sl_path_auxiliary"])
@@ -168,7 +140,6 @@ def test_one_or_eight_devices(tmp_path):
 
 def save_for_devices(devices, output):
     """What the processes of `test_one_or_eight_devices` do; 3 parts of 8 chains leave one to be padded."""
-    import jax
 
     assert jax.device_count() == devices
     runs = {
@@ -207,7 +178,7 @@ def test_small_problems_are_solved(problem, name):
             assert len(instance.solution) == graph.num_nodes
         assert record.trajectory.shape == (20, 2)
         assert (np.diff(record.trajectory, axis=0) >= 0).all()
-        assert record.chain_steps_per_s > 0 and record.compile_s > 0 and record.run_s > 0
+        assert record.chain_steps_per_s > 0 and record.compile_s >= 0 and record.run_s > 0
         assert ((record.acceptance >= 0) & (record.acceptance <= 1)).all()
 
 
@@ -255,25 +226,16 @@ def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
         np.testing.assert_array_equal(one.solution, other.solution)
 
 
-@pytest.mark.skipif(num_cores() == 1, reason="XLA cuts no kernel on one core")
-def test_xla_cuts_no_kernel_into_parts_for_other_cores():
-    """A core whose arrays another one has worked on waits for them: a step of gwg took up to twice as long."""
-
-    def passes(x):
-        return jax.lax.fori_loop(0, 10, lambda _, x: jnp.tanh(x) * jnp.exp(-x), x)
-
-    lowered = jax.jit(passes).lower(jnp.ones((64, 4_096)))
-    cut = "outer_dimension_partitions"
-    assert cut in lowered.compile().as_text()
-    assert cut not in lowered.compile(compiler_options=compiler_options()).as_text()
-
-
 def test_temperatures():
-    np.testing.assert_allclose(temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
-    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
-    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
-    np.testing.assert_allclose(temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
-    np.testing.assert_allclose(temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
+    np.testing.assert_allclose(Temperatures("constant", 4, 0.5, 0.1, 0.1), [0.5] * 4)
+    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1), [0.8, 0.6, 0.4, 0.2])
+    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 1e-4, 0.01), [0.1, 0.01])
+    np.testing.assert_allclose(Temperatures("linear", 4, 1.0, 0.2, 0.1, every=3), [0.8, 0.8, 0.8, 0.2])
+    np.testing.assert_allclose(Temperatures("exp_decay", 2, 1.0, 0.05, 0.01), [0.1, 0.05])
+    long, whole = Temperatures("exp_decay", 10**12, 2.0, 1e-4, 0.01), Temperatures("linear", 200_001, 2.0, 0.1, 1.0)
+    assert len(long) == 10**12 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
+    np.testing.assert_array_equal(np.asarray(whole)[65_530:140_000:7], whole[65_530:140_000:7])
+    np.testing.assert_array_equal(whole[np.array([0, 200_000])], [whole[0], whole[-1]])
     for bad in (
         ("cosine", 4, 1, 1, 0.5),
         ("linear", 0, 1, 1, 0.5),
@@ -281,7 +243,7 @@ def test_temperatures():
         ("exp_decay", 4, 1, 1, 2),
     ):
         with pytest.raises(InputError, match=r"config\.experiment"):
-            temperatures(*bad)
+            Temperatures(*bad)
 
 
 def test_padding_and_batches():

@@ -2,6 +2,7 @@
 
 import math
 import time
+import tracemalloc
 from fractions import Fraction
 from itertools import combinations
 
@@ -87,6 +88,17 @@ def test_a_star_loses_its_centre_only():
     pairs = np.array([[0, 2], [1, 2], [2, 3], [2, 4]])
     np.testing.assert_array_equal(drop_conflicts(chosen, pairs), [True, True, False, True, True])
     assert chosen.all()
+
+
+def test_repairing_a_large_set_that_is_no_clique_lists_no_missing_edge():
+    """Of 3,000 nodes; the pairs that are not joined would take 100 MB."""
+    graph = Graph.from_arrays("large", 3_000, np.array([[7, 9], [9, 20], [7, 20]]))
+    tracemalloc.start()
+    found = verify("maxclique", graph, np.ones(3_000, np.int8))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found[:2] == (3.0, True) and np.flatnonzero(found.solution).tolist() == [7, 9, 20]
+    assert peak < 10**6
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, np.float32])

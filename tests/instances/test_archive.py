@@ -141,3 +141,14 @@ def test_range_outside_is_refused(tmp_path):
     write_archive(path, [Graph.from_arrays("g", 2, [(0, 1)])])
     with pytest.raises(InputError, match="holds 1"):
         read_archive(path, 0, 2)
+
+
+def test_weights_beyond_2_to_the_53_are_exact_or_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    write_archive(path, [Graph.from_arrays("a", 2, [(0, 1)])])
+    arrays = dict(np.load(path))
+    np.savez(path, **arrays, edge_weight=[2**53 + 2])
+    assert read_archive(path)[0].weights.tolist() == [2**53 + 2]
+    np.savez(path, **arrays, edge_weight=[2**53 + 1])
+    with pytest.raises(InputError, match=r"graph 0: a: weights: 9007199254740993 is beyond 2\^53"):
+        read_archive(path)

@@ -10,9 +10,9 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
-from sl_discs.instances.archive import read_archive, write_archive
+from sl_discs.instances.archive import write_archive
 from sl_discs.instances.convert import main as convert
-from sl_discs.instances.dataset import load_dataset
+from sl_discs.instances.dataset import default_data_root, load_dataset
 from sl_discs.instances.graph import Graph
 
 R_BA = "r-ba-4-n-16-20"
@@ -127,7 +127,7 @@ def test_archive_names(tmp_path):
 def test_generated_prefix_and_selection():
     whole = load_dataset("maxcut", "ba", R_BA)
     assert (len(whole.graphs), whole.total, whole.source) == (32, 32, "generated")
-    more = load_dataset("maxcut", "ba", R_BA, "no/such/folder", num_instances=40)
+    more = load_dataset("maxcut", "ba", R_BA, "", num_instances=40)
     part = load_dataset("maxcut", "ba", R_BA, first=30, num_instances=2)
     assert part.index == [30, 31]
     for k in (30, 31):
@@ -139,21 +139,32 @@ def test_generated_prefix_and_selection():
         load_dataset("maxcut", "ba", R_BA, first=32)
 
 
-def test_cache_is_used_and_repaired(cache, monkeypatch):
+def test_cache_is_used_and_repaired(cache, monkeypatch, capfd):
     fresh = load_dataset("maxcut", "optsicom", "_")
     (file,) = cache.iterdir()
     with monkeypatch.context() as patch:
         patch.setattr(dataset_module.Generator, "draw", lambda *_: pytest.fail("drawn again"))
         kept = load_dataset("maxcut", "optsicom", "r-b")
-    for damage in (file.read_bytes()[:1000], b""):
-        file.write_bytes(damage)
+    assert not capfd.readouterr().err
+    halved = [
+        Graph.from_arrays(graph.name, graph.num_nodes, graph.edges[::2], graph.weights[::2]) for graph in fresh.graphs
+    ]
+    good = file.read_bytes()
+    damages = [
+        lambda: file.write_bytes(good[:1000]),
+        lambda: file.write_bytes(b""),
+        lambda: write_archive(file, fresh.graphs[:5]),  # whole, but not what its name says
+        lambda: write_archive(file, halved),
+    ]
+    for damage in damages:
+        damage()
         again = load_dataset("maxcut", "optsicom", "r-b")
         for a, b, c in zip(fresh.graphs, kept.graphs, again.graphs, strict=True):
             assert np.array_equal(a.weights, b.weights) and np.array_equal(a.weights, c.weights)
-            assert np.array_equal(a.edges, b.edges) and a.name == b.name == c.name
-        assert len(read_archive(file)) == 10
-    write_archive(file, fresh.graphs[:5])  # whole, but not what its name says
-    assert len(load_dataset("maxcut", "optsicom", "r-b").graphs) == 10
+            assert np.array_equal(a.edges, b.edges) and np.array_equal(a.edges, c.edges)
+            assert a.name == b.name == c.name
+        assert file.read_bytes() == good
+    assert capfd.readouterr().err.startswith(f"warning: {file} is not used")
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
@@ -178,9 +189,27 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
     ],
 )
 def test_what_is_unknown_or_missing(tmp_path, arguments, says):
-    for data_root in (None, tmp_path, tmp_path / "absent"):
+    for data_root in (None, "", tmp_path):
         with pytest.raises(InputError, match=says):
             load_dataset(*arguments, data_root)
+
+
+@pytest.mark.parametrize("problem", [("maxcut", "ba", R_BA), ("mis", "satlib", "_")])
+def test_a_folder_that_is_named_must_exist(root, tmp_path, problem, capsys):
+    (tmp_path / "file").write_text("")
+    for wrong in (tmp_path / "absent", tmp_path / "file", root / "typo"):
+        with pytest.raises(InputError, match=f"the data root {wrong} is no folder"):
+            load_dataset(*problem, wrong)
+    flags = [f"--{name}={value}" for name, value in zip(("problem", "graph_type", "cfg_str"), problem, strict=True)]
+    assert convert(["convert", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
+    assert "absent is no folder" in capsys.readouterr().err
+
+
+def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("maxcut", "ba", R_BA, default_data_root()).source == "discs files"
+    monkeypatch.chdir(root)
+    assert load_dataset("maxcut", "ba", R_BA, default_data_root()).source == "generated"
 
 
 @pytest.mark.parametrize("wrong", [{"first": -1}, {"num_instances": 0}, {"stride": 0}, {"data_seed": -1}])
@@ -189,11 +218,24 @@ def test_impossible_selections(wrong):
         load_dataset("maxcut", "optsicom", "_", **wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"num_instances": 10**9}, r"1000000000 graphs of maxcut/ba/.* GiB of memory, and there are"),
+        ({"num_instances": 2, "stride": 2**31}, "graph 2147483648 was asked for; positions go up to 2147483647"),
+        ({"first": 10**12}, "graph 1000000000000 was asked for"),
+    ],
+)
+def test_absurd_selections_are_refused_at_once(wrong, says):
+    with pytest.raises(InputError, match=says):
+        load_dataset("maxcut", "ba", R_BA, **wrong)
+
+
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     out = tmp_path / "data" / "mis_satlib_3.npz"
     flags = ["convert", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
     assert convert([*flags, f"--data_root={root}"]) == 0
-    assert "3 graphs of mis/satlib" in capsys.readouterr().out
+    assert f"{out}: 3 graphs of mis/satlib" in capsys.readouterr().out
     own, archived = load_dataset("mis", "satlib", "_", root), load_dataset("mis", "satlib", "_", out.parent)
     assert archived.source == "archive"
     for a, b in zip(own.graphs, archived.graphs, strict=True):

@@ -48,6 +48,20 @@ def test_the_same_bits_come_back(tmp_path_factory, drawn):
     assert all(instance.labels == range(instance.content.num_variables) for instance in found)
 
 
+def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    form = QuadraticForm.from_arrays("a", [0.0, 0.0], [(0, 1)], [1.0])
+    for key in "linear", "couplings", "offset":
+        write_forms(path, [form])
+        arrays = dict(np.load(path))
+        arrays[key] = np.full(len(arrays[key]), 2**53 + 2)
+        np.savez(path, **arrays)
+        assert read_forms(path)[0].num_variables == 2
+        np.savez(path, **arrays | {key: arrays[key] - 1})
+        with pytest.raises(InputError, match=r"model 0: a: .*9007199254740993 is beyond 2\^53"):
+            read_forms(path)
+
+
 def test_no_archive_of_models(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_forms(tmp_path / "absent.npz")
@@ -71,7 +85,7 @@ def test_no_archive_of_models(tmp_path):
         ({"couplings": np.array([1.0, 2.0])}, "couplings is float64"),
         ({"couplings": np.array([np.nan])}, "model 0: a: coupling 0 is nan"),
         ({"spins": np.array([0, 1])}, "spins is int64 .* truth values"),
-        ({"offset": np.array([0, np.inf])}, "model 1: b: offset 0 is inf"),
+        ({"offset": np.array([0, np.inf])}, "model 1: b: offset is inf"),
     ],
 )
 def test_contradictions_are_refused(tmp_path, changes, says):

@@ -2,17 +2,20 @@
 
 import dataclasses
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sl_discs import keys
 from sl_discs.errors import InputError
+from sl_discs.localization.algorithm import Observation, localized_step
 from sl_discs.localization.alpha import Classic, Geometric, parse_alpha
 from sl_discs.localization.budget import level_budgets
 from sl_discs.localization.grid import log_snr, time_grid
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.localization.schedule import Localization
+from sl_discs.localization.schedule import Levels, Localization
 
 
 @given(
@@ -55,35 +58,54 @@ def test_names_of_alpha():
     assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
     assert Geometric(2, 1).value(0.25) == pytest.approx(0.25 / np.sqrt(0.75))
     for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
-        with pytest.raises(InputError, match=r"sampler\.alpha"):
+        with pytest.raises(InputError, match=r"sampler_config\.alpha"):
             parse_alpha(wrong)
 
 
 @pytest.mark.parametrize("integrator", ["exponential", "euler"])
 @pytest.mark.parametrize("budget", ["exp_decay", "identical"])
-def test_compiled_program(integrator, budget):
+def test_levels(integrator, budget):
     plan = Localization(K=20, sigma=3.0, integrator=integrator, budget=budget, mc_ratio=0.3, n_min=2)
-    program = plan.compile(1_000)
-    assert all(len(leaf) == 1_000 for leaf in program)
-    assert program.boundary.sum() == 20 and program.boundary[-1]
-    level = np.concatenate([[0], np.cumsum(program.boundary)[:-1]])
+    levels = plan.levels(1_000)
+    assert all(len(leaf) == 20 for leaf in levels) and levels.last[-1] == 999
     times = time_grid(Geometric(), "uniform", 20, plan.eps, plan.eps_end)
     alpha = Geometric().value(times)
-    for k in range(20):
-        here = level == k
-        np.testing.assert_allclose(program.collect[here].sum(), 1, rtol=1e-5)
-        collected = np.flatnonzero(program.collect[here])
-        assert len(collected) == max(1, np.ceil(0.3 * here.sum() - 1e-9))
-        assert collected[-1] == here.sum() - 1  # the last part of the level
-        np.testing.assert_allclose(program.tilt_scale[here], alpha[k] / (9 * times[k]), rtol=1e-5)
-    ends = np.flatnonzero(program.boundary)
-    np.testing.assert_allclose(program.noise[ends], 3 * np.sqrt(np.diff(times)), rtol=1e-5)
-    if integrator == "exponential":
-        np.testing.assert_allclose(program.drift[ends].sum(), alpha[-1] - alpha[0], rtol=1e-5)
-    else:
-        expected = np.diff(times) * Geometric().derivative(times[:-1])
-        np.testing.assert_allclose(program.drift[ends], expected, rtol=1e-5)
-    assert not program.drift[~program.boundary].any()
+    sizes = np.diff(levels.last, prepend=-1)
+    np.testing.assert_array_equal(levels.collected, np.maximum(1, np.ceil(0.3 * sizes - 1e-9)))
+    np.testing.assert_allclose(levels.tilt_scale, alpha[:-1] / (9 * times[:-1]), rtol=1e-5)
+    np.testing.assert_allclose(levels.noise, 3 * np.sqrt(np.diff(times)), rtol=1e-5)
+    slope = np.diff(alpha) if integrator == "exponential" else np.diff(times) * Geometric().derivative(times[:-1])
+    np.testing.assert_allclose(levels.drift, slope, rtol=1e-5)
+    ends = levels.last.tolist()
+    assert [levels.at(step) for step in (0, ends[0], ends[0] + 1, ends[5], 999, 1_000, 2_000)] == [
+        0, 0, 1, 5, 19, 19, 19,
+    ]  # fmt: skip
+
+
+def test_the_steps_of_a_level_are_those_of_the_algorithm():
+    """`localized_step` against Algorithm 1 written out: two loops, over levels and over the steps of each."""
+    levels = Localization(K=6, sigma=2.0, n_min=3, mc_ratio=0.4).levels(40)
+    rng = np.random.default_rng(0)
+    visited = rng.choice([-1, 1], size=(40, 5)).astype(np.int8)
+    keys_of_steps = [keys.fold(keys.from_seed(1), step) for step in range(40)]
+    y = y_0 = rng.normal(size=5).astype(np.float32)
+    observation, level, tilts = Observation(jnp.asarray(y_0), jnp.zeros(5)), jnp.int32(0), []
+    arrays = Levels(*map(jnp.asarray, levels))
+    for step in range(40):
+        observation, level, tilt = localized_step(
+            keys_of_steps[step], arrays, level, step, observation, lambda h, step=step: (visited[step], h)
+        )
+        tilts.append(tilt)
+    begin = 0
+    for k in range(6):
+        stop = levels.last[k] + 1
+        for step in range(begin, stop):
+            np.testing.assert_allclose(tilts[step], levels.tilt_scale[k] * y, rtol=1e-4, atol=1e-5)
+        mean = visited[stop - levels.collected[k] : stop].mean(axis=0)
+        y = y + levels.drift[k] * mean + levels.noise[k] * np.asarray(keys.normals(keys_of_steps[stop - 1], (5,)))
+        begin = stop
+    np.testing.assert_allclose(observation.y, y, rtol=1e-4, atol=1e-5)
+    assert not observation.mean.any()
 
 
 @pytest.mark.parametrize(
@@ -95,10 +117,11 @@ def test_compiled_program(integrator, budget):
         ({"eps": 0.6, "eps_end": 0.4}, "horizon"),
         ({"eps": 0.0}, "eps"),
         ({"eps_end": 0.0}, "eps_end"),
-        ({"K": 300, "n_min": 4}, "chain_length"),
+        ({"K": 300, "n_min": 4}, "K .* exceed chain_length = 1100"),
         ({"K": 0}, "K"),
+        ({"K": 10**9}, "K .* exceed chain_length = 1100"),
         ({"mc_ratio": 0.0}, "mc_ratio"),
-        ({"r": 0.0}, "sampler.r"),
+        ({"r": 0.0}, "sampler_config.r"),
         ({"grid": "cosine"}, "uniform, log_snr"),
         ({"budget": "linear"}, "exp_decay, identical"),
         ({"integrator": "heun"}, "exponential, euler"),
@@ -107,7 +130,7 @@ def test_compiled_program(integrator, budget):
 )
 def test_impossible_hyperparameters_are_named(change, message):
     with pytest.raises(InputError, match=message):
-        dataclasses.replace(Localization(), **change).compile(1_000)
+        dataclasses.replace(Localization(), **change).levels(1_100)
 
 
 def test_methods_from_config_fields():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form_values import FormValues
 from sl_discs.models.problems import form_coefficients
 
 
@@ -30,17 +31,29 @@ def forms(draw):
 def test_value_and_model_agree_with_the_definition(form):
     terms, constant = form_coefficients(form)
     assert (terms.edges[:, 0] < terms.edges[:, 1]).all() and (terms.weights != 0).all()
-    sign = 1 if form.maximise else -1
+    sign, values = 1 if form.maximise else -1, FormValues(form)
     for x in itertools.product((0, 1), repeat=form.num_variables):
         v = [2 * bit - 1 if form.spins else bit for bit in x]
         value = form.offset + sum(c * one for c, one in zip(form.linear, v, strict=True))
         for (a, b), coupling in zip(form.pairs, form.couplings, strict=True):
             value += coupling * v[a] * v[b]
-        assert form.value(np.array(x)) == value
+        assert form.value(np.array(x)) == values(np.array([x]))[0] == value
         model = sum(c * one for c, one in zip(terms.linear, x, strict=True))
         for (a, b), weight in zip(terms.edges, terms.weights, strict=True):
             model += terms.scale * weight * x[a] * x[b]
         assert model + constant == sign * value
+
+
+@pytest.mark.parametrize("spread", [0, 60, 2_000])
+@pytest.mark.parametrize("spins", [False, True])
+def test_values_of_many_terms_are_rounded_once(spread, spins):
+    """Numbers over up to 2,000 binary orders of magnitude, in pairs that repeat, turn round and meet themselves."""
+    rng = np.random.default_rng(spread)
+    numbers = np.ldexp(rng.normal(size=1_230), rng.integers(-spread // 2, spread // 2 + 1, 1_230))
+    pairs = rng.integers(0, 30, (1_200, 2))
+    form = QuadraticForm.from_arrays("form", numbers[:30], pairs, numbers[30:], 1e9, spins=spins)
+    states = rng.integers(0, 2, (11, 30))
+    assert FormValues(form)(states).tolist() == [form.value(state) for state in states]
 
 
 def test_value_is_rounded_once():

@@ -18,6 +18,7 @@ from sl_discs.models.problems import coefficients, quadratic_params
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
 from sl_discs.models.spin import from_spin, to_spin
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.solving.scale import temperature_range
 from sl_discs.testing import all_states
 
 N = 6
@@ -193,6 +194,25 @@ def test_a_sum_over_flips_is_that_over_the_mask(count):
 
     found = over_chains(one)(jnp.asarray(masks), jnp.asarray(sites), jnp.asarray(lengths))
     np.testing.assert_allclose(found, (masks * values).sum(axis=1), atol=1e-5)
+
+
+def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
+    """The complement of 20,000 nodes has 2 10^8 edges; as a list and as a background it is the same model."""
+    edges = np.array([[0, 1], [1, 2], [0, 2], [3, 5]])
+    assert len(coefficients("maxclique", Graph.from_arrays("large", 20_000, edges), 1.0001).edges) == 4
+    terms = coefficients("maxclique", Graph.from_arrays("small", 9, edges), 1.0001)
+    listed = terms.listed()
+    assert terms.background == 1 and (terms.max_degree(), len(listed.edges)) == (8, 32)
+    for one, other in zip(
+        quadratic_params(terms, 12, None).coupling, quadratic_params(listed, 12, None).coupling, strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(
+        quadratic_params(terms, 12, 8).coupling.neighbours, quadratic_params(listed, 12, 8).coupling.neighbours
+    )
+    assert temperature_range(terms) == pytest.approx(temperature_range(listed))
+    nearly_all = Graph.from_arrays("dense", 9, listed.edges)
+    assert len(coefficients("maxclique", nearly_all, 1.0001).edges) == 4
 
 
 def test_bad_problem_and_penalty():

@@ -174,17 +174,34 @@ BAD = {
     "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
     "a QUBO with a vector": (sl_discs.qubo, (np.ones(3),), "square"),
     "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),
-    "a QUBO of words": (sl_discs.qubo, ("words",), "matrix of numbers"),
+    "a QUBO of words": (sl_discs.qubo, ("words",), "Q: 'words'"),
     "a QUBO with a NaN": (sl_discs.qubo, ({("a", "b"): NAN},), "Q at 'a', 'b' is nan"),
     "a dense QUBO with a NaN": (sl_discs.qubo, (np.array([[0, NAN], [0, 0]]),), "Q at 0, 1 is nan"),
     "a key that is no pair": (sl_discs.qubo, ({"ab": 1},), "'ab'; expected a pair"),
-    "a value that is no number": (sl_discs.qubo, ({("a", "b"): "c"},), "no number"),
+    "a value that is no number": (sl_discs.qubo, ({("a", "b"): "c"},), "Q: 'c'"),
     "h and J of two sizes": (sl_discs.ising, (np.ones(2), np.ones((3, 3))), r"expected \[3\]"),
     "a label beside an array": (sl_discs.ising, (np.ones(2), {(0, "a"): 1}), "'a' is not one of the labels"),
     "an infinite h": (sl_discs.ising, ({"a": math.inf}, {}), "h at 'a' is inf"),
     "no spins": (sl_discs.ising, ({}, {}), "no variables"),
     "an empty BQM": (sl_discs.from_bqm, (dimod.BinaryQuadraticModel("SPIN"),), "no variables"),
     "no BQM": (sl_discs.from_bqm, ({},), "dict where a dimod"),
+    "weights of words": (sl_discs.maxcut, ([[0, 1]], ["x"]), "weights: 'x'"),
+    "weights of digits": (sl_discs.maxcut, ([[0, 1]], ["1"]), "weights: '1'"),
+    "weights of truths": (sl_discs.maxcut, ([[0, 1], [1, 2]], [True, 2.0]), "weights: True"),
+    "one weight": (sl_discs.maxcut, ([[0, 1]], 3.0), "weights for 1 edges"),
+    "a weight of an edge in words": (sl_discs.maxcut, (nx.Graph([(0, 1, {"weight": "2"})]),), "weights: '2'"),
+    "a complex matrix": (sl_discs.qubo, (1j * np.eye(2),), "Q: 1j"),
+    "a complex sparse matrix": (sl_discs.qubo, (scipy.sparse.coo_array(1j * np.eye(2)),), "Q: 1j"),
+    "a matrix of truths": (sl_discs.qubo, (np.eye(2, dtype=bool),), "Q: True"),
+    "a ragged matrix": (sl_discs.ising, (None, [[0, 1], [1]]), "J: rows of different lengths"),
+    "a QUBO of None": (sl_discs.qubo, (None,), "Q: None"),
+    "an enormous value": (sl_discs.qubo, ({(0, 0): 10**400},), "Q: 1000"),
+}
+OPTIONS = {
+    "penalty": (sl_discs.mis, [[0, 1]], ["2", None, True, NAN, math.inf, 0.5, 1j, [2]]),
+    "num_nodes": (sl_discs.maxcut, [[0, 1]], [2.5, "2", True, -1, NAN]),
+    "offset": (sl_discs.qubo, np.eye(2), [None, "1", True, NAN, math.inf, 1j, np.ones(2)]),
+    "maximise": (sl_discs.ising, {"a": 1.0}, ["no", None, 1]),
 }
 
 
@@ -195,6 +212,20 @@ def test_bad_input_is_explained(case):
         constructor(*arguments)
 
 
+@pytest.mark.parametrize("option", OPTIONS)
+def test_bad_options_are_named(option):
+    constructor, content, values = OPTIONS[option]
+    arguments = (content, {}) if constructor is sl_discs.ising else (content,)
+    for value in values:
+        with pytest.raises(InputError, match=f"{option} is "):
+            constructor(*arguments, **{option: value})
+
+
+def test_adjacency_of_truths_has_edges_of_weight_1():
+    adjacency = scipy.sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))
+    assert sl_discs.maxcut(adjacency).value([0, 1, 0]) == 2 and sl_discs.mis(adjacency).value([1, 0, 1]) == 2
+
+
 def test_bad_answers_are_explained():
     problem = sl_discs.ising({"a": 1.0, "b": 1.0}, {})
     for sample, message in (
@@ -202,6 +233,10 @@ def test_bad_answers_are_explained():
         ({"a": 1, "b": 1, "c": 1}, "'c', which is not a label"),
         ({"a": 1, "b": 0}, "'b' is 0; expected -1 or 1"),
         ([1, 1, 1], "shape"),
+        ([[1], [1, 1]], "shape"),
+        ("ab", "shape"),
+        ([1, "b"], "expected -1 or 1"),
+        ([1, NAN], "expected -1 or 1"),
     ):
         with pytest.raises(InputError, match=message):
             problem.value(sample)
@@ -219,3 +254,39 @@ sl_discs.maxcut([[0, 1]]).value([0, 1])
 assert "jax" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def dict_model(value):
+    """A dimod model that keeps Python's numbers, as its dict-based classes do."""
+    return dimod.BinaryQuadraticModel({"a": 1, "b": 2}, {("a", "b"): value}, 0, "BINARY", dtype=object)
+
+
+EXACT = {
+    "edges": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [1, value]),
+    "among fractions": lambda value: sl_discs.maxcut([(0, 1), (1, 2)], [0.5, value]),
+    "array": lambda value: sl_discs.maxcut([(0, 1)], np.array([value])),
+    "networkx": lambda value: sl_discs.maxcut(nx.Graph([(0, 1, {"weight": value})])),
+    "sparse": lambda value: sl_discs.maxcut(scipy.sparse.coo_array(([value], ([0], [1])), shape=(2, 2))),
+    "dict": lambda value: sl_discs.qubo({("a", "b"): value, ("a", "a"): 0.5}),
+    "matrix": lambda value: sl_discs.qubo([[0, value], [0, 0]]),
+    "offset": lambda value: sl_discs.qubo({(0, 1): 1}, offset=value),
+    "h": lambda value: sl_discs.ising({0: value}, {}),
+    "J": lambda value: sl_discs.ising(None, {(0, 1): value}),
+    "bqm": lambda value: sl_discs.from_bqm(dict_model(value)),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(name):
+    for value in 2**53 + 2, -3 * 2**60:
+        source = EXACT[name](value).source
+        weights = source.weights if hasattr(source, "weights") else [*source.linear, *source.couplings, source.offset]
+        assert value in [int(weight) for weight in weights if weight is not None]
+    for value in 2**53 + 1, -(2**53) - 1, 3 * 2**60 + 1:
+        with pytest.raises(InputError, match=rf"{value} is beyond 2\^53 and not exact"):
+            EXACT[name](value)
+
+
+def test_parts_of_a_sparse_entry_add_up_without_wrapping():
+    matrix = scipy.sparse.coo_array((np.int8([100, 100]), ([0, 0], [1, 1])), shape=(2, 2))
+    assert sl_discs.maxcut(matrix).source.weights.tolist() == [200]

@@ -18,7 +18,7 @@ from sl_discs.reproduction.store import Result, identity, save_result
 from sl_discs.results.published import published_row
 
 CUT = PUBLISHED["maxcut/ba/r-ba-4-n-512-600"]
-CHOICE = Choice(chain_length=60, batch_size=4, engine="xla", seeds=(0,))
+CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0,))
 REFERENCES = [200.0, 400.0, 100.0, 50.0]
 
 

@@ -35,7 +35,7 @@ from sl_discs.results.record import InstanceRecord
 ROOT = Path(__file__).parents[2]
 NAME = "maxcut/er/r-er-0.15-n-256-300"
 RUN = {"sampler": {"name": "metropolis"}, "annealing": {}, "chain_length": 1, "batch_size": 1, "seeds": [0]}
-RUN |= {"engine": "xla", "command": "c"}
+RUN |= {"engine": "reference", "command": "c"}
 
 
 def small_graph(seed, num_nodes=9, weights=None):
@@ -73,7 +73,7 @@ def empty():
 
 def test_references_of_small_graphs_are_the_enumerated_optima(tmp_path):
     graphs = [small_graph(seed) for seed in range(6)]
-    settings = Search(400, 4, 2, initial=2.0, final=0.3).settings("xla", 1)
+    settings = Search(400, 4, 2, initial=2.0, final=0.3).settings("reference", 1)
     tally = search_set(small_dataset(graphs), 0, settings, "c", tmp_path, lambda steps: None)
     optima = [max(value for value, _ in all_cuts(graph)) for graph in graphs]
     assert [tally.references.graphs[k].cut for k in range(6)] == optima
@@ -112,7 +112,13 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
     path.write_text(json.dumps(content))
     with pytest.raises(InputError, match="graph 3: the partition does not have the cut 11 that is claimed"):
         load_references(NAME, 0, tmp_path).find(3, graph)
-    for damaged in ("{", "[]", json.dumps(content | {"data_seed": 5}), json.dumps(content | {"runs": []})):
+    for damaged in (
+        "{",
+        "[]",
+        "[" * 10**5,
+        json.dumps(content | {"data_seed": 5}),
+        json.dumps(content | {"runs": []}),
+    ):
         path.write_text(damaged)
         with pytest.raises(InputError, match=r"no references of .* sl_discs\.reference writes them"):
             load_references(NAME, 0, tmp_path)
@@ -158,7 +164,7 @@ def test_only_generated_cuts_take_references(tmp_path, graph, empty):
         assert describe(given, tmp_path) is None
 
 
-def play_at_random(problem, dataset, penalty, method, settings, progress, player):
+def play_at_random(problem, dataset, penalty, method, settings, progress):
     """In the place of `run_sampler`: a partition that depends on the seed and the graph."""
     (graph,), (index,) = dataset.graphs, dataset.index
     solution = np.random.default_rng([settings.seed, index]).integers(2, size=graph.num_nodes, dtype=np.int8)
@@ -174,7 +180,7 @@ def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monk
 
     def play(graphs, search):
         steps = []
-        tally = search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, steps.append)
+        tally = search_set(small_dataset(graphs), 0, search.settings("reference", 1), "c", tmp_path, steps.append)
         assert sum(steps) == len(graphs) * search.starts * search.chains * search.steps
         return tally
 
@@ -183,7 +189,7 @@ def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monk
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search_set(small_dataset(graphs), 0, search.settings("xla", 1), "c", tmp_path, stop_at_the_fifth)
+        search_set(small_dataset(graphs), 0, search.settings("reference", 1), "c", tmp_path, stop_at_the_fifth)
     assert play(graphs, search).played == 1
     assert play(graphs, search).played == 0
     before = load_references(NAME, 0, tmp_path)
@@ -226,7 +232,7 @@ def test_the_command(tmp_path):
         "--steps=200",
         "--chains=2",
         f"--folder={tmp_path}",
-        "--engine=xla",
+        "--engine=reference",
     )
     done = reference(tmp_path, *size)
     assert done.returncode == 0, done.stderr

@@ -29,14 +29,14 @@ from sl_discs.reproduction.rows import cell_row, pair_rows
 from sl_discs.reproduction.runner import Done, Runner
 from sl_discs.reproduction.sections import Section, write_report
 from sl_discs.reproduction.statistics import Interval, percent, z_score
-from sl_discs.reproduction.store import Result, identity, load_result, path_of
+from sl_discs.reproduction.store import Result, identity, load_result, path_of, save_result
 from sl_discs.results.published import PublishedRow, published_ablation, published_row
 from sl_discs.results.summary import Spread
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
 CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
-CHOICE = Choice(chain_length=60, batch_size=4, engine="xla", seeds=(0, 1))
+CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0, 1))
 
 
 def small_dataset(published=MIS, references=None):
@@ -76,10 +76,10 @@ def test_every_published_cell_can_be_planned():
 
 
 def test_what_does_not_fit_a_short_chain_is_left_out_with_its_reason():
-    short = Choice(500, 4, "xla", (0,))
+    short = Choice(500, 4, "reference", (0,))
     cells, left_out = varied_cells(short, MIS, ["gwg", "sl_gwg"], ABLATION)
     assert [cell.setting for cell in cells] == [name for name in ABLATION if not name.startswith("K=")]
-    assert len(left_out) == 3 and "K * n_min = 1024 * 4" in left_out[-1]
+    assert len(left_out) == 3 and "sampler_config.n_min = 1024 * 4" in left_out[-1]
     assert cells[0].sampler["K"] == 125
 
 
@@ -202,6 +202,22 @@ def test_a_cell_is_named_by_all_that_its_numbers_depend_on(tmp_path):
     assert load_result(tmp_path, contents[0]) is None
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda text: text.replace("41.0", "47.0"), lambda text: text[:-10], lambda _: "[]"]
+)
+def test_a_cell_that_was_changed_does_not_count(tmp_path, capfd, damage):
+    content = identity(CHOICE.cell(MIS, "gwg"), small_dataset())
+    numbers, steps = np.array([[41.0, 40.0, math.nan]]), np.arange(3.0)
+    result = Result(numbers[:, :2], numbers[0], 1.0, 2.0, steps, steps, steps, {"engine": "xla"}, content)
+    path = save_result(tmp_path, result)
+    kept = load_result(tmp_path, content)
+    for field in dataclasses.fields(Result):
+        np.testing.assert_array_equal(getattr(result, field.name), getattr(kept, field.name))
+    path.write_text(damage(path.read_text()))
+    assert load_result(tmp_path, content) is None
+    assert capfd.readouterr().err.startswith(f"warning: {path} is not used")
+
+
 def write_tuned(folder, method, content):
     path = folder / "sampler" / "tuned" / MIS.name / f"{method}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -284,7 +300,7 @@ def reproduce(cwd, *arguments):
 
 
 def test_the_command_and_the_command_that_it_prints(tmp_path):
-    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=xla", f"--output={tmp_path / 'out'}")
+    size = ("--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}")
     what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")
     done = reproduce(tmp_path, "main", *size, *what)
     assert done.returncode == 0, done.stderr

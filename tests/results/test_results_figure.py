@@ -6,6 +6,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.results import draw_trajectories
+from sl_discs.results.canvas import can_draw, new_figure, or_warn
 
 pytest.importorskip("matplotlib")
 
@@ -32,20 +33,52 @@ def test_a_png_with_content(make_record, tmp_path, arguments):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_matplotlib_the_extra_is_named(make_record, tmp_path, monkeypatch):
+def test_without_matplotlib_the_extra_is_named(make_record, tmp_path, monkeypatch, capsys):
     real = builtins.__import__
 
     def without(name, *rest):
         if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
+            raise ModuleNotFoundError(name, name="matplotlib")
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(InputError, match=r"pip install 'sl_discs\[run\]'"):
         draw_trajectories(make_record(), tmp_path / "trajectory.png")
+    assert not can_draw() and "pip install" in capsys.readouterr().err
 
 
 def test_an_unwritable_figure_path_is_refused(make_record, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         draw_trajectories(make_record(), tmp_path / "file" / "trajectory.png")
+
+
+def test_a_figure_that_fails_is_a_warning(tmp_path, capsys):
+    """Whatever it is that fails: the run that it belongs to is over, and its results are there."""
+
+    def paint(figure):
+        raise RuntimeError("two\nlines")
+
+    assert can_draw() and not capsys.readouterr().err
+    assert or_warn(lambda: new_figure((2, 2), paint)) is None
+    assert capsys.readouterr().err == "warning: two lines; results are not affected\n"
+    assert or_warn(lambda: tmp_path) == tmp_path and not capsys.readouterr().err
+
+
+def test_names_are_not_tex(tmp_path):
+    """In titles, legends, labels of ticks; and a logarithmic axis still has numbers."""
+    name = r"$\frac$ of $ {"
+
+    def paint(figure):
+        axes = figure.subplots()
+        axes.plot([1, 2], [1e-4, 1.0], label=name)
+        axes.set(title=name, xlabel=name, yscale="log")
+        axes.set_xticks([1, 2], [name, name])
+        axes.legend()
+
+    figure = new_figure((4, 3), paint)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [name, name]
+    assert any("1e" in label.get_text() for label in axes.get_yticklabels())
+    assert not any("$" in label.get_text() for label in axes.get_yticklabels(which="both"))

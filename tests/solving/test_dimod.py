@@ -1,5 +1,6 @@
 """The dimod sampler passes dimod's own suite, and agrees with its exact solver."""
 
+import inspect
 import unittest
 import warnings
 
@@ -8,6 +9,7 @@ import dimod.testing
 import numpy as np
 import pytest
 
+import sl_discs.dimod
 from sl_discs.dimod import SLSampler
 from sl_discs.errors import InputError
 
@@ -88,15 +90,73 @@ def test_arguments_of_simulated_annealing():
     stopped = SLSampler().sample(bqm, num_sweeps=300_000, seed=1, interrupt_function=lambda: calls.append(1) or True)
     assert len(calls) == 1 and stopped.info["steps"] < 300_000 * bqm.num_variables
     with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning):
-        SLSampler().sample(bqm, num_sweeps=1, num_sweeps_per_beta=2)
+        SLSampler().sample(bqm, num_sweeps=1, colour="red")
+
+
+def test_the_signature_is_that_of_simulated_annealing():
+    """So that positional arguments mean the same."""
+    peer = pytest.importorskip("dwave.samplers").SimulatedAnnealingSampler
+    theirs = [name for name in inspect.signature(peer().sample).parameters if name != "kwargs"]
+    own = list(inspect.signature(SLSampler().sample).parameters)
+    assert own[: len(theirs)] == theirs and set(peer().parameters) <= set(SLSampler().parameters)
+    assert SLSampler().properties["beta_schedule_options"] == peer().properties["beta_schedule_options"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "betas", "sweeps"),
+    [
+        ({"beta_schedule_type": "linear", "beta_range": (0.0, 3.0), "num_sweeps": 4}, [0, 1, 2, 3], 4),
+        ({"beta_range": (1.0, 4.0), "num_sweeps": 6, "num_sweeps_per_beta": 2}, [1, 2, 4], 6),
+        ({"beta_range": [4.0, 1.0], "num_sweeps": 3}, [4, 2, 1], 3),
+        ({"beta_range": [4.0, 1.0], "num_sweeps": 1}, [1], 1),
+        ({"beta_schedule_type": "custom", "beta_schedule": [2, 0.5, 1], "num_sweeps_per_beta": 5}, [2, 0.5, 1], 15),
+    ],
+)
+def test_schedules_of_inverse_temperature(monkeypatch, arguments, betas, sweeps):
+    """As the peer has them; each lasts for equally many sweeps, and 0 is a temperature that refuses nothing."""
+    seen, bqm = [], random_bqm(4)
+    real = sl_discs.dimod.sample
+    monkeypatch.setattr(sl_discs.dimod, "sample", lambda *a, **more: seen.append(real(*a, **more)) or seen[-1])
+    found = SLSampler().sample(bqm, **arguments, seed=1, sampler="gibbs")
+    assert found.info["beta_range"] == pytest.approx([betas[0], betas[-1]])
+    assert found.info["steps"] == sweeps * bqm.num_variables
+    expected = np.repeat(betas, sweeps * bqm.num_variables // len(betas))
+    np.testing.assert_allclose(1 / seen[0].trajectory.temperature, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_criteria_name_samplers():
+    names = [
+        SLSampler().sample(random_bqm(4), num_sweeps=1, proposal_acceptance_criteria=one).info["sampler"]
+        for one in ("Metropolis", "Gibbs")
+    ]
+    assert names == ["metropolis", "gibbs"]
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"beta_schedule_type": "linear"},
-        {"beta_range": (2.0, 1.0)},
+        {"beta_schedule_type": "sine"},
+        {"beta_schedule_type": "custom"},
+        {"beta_schedule": [1.0, 2.0]},
+        {"beta_schedule_type": "custom", "beta_schedule": [1.0, -2.0]},
+        {"beta_schedule_type": "custom", "beta_schedule": ["a"]},
+        {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "num_sweeps": 3},
+        {"beta_schedule_type": "custom", "beta_schedule": [1.0, 2.0], "beta_range": (1.0, 3.0)},
+        {"beta_range": (0.0, 1.0)},
+        {"beta_range": (-1.0, 1.0), "beta_schedule_type": "linear"},
         {"beta_range": 1.0},
+        {"num_sweeps": 3, "num_sweeps_per_beta": 2},
+        {"num_sweeps_per_beta": 0},
+        {"randomize_order": False},
+        {"proposal_acceptance_criteria": "Glauber"},
+        {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
+        {"interrupt_function": 3},
+        {"initial_states_generator": "none"},
+        {"initial_states_generator": "tiled"},
+        {"num_reads": 0},
+        {"num_reads": 1.5},
+        {"seed": -1},
+        {"num_sweeps": -1},
         {"states": "first"},
         {"num_sweeps": 10, "steps": 10},
         {"num_sweeps": 0},
@@ -104,5 +164,5 @@ def test_arguments_of_simulated_annealing():
     ],
 )
 def test_bad_arguments_are_explained(arguments):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
         SLSampler().sample(random_bqm(4), **arguments)

@@ -1,7 +1,6 @@
 """Results survive a file, and say what they hold."""
 
 import dataclasses
-import importlib.util
 import pickle
 
 import networkx as nx
@@ -10,10 +9,6 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError, Result
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("numba") is None, reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'"
-)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +79,10 @@ def test_a_data_frame(cut):
     assert list(frame.columns) == [*graph, "value"] and len(frame) == 3
     assert frame["value"].tolist() == sorted(result.values, reverse=True)
     assert {column: int(frame[column].iloc[0]) for column in graph} == result.best_sample
+    named = dataclasses.replace(result, labels=("value", *result.labels[1:]))
+    with pytest.raises(InputError, match="'value' is a label, too"):
+        named.to_dataframe()
+    assert list(named.to_dataframe(value="cut").columns) == [*named.labels, "cut"]
 
 
 def test_a_figure(cut, tmp_path):

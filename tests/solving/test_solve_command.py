@@ -1,6 +1,8 @@
 """The command, as a newcomer runs it: what it prints, saves and checks, and how it refuses."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +53,7 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
     content = json.loads(saved.read_text())
     for change, words in (
+        ({"value": 2**53 + 1}, " - not what is claimed: WRONG"),
         ({"value": 3.0}, "3 claimed, 2 counted - not what is claimed: WRONG"),
         ({"values": [1, 1, 0, 0, 0]}, "violates constraints: WRONG"),
     ):
@@ -63,6 +66,19 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert "is not byte for byte the file that was solved" in run(capsys, other, f"--check={saved}")[1]
 
 
+def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
+    (tmp_path / "deep.json").write_text("[" * 10**5)
+    code, out, err = run(capsys, cycle, f"--check={tmp_path / 'deep.json'}")
+    assert code == 2 and "no file of answers" in err and err.count("\n") == 1 and not out
+
+
+def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
+    for weight, words in (1, "2 edges\n"), (2, "2 edges, weighted\n"):
+        path = write_rudy(tmp_path / "g.rudy", nx.path_graph(3))
+        path.write_text(path.read_text().replace("2 3 1", f"2 3 {weight}"))
+        assert words in run(capsys, path, "--problem=maxcut", "--steps=20", "--chains=1")[1]
+
+
 def test_several_models_in_a_file(tmp_path, capsys):
     """OR-Library's form: x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
     path = tmp_path / "bqp.txt"
@@ -70,6 +86,73 @@ def test_several_models_in_a_file(tmp_path, capsys):
     code, _, err = run(capsys, path, "--steps=200", "--chains=2", f"--save={tmp_path / 'a.json'}")
     assert code == 0, err
     assert [one.value for one in read_answers(tmp_path / "a.json").answers] == [1, 5]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
+    """The problem at work ends with what it has; those after it have no answer."""
+    path = tmp_path / "bqp.txt"
+    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    real = solve.sample
+
+    def sample(*arguments, **more):
+        os.kill(os.getpid(), sent)
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(solve, "sample", sample)
+    before = signal.getsignal(sent)
+    files = tmp_path / "a.json", tmp_path / "a.html"
+    code, out, err = run(capsys, path, "--time_limit=60", "--chains=2", f"--save={files[0]}", f"--report={files[1]}")
+    assert code == 128 + sent, err
+    assert signal.getsignal(sent) is before
+    assert "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
+    answers = read_answers(files[0])
+    assert answers.interrupted and [one.value for one in answers.answers] == [1]
+    page = files[1].read_text()
+    assert "until the run was interrupted" in page and "1 of 2 problems" in page
+    code, out, _ = run(capsys, path, f"--check={files[0]}")
+    assert code == 0 and "1 of 2 problems have an answer" in out and "1 counted: good" in out
+
+
+def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, tmp_path, capsys, monkeypatch):
+    page, saved = tmp_path / "run.html", tmp_path / "a.json"
+    asked = cycle, "--problem=mis", "--steps=100", "--chains=2", f"--report={page}", f"--save={saved}"
+
+    def fail(*arguments):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(solve, "write_report", fail)
+    code, out, err = run(capsys, *asked)
+    assert code == 0 and "best 2" in out and saved.exists() and "warning: disk full" in err
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, out, err = run(capsys, *asked)
+    assert code == 2 and not out and "matplotlib cannot be imported" in err
+
+
+@pytest.mark.parametrize(
+    ("flag", "message"),
+    [
+        ("--time_limit=0", "time_limit is 0"),
+        ("--time_limit=nan", "time_limit is nan"),
+        ("--target=inf", "target is inf"),
+        ("--sampler=best", "unknown sampler 'best'"),
+        ("--seed=-1", "seed is -1"),
+        ("--penalty=0.5", "penalty is 0.5"),
+        ("--annealing=1,nan", "a temperature is nan"),
+        ("--field=colour=red", "no field 'colour'"),
+        ("--field=steps=10", "a flag of its own, --steps"),
+        ("--format=jpeg", "format"),
+        ("--save=folder.json", "a folder stands where this file should go"),
+        ("--report=file/run.html", "a file stands where this folder should go"),
+    ],
+)
+def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flag, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "file").write_text("")
+    for more in [], ["--check=missing.json"]:
+        code, out, err = run(capsys, "missing.rudy", "--problem=maxcut", flag, *more)
+        assert code == 2 and not out and message in err and "missing" not in err
 
 
 def test_fields_target_and_annealing(cycle, capsys):
@@ -94,10 +177,16 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--annealing=1,2"], "initial >= final > 0"),
         (["--problem=mis", "--sampler=best"], "unknown sampler 'best'"),
         (["--problem=mis", "--steps=0"], "steps is 0"),
+        (
+            ["--problem=mis", "--steps=1000000000000"],
+            "steps is 1000000000000; expected a whole number from 1 to 2^31 - 1",
+        ),
+        (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were named"),
+        (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
         (["--check=missing.json"], "missing.json: cannot be read"),
     ],
 )
@@ -105,6 +194,15 @@ def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message
     code, out, err = run(capsys, cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
+
+
+def test_warnings_are_a_line(cycle, capsys):
+    """A limit that reading the file alone exceeds, and laying it out."""
+    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2")
+    assert code == 0 and "recounting" in out
+    reading, layout = err.splitlines()
+    assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
+    assert layout.startswith("warning: cycle: laying the problem out took ")
 
 
 def test_help_names_every_flag(capsys):

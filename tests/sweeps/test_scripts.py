@@ -137,12 +137,12 @@ def test_a_job_that_is_interrupted_before_it_listens_goes_back_too(place):
 
 def test_a_sweep_has_a_task_for_each_run(place):
     sweep = "--sweep=configs/sweep/seeds_and_samplers.py"
-    done, told = call(place, "sbatch_sweep.sh", sweep, "--", "--engine=xla")
+    done, told = call(place, "sbatch_sweep.sh", sweep, "--", "--engine=reference")
     assert done.returncode == 0, done.stderr
-    assert told[0] == f"sbatch --array=1-12 run_scripts/sbatch_sweep.sh {sweep} -- --engine=xla"
+    assert told[0] == f"sbatch --array=1-12 run_scripts/sbatch_sweep.sh {sweep} -- --engine=reference"
     workers = [line for line in told if line.startswith("python")]
     assert workers == [
-        f"python -m sl_discs.sweep run --sweep_index={k} {sweep} -- --engine=xla" for k in range(1, 13)
+        f"python -m sl_discs.sweep run --sweep_index={k} {sweep} -- --engine=reference" for k in range(1, 13)
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def command(what, *arguments, **variables):
 
 def test_flags_of_a_run(tmp_path, monkeypatch):
     sweep = sweep_of(tmp_path)
-    arguments = checked(sweep, ["--config.experiment.seed=3", "--engine=xla"])
+    arguments = checked(sweep, ["--config.experiment.seed=3", "--engine=reference"])
     monkeypatch.chdir(ROOT)
     assert command_line(arguments[1], Path("out")) == [
         *(f"--{flag}={value}" for flag, value in arguments[1].items()), "--config.experiment.save_root=out"
@@ -67,7 +67,7 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # configs are found from anywhere
     assert command_line(arguments[1], Path("out"))[0] == f"--config={ROOT}/{arguments[1]['config']}"
     assert arguments[1]["sampler_config"] == "configs/sampler/sl_gwg_config.py"
-    assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "xla"
+    assert arguments[1]["config.experiment.seed"] == "3" and arguments[1]["engine"] == "reference"
     assert left_out(sweep) == ["config.experiment.num_models"]
     assert not any("num_models" in flag or flag == "sampler_config.name" for flag in arguments[1])
 
@@ -80,9 +80,10 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         ({"graph_type": '"graph_type": "grid",'}, [], "unknown graph_type 'grid'"),
         ({"more": ""}, [], "needs a cfg_str"),
         ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "has no field 'steps'"),
+        ({}, ["--model_config.data_root=nowhere"], "nowhere is no folder"),
         ({}, ["--config.experiment.chains=5"], "config.experiment has no field 'chains'"),
         ({}, ["--config.experiment.save_root=out"], "save_root is not for a sweep"),
-        ({}, ["engine=xla"], "'engine=xla' after -- is not understood"),
+        ({}, ["engine=reference"], "'engine=reference' after -- is not understood"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra, message):
@@ -128,7 +129,7 @@ def finished_runs(root, numbers):
             sampler = {
                 "mean": 10.5 + run.number, "std": 0.5, "instances": [{}, {}], "chain_steps_per_s": 1e5 / run.number
             }  # fmt: skip
-            run.results.write_text(json.dumps({"samplers": {"gwg": sampler}, "engine": "xla"}))
+            run.results.write_text(json.dumps({"samplers": {"gwg": sampler}, "engine": "reference"}))
     return sweep, runs
 
 
@@ -145,7 +146,7 @@ def test_the_table_has_what_the_results_have(tmp_path):
         assert {name: row[name] for name in ("mean", "std", "chain_steps_per_s")} == {
             name: saved[name] for name in ("mean", "std", "chain_steps_per_s")
         }
-        assert row["n"] == 2 and row["engine"] == "xla"
+        assert row["n"] == 2 and row["engine"] == "reference"
     with (tmp_path / "collect.csv").open(newline="") as file:
         read = list(csv.DictReader(file))
     assert [float(row["mean"]) for row in read] == [row["mean"] for row in rows]
@@ -175,7 +176,7 @@ def test_the_states_as_a_table(tmp_path):
 
 def test_one_run_from_the_command_line(tmp_path):
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
-    short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=xla"]
+    short = ["--config.experiment.chain_length=200", "--config.experiment.batch_size=2", "--engine=reference"]
     done = command("run", *arguments, "--sweep_index=5", "--", *short, SL_DISCS_CACHE=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "1 of 1 runs are done" in done.stdout
@@ -187,7 +188,7 @@ def test_one_run_from_the_command_line(tmp_path):
     saved = results["samplers"]["path_auxiliary"]
     assert row == {
         "run": 5, "sampler": "path_auxiliary", "seed": 1, "K": None, "mean": saved["mean"], "std": saved["std"],
-        "n": 2, "chain_steps_per_s": saved["chain_steps_per_s"], "engine": "xla",
+        "n": 2, "chain_steps_per_s": saved["chain_steps_per_s"], "engine": "reference",
     }  # fmt: skip
     assert results["seed"] == 1 and results["config"]["experiment"]["chain_length"] == 200
 
@@ -210,7 +211,7 @@ def test_bad_input_is_one_line(arguments, message):
 def test_twelve_real_runs_two_workers_one_killed(tmp_path):
     """Each run is done once, and the killed worker's run by the other; the table equals the twelve results."""
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
-    short = ["--", "--config.experiment.chain_length=300", "--engine=xla"]
+    short = ["--", "--config.experiment.chain_length=300", "--engine=reference"]
     line = [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *short]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
     workers = [
@@ -243,7 +244,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     long = [
         "--",
         "--config.experiment.chain_length=20000",
-        "--engine=xla",
+        "--engine=reference",
         "--config.experiment.checkpoint_every_s=0.2",
     ]
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]

@@ -30,7 +30,7 @@ def get_config():
     return experiment_config(batch_size=4, chain_length=2_000, num_instances=3, instances_per_batch=1)
 """
 SMALL = (
-    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=xla",
+    DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=reference",
     "--output=tuned",
 )  # fmt: skip
 
@@ -114,6 +114,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
+        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is no folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
     }
     processes = [start(tmp_path, *arguments) for arguments in cases]
@@ -126,9 +127,12 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
 def test_files_and_names_that_are_wrong(tmp_path):
     odd = tmp_path / "odd.json"
     odd.write_text("[]")
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 10**5)
     for call, message in (
         (lambda: parse_dataset("mis"), "--dataset=mis is not understood"),
         (lambda: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
+        (lambda: read_tuned(deep), "deep.json: these are no tuned settings"),
         (lambda: read_tuned(odd), "odd.json: these are no tuned settings"),
         (lambda: read_tuned(tmp_path / "none.json"), "cannot read it"),
         (

@@ -52,12 +52,13 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
         program = compile_program(candidate.method(2), annealed)
-        assert np.isfinite(program.temperature).all() and (program.temperature > 0).all()
+        temperature = np.asarray(program.temperature)
+        assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:
             np.testing.assert_allclose(program.temperature[-1], annealed.final_temperature, rtol=2e-3)
-        if program.localization is not None:
-            assert program.localization.boundary.sum() == candidate.sampler["K"]
-            assert all(np.isfinite(leaf).all() for leaf in program.localization)
+        if program.levels is not None:
+            assert len(program.levels.last) == candidate.sampler["K"] and program.levels.last[-1] == chain_length - 1
+            assert all(np.isfinite(leaf).all() for leaf in program.levels)
         if chain_length == 600:
             assert candidate.sampler.get("K", 256) == 256 and candidate.sampler.get("n_min", 2) == 2
         seen.append(json.dumps(dataclasses.asdict(candidate)))

@@ -1,6 +1,10 @@
 """A study that workers share: counted in total, continued by its own kind alone."""
 
+import errno
 import multiprocessing
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -101,6 +105,88 @@ def test_a_killed_worker_does_not_block_the_others(tmp_path):
     assert len(play(study, 3, stale_after=0.0)) == 1 and storage.unfinished(study, 0.0) == 0
 
 
+def test_a_worker_that_is_gone_from_this_machine_is_replaced_at_once(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    study = open_study(tmp_path / "a.journal")
+    left = storage.next_trial(study, 3, 600.0)
+    storage.Pulse(left)
+    holder = left.user_attrs[storage.HOLDER]
+    assert storage.unfinished(study, 600.0) == 1
+    left.set_user_attr(storage.HOLDER, holder | {"machine": "another", "pid": gone.pid})
+    assert storage.unfinished(study, 600.0) == 1
+    left.set_user_attr(storage.HOLDER, holder | {"pid": gone.pid})
+    assert storage.unfinished(study, 600.0) == 0 and len(play(study, 3)) == 3
+
+
+@pytest.fixture(scope="module")
+def journal(tmp_path_factory):
+    """Lines of a journal of two trials, the second of which is just being completed."""
+    path = tmp_path_factory.mktemp("journal") / "a.journal"
+    play(open_study(path), 2)
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def finished(study):
+    return [trial.number for trial in storage.complete_trials(study)]
+
+
+def test_a_torn_last_line_is_passed_over(tmp_path, journal):
+    path, whole, last = tmp_path / "a.journal", b"".join(journal[:-1]), journal[-1]
+    for cut in range(len(last)):
+        path.write_bytes(whole + last[:cut])
+        # Without its end of line alone, the last record is whole once another line follows.
+        assert finished(open_study(path)) == ([0] if cut < len(last) - 1 else [0, 1]), cut
+    for cut in (0, 1, 20, len(last) - 1):
+        path.write_bytes(whole + last[:cut])
+        study = open_study(path)
+        play(study, 3)
+        assert finished(study) == finished(open_study(path)) == ([0, 2] if cut < len(last) - 1 else [0, 1, 2])
+
+
+def test_every_line_may_have_been_the_last_one(tmp_path, journal, monkeypatch):
+    monkeypatch.setattr(storage, "_PATIENCE_S", 0.0)
+    path = tmp_path / "a.journal"
+    for number, line in enumerate(journal):
+        path.write_bytes(b"".join(journal[:number]) + line[: len(line) // 2])
+        study = open_study(path)
+        play(study, len(finished(study)) + storage.unfinished(study, 600.0) + 1)
+        assert len(finished(open_study(path))) == len(finished(study)) > 0, line
+
+
+def test_what_others_added_to_a_torn_line_counts(tmp_path, journal):
+    path, last = tmp_path / "a.journal", journal[-1]
+    added = b'{"op_code":2,"worker_id":"other","study_id":0,"user_attr":{"seen":1}}\n'
+    for cut in (*range(12), *range(12, len(last), 20), len(last) - 1):
+        path.write_bytes(b"".join(journal[:-1]) + last[:cut] + added)
+        study = open_study(path)
+        assert study.user_attrs["seen"] == 1 and finished(study) == [0]
+
+
+def test_a_damaged_journal_is_named(tmp_path, journal):
+    path = tmp_path / "a.journal"
+    for damaged in ([*journal[:3], b"no record\n", *journal[3:]], [b"\0\0\0", *journal], [*journal, b"\x80"]):
+        path.write_bytes(b"".join(damaged))
+        with pytest.raises(InputError, match=r"a\.journal: .* is no line of a journal") as refused:
+            open_study(path)
+        assert "\n" not in str(refused.value)
+
+
+def test_a_full_disk_leaves_the_journal_whole(tmp_path, monkeypatch):
+    path = tmp_path / "a.journal"
+    study = open_study(path)
+    before = path.read_bytes()
+
+    def refuse(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", refuse)
+        with pytest.raises(InputError, match="No space left on device"):
+            play(study, 1)
+    assert path.read_bytes() == before and len(play(study, 1)) == 1
+
+
 def test_an_interrupted_trial_does_not_count(tmp_path):
     class Interrupted(QuickStage):
         def play(self, *_):
@@ -135,5 +221,5 @@ def test_a_storage_that_cannot_be_opened(tmp_path, where):
     if where == "text.journal":
         where = tmp_path / where
         where.write_text("no journal\n")
-    with pytest.raises(InputError, match="cannot open it"):
+    with pytest.raises(InputError, match=r"cannot open it|no line of a journal"):
         storage.open_storage(str(where))

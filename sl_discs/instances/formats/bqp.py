@@ -12,11 +12,10 @@ from __future__ import annotations
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
     check_count,
-    check_supported,
     header_counts,
     show,
 )
@@ -43,11 +42,10 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         name = source.name if count == 1 else f"{source.name}-{k}"
         form = _read_problem(reader, name)
         found.append(Instance(form, range(1, form.num_variables + 1), "bqp", source.path))
-    numbers, rows = reader.take(1)
-    if rows:
+    for lines in reader.groups(1):
         raise InputError(
-            f"{source.path}:{numbers[0]}: {show(b' '.join(rows[0]))} after the last of {count} problems; remove it "
-            "or correct the header"
+            f"{source.path}:{lines.numbers[0]}: {show(b' '.join(lines.line(0)))} after the last of {count} problems; "
+            "remove it or correct the header"
         )
     return found
 
@@ -58,7 +56,6 @@ def _read_problem(reader: LineReader, name: str) -> QuadraticForm:
     num_variables, promised = header_counts(source, number, words, (2,), _HEADER)
     rows = Columns(source, ("iif",), "a coefficient, 'i j q'").extend(reader.groups(promised))
     check_count(source, number, promised, len(rows), "coefficients")
-    check_supported(source, number, num_variables)
     i, j = rows.check_indices(1, num_variables)
     values = rows.arrays()[2]
     return quadratic_form(name, num_variables, i, j, both_directions(i, j, values), rows, maximise=True)

@@ -13,8 +13,9 @@ import re
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_labels import number_labels
-from sl_discs.instances.formats.number_rows import Columns, LineReader, show
+from sl_discs.instances.formats.number_rows import Columns, show
 from sl_discs.instances.formats.quadratic_form import quadratic_form
 from sl_discs.instances.formats.source import Source
 

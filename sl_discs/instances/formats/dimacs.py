@@ -12,12 +12,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
+
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader, Lines
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
-    check_supported,
     header_counts,
     show,
 )
@@ -42,12 +43,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_HEADER}")
     num_nodes, promised = header_counts(source, number, words[2:], (2,), _HEADER)
     rows = Columns(source, ("-ii",), "an edge, 'e i j'")
-    for numbers, group in reader.groups():
-        if any(words[0] != b"e" for words in group):
-            edges = [k for k, words in enumerate(group) if _is_edge(source, numbers[k], words)]
-            numbers, group = [numbers[k] for k in edges], [group[k] for k in edges]
-        rows.add(numbers, group)
-    check_supported(source, number, num_nodes)
+    for lines in reader.groups():
+        rows.add(_edges(source, lines))
     ends = rows.check_indices(1, num_nodes)
     graph = simple_graph(source.name, num_nodes, ends, None, rows, merge=True)
     if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):
@@ -69,11 +66,20 @@ def write(path: str | os.PathLike, graph: Graph) -> None:
     write_lines(Path(path), f"p edge {graph.num_nodes} {graph.num_edges}\n", edge_words(graph, "e {} {}\n"))
 
 
-def _is_edge(source: Source, number: int, words: list[bytes]) -> bool:
-    if words[0] == b"p":
-        raise InputError(f"{source.path}:{number}: a second header; a file holds one graph")
-    if words[0] not in (b"e", b"n", b"d", b"v", b"x"):
+def _edges(source: Source, lines: Lines) -> Lines:
+    """The lines of edges."""
+    tags = lines.column(0)
+    letters = np.where(tags.ends - tags.starts == 1, tags.block[tags.starts], 0)
+    edges = letters == ord("e")
+    if edges.all():
+        return lines
+    unknown = ~np.isin(letters, list(b"endvx"))
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        if letters[row] == ord("p"):
+            raise InputError(f"{source.path}:{lines.numbers[row]}: a second header; a file holds one graph")
         raise InputError(
-            f"{source.path}:{number}: {show(b' '.join(words))} is not a line of the format; write 'e i j'"
+            f"{source.path}:{lines.numbers[row]}: {show(b' '.join(lines.line(row)))} is not a line of the format; "
+            "write 'e i j'"
         )
-    return words[0] == b"e"
+    return lines[edges]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_labels import number_labels
-from sl_discs.instances.formats.number_rows import Columns, LineReader, show
+from sl_discs.instances.formats.number_rows import Columns, show
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 
@@ -27,11 +28,10 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         or no edges.
     """
     reader = LineReader(source, b"#%")
-    number, first = reader.one(_LINE)
+    _, first = reader.peek(_LINE)
     numbered = all(word.isdigit() for word in first[:2])
     names: dict[bytes, int] = {}
     rows = Columns(source, ("ii", "iif") if numbered else ("tt", "ttf"), _LINE, names)
-    rows.add([number], [first])
     rows.extend(reader.groups())
     u, v, *weights = rows.arrays()
     labels, ends = number_labels(u, v) if numbered else (_texts(source, names), (u, v))

@@ -24,11 +24,10 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
     check_count,
-    check_supported,
     header_counts,
     show,
 )
@@ -73,7 +72,6 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         usage = "an entry, 'i j'" if field == "pattern" else "an entry, 'i j value'"
         rows = Columns(source, ("ii" if field == "pattern" else "iif",), usage).extend(reader.groups())
         check_count(source, number, sizes[2], len(rows), "entries")
-        check_supported(source, number, n)
         i, j = rows.check_indices(1, n)
         values = np.ones(len(rows)) if field == "pattern" else rows.arrays()[2]
     else:

@@ -15,14 +15,13 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader, Lines
 from sl_discs.instances.formats.number_rows import (
-    LineReader,
     check_count,
-    flatten,
     header_counts,
     show,
-    whole_numbers,
 )
+from sl_discs.instances.formats.number_words import whole_numbers
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.graph import Graph
 
@@ -47,16 +46,16 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     fmt = fmt.zfill(3)
     num_weights = (rest[1] if len(rest) == 2 else 1) if fmt[1] == "1" else 0
     adjacency = _Adjacency(source, int(fmt[0] == "1") + num_weights, fmt[2] == "1")
-    for numbers, rows in reader.groups(num_nodes):
-        adjacency.add(numbers, rows)
+    for lines in reader.groups(num_nodes):
+        adjacency.add(lines)
     check_count(source, number, num_nodes, adjacency.num_nodes, "lines, one a node")
-    for numbers, rows in reader.groups():
-        for k, words in enumerate(rows):
-            if words:
-                raise InputError(
-                    f"{source.path}:{numbers[k]}: {show(b' '.join(words))} after the last of {num_nodes} nodes; "
-                    "remove it or correct the header"
-                )
+    for lines in reader.groups():
+        if lines.counts.any():
+            row = int(np.argmax(lines.counts > 0))
+            raise InputError(
+                f"{source.path}:{lines.numbers[row]}: {show(b' '.join(lines.line(row)))} after the last of "
+                f"{num_nodes} nodes; remove it or correct the header"
+            )
     graph = adjacency.graph(source.name)
     check_count(source, number, num_edges, graph.num_edges, "edges")
     return [Instance(graph, range(1, num_nodes + 1), "metis", source.path)]
@@ -68,31 +67,36 @@ class _Adjacency:
     def __init__(self, source: Source, skipped: int, weighted: bool):
         self._path, self._skipped, self._step = source.path, skipped, 2 if weighted else 1
         self.num_nodes = 0
-        self._numbers: list = []
+        self._numbers: list[np.ndarray] = []
         self._from, self._to, self._weights = [], [], []
 
-    def add(self, numbers, rows) -> None:
-        counts = np.fromiter(map(len, rows), np.int64, len(rows))
+    def add(self, lines: Lines) -> None:
+        counts = lines.counts
         bad = (counts < self._skipped) | ((counts - self._skipped) % self._step != 0)
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(
-                f"{self._path}:{numbers[row]}: {counts[row]} numbers; a line has {self._skipped} of the node and "
-                f"then {self._step} for each neighbour, as the fmt of the header says"
+                f"{self._path}:{lines.numbers[row]}: {counts[row]} numbers; a line has {self._skipped} of the node "
+                f"and then {self._step} for each neighbour, as the fmt of the header says"
             )
-        try:
-            values = whole_numbers(flatten(rows))
-        except (ValueError, OverflowError):
-            _refuse_word(self._path, numbers, rows)
-        nodes = np.repeat(np.arange(self.num_nodes, self.num_nodes + len(rows)), counts)
+        words = lines.all_words()
+        values, wrong = whole_numbers(words)
+        nodes = np.repeat(np.arange(len(lines)), counts)
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            (word,) = words[k : k + 1].tolist()
+            raise InputError(
+                f"{self._path}:{lines.numbers[nodes[k]]}: {show(word)} is not a whole number; correct the line"
+            )
+        nodes += self.num_nodes
         place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts) - self._skipped
         neighbour = (place >= 0) & (place % self._step == 0)
         self._from.append(nodes[neighbour])
         self._to.append(values[neighbour] - 1)
         if self._step == 2:
-            self._weights.append(values[(place >= 0) & (place % 2 == 1)].astype(np.float64))
-        self._numbers.append(numbers)
-        self.num_nodes += len(rows)
+            self._weights.append(values[(place >= 0) & (place % 2 == 1)])
+        self._numbers.append(lines.numbers)
+        self.num_nodes += len(lines)
 
     def graph(self, name: str) -> Graph:
         """The edges whose two directions agree; each node's line is at hand for a message."""
@@ -113,29 +117,22 @@ class _Adjacency:
             self._refuse(u, alone, v, "neighbour {} does not have this node in its own line; add it there")
         forth = u[order] < v[order]
         if weights is not None:
+            doubles = weights.astype(np.float64)
+            exact = doubles < 2.0**63
+            exact[exact] = doubles[exact].astype(np.int64) == weights[exact]
+            self._refuse(
+                u, ~exact, weights - 1, "{} is beyond 2^53 and not exact in double precision; scale the weights"
+            )
             differs = np.zeros(len(codes), bool)
             differs[order] = weights[order] != weights[back]
             self._refuse(
                 u, differs, v, "the weight to neighbour {} is another in the line of that node; make them equal"
             )
-            weights = weights[order][forth]
+            weights = doubles[order][forth]
         return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[order][forth], weights)
 
     def _refuse(self, u, bad, v, message: str) -> None:
         if bad.any():
             edge = int(np.argmax(bad))
-            node = int(u[edge])
-            for numbers in self._numbers:
-                if node < len(numbers):
-                    raise InputError(f"{self._path}:{numbers[node]}: {message.format(v[edge] + 1)}")
-                node -= len(numbers)
-
-
-def _refuse_word(path, numbers, rows):
-    for number, words in zip(numbers, rows, strict=True):
-        for word in words:
-            try:
-                whole_numbers([word])
-            except (ValueError, OverflowError):
-                raise InputError(f"{path}:{number}: {show(word)} is not a whole number; correct the line") from None
-    raise InputError(f"{path}: a line holds something that is not a whole number; correct it")
+            number = np.concatenate(self._numbers)[u[edge]]
+            raise InputError(f"{self._path}:{number}: {message.format(v[edge] + 1)}")

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from sl_discs.errors import InputError
 from sl_discs.instances.formats.instance import Instance
+from sl_discs.instances.formats.lines import LineReader
 from sl_discs.instances.formats.number_rows import (
     Columns,
-    LineReader,
     check_count,
-    check_supported,
     header_counts,
     show,
 )
@@ -38,7 +37,6 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_HEADER}")
     num_variables, num_nodes, num_couplers = header_counts(source, number, words[3:], (3,), _HEADER)
     rows = Columns(source, ("iif",), "a node or coupler, 'i j value'").extend(reader.groups())
-    check_supported(source, number, num_variables)
     i, j = rows.check_indices(0, num_variables - 1)
     rows.refuse(i > j, "coupler {0} {1}; the smaller node comes first")
     check_count(source, number, num_nodes, int((i == j).sum()), "nodes (lines 'i i a')")

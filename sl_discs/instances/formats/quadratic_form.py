@@ -40,6 +40,14 @@ def quadratic_form(
     linear, own = np.zeros(num_variables), i == j
     with np.errstate(over="ignore"):
         np.add.at(linear, i[own], values[own])
-    rows.refuse(own & ~np.isfinite(linear[i]), "the coefficients of {0} add up to too much; scale the model")
+    if add:
+        largest = np.zeros(num_variables)
+        with np.errstate(over="ignore"):
+            np.add.at(largest, i[own], np.abs(values[own]))
+        summed = np.bincount(i[own], minlength=num_variables)[i] > 1
+        rows.refuse(
+            own & summed & (largest[i] >= 2**53),
+            "the coefficients of {0} add up to too much, beyond 2^53; scale the model",
+        )
     pairs = np.stack([i[~own], j[~own]], axis=1)
     return QuadraticForm.from_arrays(name, linear, pairs, values[~own], spins=spins, maximise=maximise)

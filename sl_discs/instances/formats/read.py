@@ -19,7 +19,7 @@ from sl_discs.instances.formats import (
     rudy,
 )
 from sl_discs.instances.formats.instance import Instance
-from sl_discs.instances.formats.recognise import candidates
+from sl_discs.instances.formats.recognise import FORM_PROBLEMS, candidates
 from sl_discs.instances.formats.source import Progress, Source
 
 READERS = {
@@ -34,7 +34,7 @@ READERS = {
     "coo": coo.read,
     "npz": npz.read,
 }
-_GRAPH_PROBLEMS, _FORM_PROBLEMS = ("mis", "maxcut", "maxclique"), ("qubo", "ising")
+_GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique")
 
 
 def read_instances(
@@ -46,8 +46,8 @@ def read_instances(
 ) -> list[Instance]:
     """The graphs or models of a file: one, but for OR-Library's files and archives.
 
-    The format is recognised by the content (the rules stand in `formats.recognise`), and so is compression by gzip,
-    bzip2 or xz.
+    The format is recognised by the content and the problem (the rules stand in `formats.recognise`), and so is
+    compression by gzip, bzip2 or xz.
 
     Args:
       path: the file.
@@ -57,11 +57,11 @@ def read_instances(
       progress: is called with the number of bytes on the disk that each block took, about a MiB at a time.
 
     Raises:
-      InputError: the file cannot be read, is malformed, or holds something else than the problem needs; one line
-        with the file, the line in it where there is one, and what to do.
+      InputError: the file cannot be read, is malformed, fits two formats, or holds something else than the problem
+        needs; one line with the file, the line in it where there is one, and what to do.
     """
-    if problem not in (None, *_GRAPH_PROBLEMS, *_FORM_PROBLEMS):
-        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(_GRAPH_PROBLEMS + _FORM_PROBLEMS)}")
+    if problem not in (None, *_GRAPH_PROBLEMS, *FORM_PROBLEMS):
+        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(_GRAPH_PROBLEMS + FORM_PROBLEMS)}")
     if format not in (None, *READERS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
     source = Source(path, progress)
@@ -75,13 +75,28 @@ def read_instances(
 
 
 def _read(source: Source, problem: str | None, names: tuple[str, ...]) -> list[Instance]:
-    """Reads as the first format that fits; if none does, the last says what is wrong."""
-    for name in names[:-1]:
-        try:
-            return READERS[name](source, problem)
-        except InputError:
-            continue
-    return READERS[names[-1]](source, problem)
+    """Reads as the one format that fits; METIS fits where the file agrees with itself."""
+    if names[0] == "metis" and len(names) > 1:
+        found = _try("metis", source, problem)
+        names = tuple(name for name in names if name != "metis" and (found is None or _try(name, source, problem)))
+        if found is not None:
+            if not names:
+                return found
+            names = ("metis", *names)
+    if len(names) > 1:
+        by_problem = " or --problem" if {"edge_list", "coo"} <= set(names) else ""
+        raise InputError(
+            f"{source.path}: the file reads as {' and as '.join(names)}; say which it is with "
+            f"--format={' or --format='.join(names)}{by_problem} (--from in convert)"
+        )
+    return READERS[names[0]](source, problem)
+
+
+def _try(name: str, source: Source, problem: str | None) -> list[Instance] | None:
+    try:
+        return READERS[name](source, problem)
+    except InputError:
+        return None
 
 
 def _check_problem(instance: Instance, problem: str | None) -> None:
@@ -92,7 +107,7 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
         if problem is not None and content.spins != (problem == "ising"):
             kind = "spins" if content.spins else "zeros and ones"
             raise InputError(f"{where} holds a model of {kind}; use problem={'ising' if content.spins else 'qubo'}")
-    elif problem in _FORM_PROBLEMS:
+    elif problem in FORM_PROBLEMS:
         raise InputError(
             f"{where} holds a graph, but {problem} needs a quadratic model; use mis, maxcut or maxclique"
         )

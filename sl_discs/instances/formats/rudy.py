@@ -1,7 +1,7 @@
 """rudy's format, that of Gset and of the Biq Mac library's MaxCut instances.
 
 `n m`, then m lines `i j w` with nodes from 1 to n; a file may leave out all weights. Every edge stands there once.
-Lines that start with `#` or `%` are comments.
+Lines that start with `#` or `%` are comments. The header of the DIMACS torus graphs has a third number, 0.
 
 Source: G. Rinaldi, rudy, a graph generator; Biq Mac library (A. Wiegele, 2007), where a line is an edge and its
 weight.
@@ -13,13 +13,14 @@ import os
 from pathlib import Path
 
 from sl_discs.instances.formats.instance import Instance
-from sl_discs.instances.formats.number_rows import Columns, LineReader, check_count, check_supported, header_counts
+from sl_discs.instances.formats.lines import LineReader
+from sl_discs.instances.formats.number_rows import Columns, check_count, header_counts
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.formats.write_lines import edge_words, write_lines
 from sl_discs.instances.graph import Graph
 
-_HEADER = "the numbers of nodes and edges, 'n m'"
+_HEADER = "the numbers of nodes and edges, 'n m' or 'n m 0'"
 
 
 def read(source: Source, problem: str | None = None) -> list[Instance]:
@@ -31,10 +32,9 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """
     reader = LineReader(source, b"#%")
     number, words = reader.one(_HEADER)
-    num_nodes, num_edges = header_counts(source, number, words, (2,), _HEADER)
+    num_nodes, num_edges = header_counts(source, number, words[:2] if words[2:] == [b"0"] else words, (2,), _HEADER)
     rows = Columns(source, ("ii", "iif"), "an edge and its weight, 'i j w'").extend(reader.groups())
     check_count(source, number, num_edges, len(rows), "edges")
-    check_supported(source, number, num_nodes)
     ends = rows.check_indices(1, num_nodes)
     weights = rows.arrays()[2] if rows.layout == "iif" else None
     graph = simple_graph(source.name, num_nodes, ends, weights, rows, merge=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.instances.formats.number_rows import Columns
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, edge_codes, have_repeats
 
 
 def simple_graph(name: str, num_nodes: int, ends, weights, rows: Columns, merge: bool) -> Graph:
@@ -25,8 +25,8 @@ def simple_graph(name: str, num_nodes: int, ends, weights, rows: Columns, merge:
     """
     u, v = ends
     rows.refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
-    codes = np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
-    if not (np.diff(codes) > 0).all():
+    if have_repeats(u, v, num_nodes):
+        codes = edge_codes(u, v, num_nodes)
         order = np.argsort(codes, kind="stable")
         new = np.ones(len(codes), bool)
         new[1:] = np.diff(codes[order]) > 0
@@ -40,4 +40,4 @@ def simple_graph(name: str, num_nodes: int, ends, weights, rows: Columns, merge:
             differs[order] = weights[order] != weights[first]
             rows.refuse(differs, "edge {0} {1} stood there before with another weight than {2}; keep one of them")
         u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
-    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1), weights)
+    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1, dtype=np.int32, casting="unsafe"), weights)

@@ -8,6 +8,7 @@ kept that is longer than 64 MiB.
 from __future__ import annotations
 
 import bz2
+import codecs
 import functools
 import gzip
 import lzma
@@ -35,7 +36,6 @@ class Source:
       name: its name without suffixes of compression and format.
       magic: its first bytes, as they are on the disk.
       head: its first block of lines, unpacked; empty if it is a zip archive.
-      text_bytes: number of unpacked bytes that the latest reading has seen.
     """
 
     def __init__(self, path: str | os.PathLike, progress: Progress | None = None):
@@ -55,7 +55,7 @@ class Source:
             raise InputError(f"{path}: the file is empty; was it cut short while it was copied?")
         packed = self.magic.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"))
         self.name = Path(self.path.stem).stem if packed else self.path.stem
-        self._packed, self.text_bytes = packed, 0
+        self._packed = packed
         self.head = b"" if self.is_zip else next(self.blocks(quiet=True), b"")
         if not (self.is_zip or self.head.strip()):
             raise InputError(f"{path}: the file holds nothing but blanks; was it cut short while it was copied?")
@@ -74,12 +74,16 @@ class Source:
         Raises:
           InputError: the file cannot be read or unpacked, unpacks to too much, is binary, or has an endless line.
         """
-        parts, length, self.text_bytes = [], 0, 0
+        parts, length, started = [], 0, False
         ready = b""  # held back until more follows, so that the last block has the last line with or without its end
         for chunk in self._chunks(None if quiet else self._progress):
-            if not self.text_bytes:
-                chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-            self.text_bytes += len(chunk)
+            if not started:
+                if encoding := _encoding(chunk):
+                    raise InputError(
+                        f"{self.path}: text in {encoding}, which is not read; save it as UTF-8, "
+                        f"for instance with: iconv -f {encoding} -t UTF-8"
+                    )
+                chunk, started = chunk.removeprefix(codecs.BOM_UTF8), True
             if b"\0" in chunk:
                 raise InputError(f"{self.path}: a binary file; give text in one of the formats, or an .npz archive")
             if ready:
@@ -133,6 +137,18 @@ class Source:
                 raise InputError(
                     f"{self.path}: damaged or cut short ({' '.join(str(error).split())}); copy it again"
                 ) from error
+
+
+def _encoding(start: bytes) -> str:
+    """Name of an encoding of text that is not UTF-8, told by its mark or by the zeros beside plain characters."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    for name, place in ("UTF-16LE", 1), ("UTF-16BE", 0):
+        if len(start) > 3 and not any(start[place:64:2]) and all(start[1 - place : 64 : 2]):
+            return name
+    return ""
 
 
 def _unpack(file: BinaryIO, magic: bytes) -> Iterator[bytes]:

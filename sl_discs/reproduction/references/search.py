@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sl_discs.experiment.player import Player
+from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -97,8 +97,7 @@ def search_set(
       InputError: the earlier file cannot be read, or the folder cannot be written.
     """
     method = build_method(method_fields("metropolis"), settings[0].batch_size)
-    player = Player(method, settings[0])
-    record = _record(settings, player.engine, command)
+    record = _record(settings, choose_engine(settings[0].engine, method.sampler)[0].name, command)
     references, run = load_references(dataset.name, data_seed, folder).with_run(record)
     played = improved = 0
     for index, graph in zip(dataset.index, dataset.graphs, strict=True):
@@ -107,7 +106,7 @@ def search_set(
             progress(sum(one.chain_length * one.batch_size for one in settings))
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
-        found = [run_sampler("maxcut", alone, 1.0, method, one, progress, player).instances[0] for one in settings]
+        found = [run_sampler("maxcut", alone, 1.0, method, one, progress).instances[0] for one in settings]
         best = max(found, key=lambda instance: instance.best)
         references = references.with_starts(index, graph, run, [one.best for one in found], best.solution)
         save_references(references, folder)

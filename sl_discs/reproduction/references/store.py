@@ -20,6 +20,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.verification import verify
 from sl_discs.instances.graph import Graph
+from sl_discs.parse_json import parse_json
 
 FOLDER = Path(__file__).parent
 # What must be equal for two runs to be one and the same, and so for a graph not to be played again.
@@ -151,7 +152,7 @@ def load_references(dataset: str, data_seed: int, folder: Path = FOLDER) -> Refe
 
 def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
     try:
-        content = json.loads(text)
+        content = parse_json(text)
         runs = tuple(dict(run) for run in content["runs"])
         graphs = {int(index): _reference(fields) for index, fields in content["graphs"].items()}
         known = all(key in run for run in runs for key in _IDENTITY)

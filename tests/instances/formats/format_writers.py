@@ -37,10 +37,10 @@ def lines(rows, rng, comment=None):
     return (end.join(text) + (end if rng.random() < 0.7 else "")).encode()
 
 
-def rudy(graph, rng, weighted=True):
+def rudy(graph, rng, weighted=True, torus=False):
     n, edges = graph
     rows = [(u + 1, v + 1, *([w] if weighted else [])) for u, v, w in turned(edges, rng)]
-    return lines([(n, len(edges)), *rows], rng, "#")
+    return lines([(n, len(edges), *([0] if torus else [])), *rows], rng, "#")
 
 
 def dimacs(graph, rng):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import convert
+from sl_discs import capacity, convert
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.formats import read_instances, source
@@ -41,15 +41,27 @@ def zip_of(name, content):
     return file.getvalue()
 
 
+EMPTY = {"names": ["g"], "num_nodes": [2], "edge_ptr": [0, 1], "edges": [[0, 1]]}
+
+
+@pytest.fixture(autouse=True)
+def small_machine(monkeypatch):
+    """Memory of 4 GiB, whatever machine the tests are on."""
+    monkeypatch.setattr(capacity, "usable_memory", lambda: 4 * capacity.GIB)
+
+
 # Content, what the message says after the name of the file, and options.
 GRAPHS = {
     "empty": ("", ": the file is empty"),
     "blank": (" \n\n\t\n", ": .*nothing but blanks"),
     "comments": ("# one\n# two\n", ": only comments"),
     "binary": (bytes(range(256)) * 8, ": a binary file"),
-    "utf-16": ("3 1\n1 2 1\n".encode("utf-16"), ": a binary file"),
+    "utf-16": ("3 1\n1 2 1\n".encode("utf-16"), ": text in UTF-16, .* save it as UTF-8"),
+    "utf-16 without a mark": ("3 1\n1 2 1\n".encode("utf-16-be"), ": text in UTF-16BE, .* save it as UTF-8"),
+    "utf-16 packed": (gzip.compress("3 1\n1 2 1\n".encode("utf-16-le")), ": text in UTF-16LE"),
+    "utf-32": ("3 1\n1 2 1\n".encode("utf-32"), ": text in UTF-32"),
     "one line": ("x" * 5000, ":1: 'x{40}...' where every line should be an edge"),
-    "not utf-8": (b"\xff\xfe\n\xfa \xfb\n", r":1: .* where every line"),
+    "not utf-8": (b"\xff\xfd\n\xfa \xfb\n", r":1: .* where every line"),
     "labels not utf-8": (b"\xff \xfe\n\xfa \xfb\n", r": label .* UTF-8"),
     "zip": (zip_of("a.txt", "1 2"), ": array 'names' is missing"),
     "cut zip": (zip_of("a.txt", "1 2")[:30], ": not an .npz archive, or cut short"),
@@ -67,6 +79,8 @@ GRAPHS = {
     "rudy: too few": ("3 3\n1 2 1\n2 3 1\n", ":1: the header promises 3 edges, but there are 2"),
     "rudy: too many": ("3 1\n1 2 1\n2 3 1\n", ":1: the header promises 1 edges, but there are 2"),
     "rudy: too few, unweighted": ("9 5\n1 2\n2 3\n", ": the first line reads as a header of 5 edges, but 2 lines"),
+    "rudy: more, unweighted": ("4 6\n1 2\n1 3\n1 4\n2 3\n2 4\n3 4\n4 3\n", ": the first line reads as a header of 6"),
+    "rudy: third number": ("4 6 7\n1 2 1\n1 3 1\n1 4 1\n2 3 1\n2 4 1\n3 4 1\n", ":1: '4 6 7' is not a header"),
     "rudy: node 0": ("3 2\n0 1 1\n1 2 1\n", ":2: node 0, but nodes are 1 to 3"),
     "rudy: node 4": ("3 2\n\n# x\n1 2 1\n2 4 1\n", ":5: node 4, but nodes are 1 to 3"),
     "rudy: negative": ("3 2\n1 2 1\n-1 2 1\n", ":3: '-1' is not a whole number"),
@@ -81,15 +95,26 @@ GRAPHS = {
     "rudy: columns": ("3 3\n1 2 1\n2 3 1\n1 3\n", ":4: '1 3' where every line should be"),
     "rudy: loop": ("3 2\n1 2 1\n2 2 1\n", ":3: an edge from node 2 to itself"),
     "rudy: repeated": ("3 3\n1 2 1\n1 3 1\n2 1 1\n", ":4: edge 2 1 stands there a second time"),
-    "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; a file may have"),
-    "rudy: 10^9 nodes": ("1000000000 1\n1 2 1\n", ":1: 1000000000 nodes in a file of 19 bytes"),
+    "rudy: 10^15 nodes": ("1000000000000000 1\n1 2 1\n", ":1: 1000000000000000 nodes; at most 2\\^31 - 1"),
+    "rudy: 10^9 nodes": (
+        "1000000000 1\n1 2 1\n",
+        ":1: a single chain on 1000000000 nodes would take about 186.3 GiB of memory, and there are 4.0 GiB",
+    ),
     "rudy: 10^15 edges": ("9 1000000000000000\n1 2 1\n", ":1: the header promises 1000000000000000 edges"),
-    "rudy: digits without end": ("9" * 5000 + " 1\n1 2 1\n", ":1: '9{40}...' is not a whole number"),
+    "rudy: digits without end": ("9" * 5000 + " 1\n1 2\n", ":1: '9{40}...' is not a whole number"),
     # DIMACS
     "dimacs: no counts": ("p edge\n", ":1: 'p edge' is not a header"),
     "dimacs: words": ("c a\np edge a b\n", ":2: 'a b' is not a header"),
     "dimacs: no nodes": ("p edge 0 0\n", ":1: 0 nodes"),
     "dimacs: negative": ("p edge -3 1\ne 1 2\n", ":1: '-3 1' is not a header"),
+    "dimacs: 10^9 nodes": ("p edge 1000000000 1\ne 1 2\n", ":1: a single chain on 1000000000 nodes"),
+    "metis: 10^9 nodes": ("1000000000 1\n2\n1\n", ":1: a single chain on 1000000000 nodes", "metis"),
+    "mm: 10^9 nodes": (PATTERN + "1000000000 1000000000 1\n2 1\n", ":2: a single chain on 1000000000 nodes"),
+    "archive: 10^9 nodes": (
+        archive_of(**EMPTY | {"num_nodes": [10**9]}),
+        ": graph 0: g: a single chain on 1000000000",
+    ),
+    "archive: 10^18 nodes": (archive_of(**EMPTY | {"num_nodes": [10**18]}), ": graph 0: g: 10{18} nodes; at most 2"),
     "dimacs: 10^15 nodes": ("p col 1000000000000000 1\ne 1 2\n", ":1: 1000000000000000 nodes"),
     "dimacs: too few": ("p edge 3 3\ne 1 2\ne 2 1\n", ":1: the header promises 3 edges, but there are 1 on 2 lines"),
     "dimacs: second header": ("p edge 3 1\np edge 3 1\ne 1 2\n", ":2: a second header"),
@@ -119,7 +144,11 @@ GRAPHS = {
     "list: csv": ("0,1\n1,2\n", ":1: '0,1' where every line"),
     "list: a name": ("0 1\n1 b\n", ":2: 'b' is not a whole number"),
     "list: loop": ("a b\nb b\n", ":2: an edge from node .* to itself"),
-    "list: conflict": ("0 1 2\n1 2 2\n1 0 3\n", ":3: edge 1 0 stood there before with another weight than 3.0"),
+    "list: conflict": (
+        "0 1 2\n1 2 2\n1 0 3\n",
+        ":3: edge 1 0 stood there before with another weight than 3.0",
+        "edge_list",
+    ),
     "list: nan": ("a b nan\n", ":1: 'nan' is not a finite number"),
     "list: 10^30": ("0 1\n1 " + "9" * 30 + "\n", ":2: '9{30}' is not a whole number"),
     # MatrixMarket
@@ -144,7 +173,7 @@ GRAPHS = {
     "mm: array disagrees": (ARRAY + "2 2\n0\n1\n2\n0\n", ":5: edge 1 2 stood there before with another weight"),
     "mm: nan": (ARRAY + "2 2\n0\n1\nnan\n0\n", ":5: 'nan' is not a finite number"),
     "mm: 10^15": (ARRAY + "1000000000000000 1000000000000000\n0\n", ":2: 1000000000000000 nodes"),
-    "mm: 10^9": (ARRAY + "1000000000 1000000000\n0\n", ":2: the header promises 1000000000000000000 values"),
+    "mm: 10^9": (ARRAY + "1000000000 1000000000\n0\n", ":2: a single chain on 1000000000 nodes"),
     # SAT formulas
     "cnf: too few": ("p cnf 2 2\n1 2 0\n", ":1: the header promises 2 clauses"),
     "cnf: literal": ("p cnf 2 1\n1 3 0\n", ":2: literal 3"),
@@ -165,7 +194,7 @@ MODELS = {
     "bqp: twice": ("1\n2 2\n1 2 3\n2 1 3\n", ":4: the coefficient of 2 and 1 was given before"),
     "bqp: overflow": ("1\n2 1\n1 2 1e308\n", ":3: coefficient 1e\\+308 is too large"),
     "bqp: word": ("1\n2 1\n1 2 x\n", ":3: 'x' is not a finite number"),
-    "bqp: 10^9 variables": ("1\n1000000000 1\n1 2 3\n", ":2: 1000000000 nodes in a file of"),
+    "bqp: 10^9 variables": ("1\n1000000000 1\n1 2 3\n", ":2: a single chain on 1000000000 nodes would take"),
     # qbsolv
     "qbsolv: header": ("p qubo 0 2 2\n", ":1: .* is not a header"),
     "qbsolv: topology": ("p qubo chimera128 2 0 0\n", ":1: .* is not a header"),
@@ -175,7 +204,7 @@ MODELS = {
     "qbsolv: twice": ("p qubo 0 2 0 2\n0 1 1\n0 1 1\n", ":3: the coefficient of 0 and 1 was given before"),
     "qbsolv: range": ("p qubo 0 2 0 1\n0 2 1\n", ":2: node 2, but nodes are 0 to 1"),
     "qbsolv: nan": ("p qubo 0 2 0 1\n0 1 nan\n", ":2: 'nan' is not a finite number"),
-    "qbsolv: 10^9 nodes": ("p qubo 0 1000000000 0 1\n0 1 1\n", ":1: 1000000000 nodes in a file of"),
+    "qbsolv: 10^9 nodes": ("p qubo 0 1000000000 0 1\n0 1 1\n", ":1: a single chain on 1000000000 nodes would take"),
     # dimod
     "coo: vartype": ("# vartype=TERNARY\n0 1 1\n", ": vartype 'TERNARY'"),
     "coo: two vartypes": ("# vartype=SPIN\n# vartype=BINARY\n0 1 1\n", ": vartype 'BINARY and SPIN'"),
@@ -185,6 +214,7 @@ MODELS = {
     "coo: overflow": ("# vartype=BINARY\n0 1 1\n5 5 1e308\n5 5 1e308\n", ":3: the coefficients of 5 add up"),
     "coo: spins": ("# vartype=SPIN\n0 1 1\n", "holds a model of spins; use problem=ising"),
     "mm: model overflows": (f"{MM} real symmetric\n2 2 1\n2 1 1e308\n", ":3: an entry is too large"),
+    "a graph and a header": ("3 2\n1 1 1\n1 2 1\n", ": rudy holds a graph, but qubo .* remove the header"),
     "a graph": ("2 1\n1 2 1\n", "holds a graph, but qubo needs a quadratic model"),
 }
 

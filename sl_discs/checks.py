@@ -1,0 +1,76 @@
+"""Checks of arguments: each returns the value in its plain type, or raises one line that names the argument."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.errors import InputError
+from sl_discs.exact_doubles import exact_doubles
+
+
+def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
+    """A whole number, Python's or NumPy's; booleans are none.
+
+    Args:
+      name: of the argument, as the user wrote it.
+      value: that was given.
+      least: the smallest one allowed.
+      bits: 2^bits - 1 is the largest one allowed; None: there is none.
+    """
+    known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not known or value < least or (bits is not None and value >= 2**bits):
+        allowed = f", at least {least}" if bits is None else f" from {least} to 2^{bits} - 1"
+        raise InputError(f"{name} is {value!r}; expected a whole number{allowed}")
+    return int(value)
+
+
+def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
+    """A finite number, Python's or NumPy's; booleans are none.
+
+    Args:
+      name: of the argument, as the user wrote it.
+      value: that was given.
+      least: the smallest one allowed.
+      above: it must be larger than this.
+    """
+    allowed = ""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+        if (least is None or value >= least) and (above is None or value > above):
+            return exact_doubles(name, value).item()
+        allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
+    shown = value.item() if isinstance(value, np.generic) else value
+    raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}")
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False, Python's or NumPy's."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is {value!r}; expected True or False")
+    return bool(value)
+
+
+def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
+    """Numbers in an array of any shape, not necessarily finite; booleans, complex numbers and texts are none.
+
+    Nor are whole numbers that are not exact in double precision.
+    """
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name}: rows of different lengths; expected numbers in a rectangular array") from None
+    mixed = isinstance(values, list | tuple) and bool in set(map(type, values))
+    if found.dtype.kind in "iuf" and not mixed:
+        return exact_doubles(name, values)
+    for value in values if mixed else found.ravel().tolist():
+        try:
+            if isinstance(value, bool | str | bytes):
+                raise TypeError
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name}: {value!r} where a real number is expected") from None
+    return exact_doubles(name, values)

@@ -1,0 +1,113 @@
+"""The one cache of compiled code of a process, and the time that compiling has taken.
+
+Runs differ in problems, seeds, schedules and lengths far more often than in what has to be compiled for them.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sl_discs.engines.contract import Batch, Play, Program
+from sl_discs.localization.schedule import Levels
+
+Value = TypeVar("Value")
+
+_MOST = 64
+# Levels are filled up to a multiple of so many, so that other numbers of them need no other code.
+_LEVELS = 1_024
+_KEPT: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
+_LOCK = threading.Lock()
+_OF_THREAD = threading.local()
+
+
+def compile_seconds() -> float:
+    """Seconds that this thread has spent compiling so far."""
+    return getattr(_OF_THREAD, "seconds", 0.0)
+
+
+def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
+    """What `build` returns, built once for each key; the least recently used of many are dropped."""
+    with _LOCK:
+        if key in _KEPT:
+            _KEPT.move_to_end(key)
+            return _KEPT[key]
+    begin = time.perf_counter()
+    value = build()
+    _OF_THREAD.seconds = compile_seconds() + time.perf_counter() - begin
+    with _LOCK:
+        _KEPT[key] = value
+        while len(_KEPT) > _MOST:
+            _KEPT.popitem(last=False)
+    return value
+
+
+def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
+    """function(*arguments, **static) of a jitted function, whose compilation counts as such.
+
+    Args:
+      function: a `jax.jit` with the names of `static` as static arguments.
+      *arguments: pytrees of arrays.
+      **static: everything else that the compiled code depends on.
+    """
+    leaves, tree = jax.tree.flatten(arguments)
+    shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
+    key = function, tree, shapes, tuple(sorted(static.items()))
+
+    def build():
+        return function.lower(*arguments, **static).compile(compiler_options=compiler_options())
+
+    return compiled(key, build)(*arguments)
+
+
+def calls_of(advance: Callable, batch: Batch, program: Program, **static: Hashable) -> Play:
+    """What plays a program by a jitted function with the arguments of `reference.advance`."""
+    levels = program.levels and _filled(program.levels)
+
+    def play(chains, done, intervals, every):
+        steps = program.temperature[done : done + intervals * every]
+        temperature = steps.reshape(intervals, every, *steps.shape[1:])
+        level = np.int32(0 if levels is None else program.levels.at(done))
+        return call(advance, batch, chains, levels, level, temperature, np.int32(done), **static)
+
+    return play
+
+
+def _filled(levels: Levels) -> Levels:
+    """With levels at the end that never come."""
+    width = 0, -len(levels.last) % _LEVELS
+    filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
+    return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
+
+
+@functools.cache
+def compiler_options() -> dict[str, str | bool]:
+    """XLA options with which the numbers of an instance do not depend on what is played beside it.
+
+    On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. On GPUs of
+    several hosts it would let the hosts share the search for the fastest kernels, waiting for each other, though
+    hosts here play different shapes. What a version of XLA does not know is left out.
+    """
+    if jax.default_backend() == "cpu":
+        options = {"xla_cpu_experimental_ynn_fusion_type": ""}
+    elif jax.process_count() > 1:
+        options = {"xla_gpu_shard_autotuning": False}
+    else:
+        options = {}
+    return {name: value for name, value in options.items() if _compiles_with({name: value})}
+
+
+def _compiles_with(options: dict[str, str | bool]) -> bool:
+    try:
+        jax.jit(jnp.negative).lower(jnp.float32(0)).compile(compiler_options=options)
+    except (RuntimeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,183 @@
+"""What an engine is given and gives back.
+
+Everything is arrays: numbers of a schedule can change without anything being compiled anew.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array, Bool, Float, Float32, Int8
+
+from sl_discs import keys
+from sl_discs.batching import over_chains, over_instances
+from sl_discs.keys import Key
+from sl_discs.localization.algorithm import Observation, init_observation
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.base import Field, Model, Params
+from sl_discs.samplers.base import Sampler, SamplerState
+
+
+class Program(NamedTuple):
+    """What chains of T steps play.
+
+    Attributes:
+      temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
+        such as `experiment.annealing.Temperatures`, which forms them when they are asked for.
+      levels: of localization, leaves [K]; None without it.
+    """
+
+    temperature: Float32[np.ndarray, "T *B"]
+    levels: Levels | None
+
+
+class StepKeys(NamedTuple):
+    """Keys of a chain, from which those of its steps are folded."""
+
+    mcmc: Key
+    observation: Key
+
+
+class Batch(NamedTuple):
+    """G instances of one padded size.
+
+    Attributes:
+      params: the model's parameters, leaves [G, ...].
+      mask: [G, N] the sites that exist.
+      keys: [G, B] keys of the chains.
+    """
+
+    params: Params
+    mask: Bool[Array, "G N"]
+    keys: StepKeys
+
+
+class Chain(NamedTuple):
+    """What a chain carries from step to step; `observation` is None for a sampler that is not localized."""
+
+    x: Int8[Array, "*G B N"]
+    field: Field
+    sampler: SamplerState
+    observation: Observation | None
+
+
+class Best(NamedTuple):
+    """The best state of a chain so far and its value f, which counts conflicts against it."""
+
+    value: Float[Array, "*G B"]
+    x: Int8[Array, "*G B N"]
+
+
+class Chains(NamedTuple):
+    """Everything that a batch of chains carries; leaves have leading axes [G, B].
+
+    Attributes:
+      chain: the chains.
+      best: best over every step.
+      best_logged: best over the logged steps alone, DISCS's figure.
+    """
+
+    chain: Chain
+    best: Best
+    best_logged: Best
+
+
+class Trace(NamedTuple):
+    """What is recorded at each of L logged steps, with axes [L, G, B].
+
+    Attributes:
+      value: f at the logged step.
+      acceptance: mean acceptance probability since the previous logged step.
+      hops: mean number of sites changed a step, likewise.
+    """
+
+    value: Float[Array, "L G B"]
+    acceptance: Float[Array, "L G B"]
+    hops: Float[Array, "L G B"]
+
+
+# play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
+# `done` were played before, and what was recorded at the end of each interval.
+Play = Callable[[Chains, int, int, int], tuple[Chains, Trace]]
+
+
+class Engine(abc.ABC):
+    """Plays chains.
+
+    Attributes:
+      name: in flags and results.
+      on_host: whether it plays on the cores of this process, whatever devices there are.
+    """
+
+    name: str
+    on_host: bool = False
+
+    @abc.abstractmethod
+    def obstacle(self, sampler: Sampler) -> str | None:
+        """Why this engine cannot play a sampler here; None if it can."""
+
+    def steps_per_call(self, sampler: Sampler) -> int:
+        """About how many steps of a chain are worth a call: there is no look at the chains in between."""
+        del sampler
+        return 1_000
+
+    @abc.abstractmethod
+    def prepare(
+        self, model: Model, sampler: Sampler, batch: Batch, program: Program, mesh: Mesh, threads: int
+    ) -> Play:
+        """What plays a program on a batch.
+
+        Args:
+          model: of f (hashable).
+          sampler: the base sampler (hashable), one without an obstacle.
+          batch: G instances of B chains.
+          program: of the whole run.
+          mesh: of devices, whose parts divide instances and chains; an engine on the host does not look at it.
+          threads: of an engine on the host; 0 for as many as there are cores.
+        """
+
+
+def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:
+    """Why loops written for these samplers, a chain alone with itself and balancing SQRT, cannot play one.
+
+    A subclass may do something else and is not known.
+    """
+    if type(sampler) not in known:
+        return f"it knows {', '.join(kind.__name__ for kind in known)} alone"
+    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
+        return "it knows balancing_fn_type SQRT alone"
+    if sampler.couples_chains:
+        return "its chains do not know of each other: no shared_adaptation, no shared_scale"
+    return None
+
+
+def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
+    """Each site of the mask 0 or 1 with equal probability, 0 outside it."""
+    bits = keys.uniforms(key, mask.shape) < 0.5
+    return (bits & mask).astype(jnp.int8)
+
+
+def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[Array, "G B N"], noise: Any) -> Chains:
+    """The chains before step 1; no state counts as met yet.
+
+    Args:
+      model: of f.
+      sampler: the base sampler.
+      batch: instances and keys.
+      x: states, 0 outside the mask.
+      noise: standard deviation of Y_0; None for a sampler that is not localized.
+    """
+
+    def one(chain_keys, x, params):
+        field, state = model.init(params, x), sampler.init_state(x.shape[0])
+        first = keys.fold(chain_keys.observation, 0)
+        observation = None if noise is None else init_observation(first, x.shape, noise)
+        none = Best(jnp.float32(-jnp.inf), x)
+        return Chains(Chain(x, field, state, observation), none, none)
+
+    return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)

@@ -1,0 +1,190 @@
+"""Arithmetic of the native loops: elementary functions that vectorise, and the random numbers of `sl_discs.keys`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
+from sl_discs.keys import COSINE, SINE
+
+_F = np.float32
+LOG2E = _F(math.log2(math.e))
+
+# 2^f on [-1/2, 1/2]: a least-squares fit of the relative error at Chebyshev nodes, exact at 0.
+_P0, _P1, _P2 = _F(1), _F(0.6931468559), _F(0.2402223800)
+_P3, _P4, _P5 = _F(0.0555089295), _F(0.0096716979), _F(0.0013218672)
+_HALF, _ONE = _F(0.5), _F(1)
+_MANTISSA_BITS = np.int32(23)
+_TO_WHOLE = _F(1.5 * 2**23)
+
+
+@intrinsic
+def _float_of_bits(typing_context, bits):
+    """float32 with the bits of an int32."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
+def _bits_of_float(typing_context, value):
+    """The bits of a float32 as an int32."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@inlined(fastmath=FUSED)
+def exp2(x):
+    """2^x in float32 for x in [-125, 125]; relative error below 3e-7."""
+    # In float32 the sum has no bits behind the point, and the nearest whole number in its lowest ones.
+    x = _F(x)
+    shifted = x + _TO_WHOLE
+    f = x - (shifted - _TO_WHOLE)
+    p = ((((_P5 * f + _P4) * f + _P3) * f + _P2) * f + _P1) * f + _P0
+    return _float_of_bits(_bits_of_float(p) + (_bits_of_float(shifted) << _MANTISSA_BITS))
+
+
+_LOWEST, _NOTHING = _F(-125), _F(0)
+
+
+@inlined(fastmath=FUSED)
+def exp_nonpositive(x):
+    """exp(x) in float32 for x <= 0, 0 below 2^-125; relative error below 3e-7 + 6e-8 |x|."""
+    exponent = x * LOG2E
+    return exp2(exponent) if exponent > _LOWEST else _NOTHING
+
+
+# Cephes' logarithm: log(1 + m) on [sqrt(1/2) - 1, sqrt(2) - 1].
+_L = tuple(
+    _F(c)
+    for c in (
+        7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1,
+        2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
+    )
+)  # fmt: skip
+_LN2 = _F(math.log(2))
+_HALF_ROOT_BITS = np.int32(0x3F3504F3)  # sqrt(1/2)
+_LOW_BITS = np.int32(0x007FFFFF)
+
+
+@inlined(fastmath=FUSED)
+def log(x):
+    """log(x) in float32 for normal positive x; relative error below 3e-7."""
+    # numba's difference of two int32 is an int64, which takes twice as many vectors.
+    shifted = np.int32(_bits_of_float(x) - _HALF_ROOT_BITS)
+    exponent = np.int32(shifted >> _MANTISSA_BITS)
+    m = _float_of_bits(np.int32((shifted & _LOW_BITS) + _HALF_ROOT_BITS)) - _ONE
+    p = _L[0] * m + _L[1]
+    p = p * m + _L[2]
+    p = p * m + _L[3]
+    p = p * m + _L[4]
+    p = p * m + _L[5]
+    p = p * m + _L[6]
+    p = p * m + _L[7]
+    p = p * m + _L[8]
+    square = m * m
+    return _F(exponent) * _LN2 + (m - _HALF * square + p * m * square)
+
+
+_U = np.uint32
+_PARITY = _U(0x1BD11BDA)
+# Second words of counters: numbers drawn from a key, folding of a key, and the numbers of one Markov step.
+DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
+
+
+@inlined
+def _rotate(word, by):
+    return (word << _U(by)) | (word >> _U(32 - by))
+
+
+@inlined
+def _rounds(left, right, a, b, c, d):
+    left = _U(left + right)
+    right = _U(_rotate(right, a) ^ left)
+    left = _U(left + right)
+    right = _U(_rotate(right, b) ^ left)
+    left = _U(left + right)
+    right = _U(_rotate(right, c) ^ left)
+    left = _U(left + right)
+    right = _U(_rotate(right, d) ^ left)
+    return left, right
+
+
+@inlined
+def threefry(key0, key1, first, second):
+    """Threefry-2x32 with 20 rounds, as `sl_discs.keys.threefry`."""
+    key2 = _U(key0 ^ key1 ^ _PARITY)
+    left, right = _U(first + key0), _U(second + key1)
+    left, right = _rounds(left, right, 13, 15, 26, 6)
+    left, right = _U(left + key1), _U(right + key2 + _U(1))
+    left, right = _rounds(left, right, 17, 29, 16, 24)
+    left, right = _U(left + key2), _U(right + key0 + _U(2))
+    left, right = _rounds(left, right, 13, 15, 26, 6)
+    left, right = _U(left + key0), _U(right + key1 + _U(3))
+    left, right = _rounds(left, right, 17, 29, 16, 24)
+    left, right = _U(left + key1), _U(right + key2 + _U(4))
+    left, right = _rounds(left, right, 13, 15, 26, 6)
+    return _U(left + key2), _U(right + key0 + _U(5))
+
+
+_UNIT = _F(2.0**-32)
+_LARGEST = _F(1 - 2.0**-24)
+_UNIT64 = np.float64(2.0**-53)
+
+
+@inlined
+def uniform(word):
+    """A uniform number on [0, 1) in float32 from a word, as `sl_discs.keys.uniforms`."""
+    return min(_F(word) * _UNIT, _LARGEST)
+
+
+@inlined
+def uniform64(high, low):
+    """A uniform number on [0, 1) in float64 from two words."""
+    return np.float64((np.uint64(high) << np.uint64(21)) ^ (np.uint64(low) >> np.uint64(11))) * _UNIT64
+
+
+_S0, _S1, _S2, _S3, _S4 = (_F(c) for c in SINE)
+_C0, _C1, _C2, _C3, _C4 = (_F(c) for c in COSINE)
+_TWO = _F(2)
+
+
+@called(fastmath=FUSED)
+def fill_uniforms(key0, key1, out):
+    """What `normal_pair` takes, of one key.
+
+    Args:
+      key0: key of this call alone, like key1.
+      key1: likewise.
+      out: [N] float32, N even: first those on (0, 1), then those on [-1/2, 1/2].
+    """
+    in_long_vectors()
+    half = out.shape[0] // 2
+    for i in range(half):
+        first, second = threefry(key0, key1, _U(i), DRAW)
+        out[i] = (_F(first) + _HALF) * _UNIT
+        out[half + i] = _F(second) * _UNIT - _HALF
+
+
+@inlined(fastmath=FUSED)
+def normal_pair(first, second):
+    """Two standard normal numbers, as `sl_discs.keys.words_to_normals`.
+
+    Those of the entries i and N/2 + i of `fill_uniforms` are the same entries of `sl_discs.keys.normals`. It is not
+    one loop with that, which would need more registers than there are.
+    """
+    radius = np.sqrt(-_TWO * log(first))
+    square = second * second
+    sine = second * ((((_S4 * square + _S3) * square + _S2) * square + _S1) * square + _S0)
+    cosine = (((_C4 * square + _C3) * square + _C2) * square + _C1) * square + _C0
+    return radius * (_ONE - _TWO * sine * sine), radius * (_TWO * sine * cosine)

@@ -1,0 +1,296 @@
+"""Plays a slice of a program on many chains, each on one core from beginning to end."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.aligned import aligned_zeros
+from sl_discs.engines.cpu.coupling import Target
+from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.observation import complete, move, turn
+from sl_discs.engines.cpu.record import Record, make_record, note, write_out
+from sl_discs.engines.cpu.samplers import play_step, usual_draws, weigh_state
+from sl_discs.engines.cpu.step import BLOCK, MOST_DRAWS, Moment, fill_words
+from sl_discs.engines.cpu.tree import TILE, Tree, make_tree, smaller_tree
+from sl_discs.engines.cpu.walk import Walk, make_walk, smaller_walk
+from sl_discs.localization.schedule import Levels
+
+_F = np.float32
+# Unsigned, as in tree.py.
+_P = np.uint64
+
+
+class Program(NamedTuple):
+    """T steps of a program, of which chain c plays row c modulo R; the levels are those of the whole run.
+
+    Attributes:
+      rate: [R, T] 1/temperature of the target.
+      proposal_rate: [R, T] that of the proposal, constant over many steps and close to the former.
+      refresh: [R, T] whether weights are formed anew before a step: before the first one, those that begin
+        levels, and others.
+      localized: whether there are levels.
+      level: number of the first step's level.
+      levels: `localization.schedule.Levels`, leaves [K].
+    """
+
+    rate: np.ndarray
+    proposal_rate: np.ndarray
+    refresh: np.ndarray
+    localized: bool
+    level: int
+    levels: Levels
+
+
+class Targets(NamedTuple):
+    """Fields of `coupling.Target` for G instances; the unused form of K has one entry.
+
+    Attributes:
+      linear: [G, N].
+      scale: [G].
+      dense: for all of them.
+      rows: [G, N, N].
+      starts: [G, N + 1].
+      neighbours: [E] of one instance after the other; `first` has where.
+      weights: [E].
+      first: [G + 1].
+      mask: [G, N].
+      open_sites: [G, N] those that may flip, then the others.
+      num_open: [G] how many may flip.
+      sizes: [G] whole lanes that hold all sites which may flip or are coupled; a chain looks at no others.
+    """
+
+    linear: np.ndarray
+    scale: np.ndarray
+    dense: bool
+    rows: np.ndarray
+    starts: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    first: np.ndarray
+    mask: np.ndarray
+    open_sites: np.ndarray
+    num_open: np.ndarray
+    sizes: np.ndarray
+
+
+class ChainArrays(NamedTuple):
+    """Everything that C chains carry, changed in place; N is padded to whole tiles.
+
+    Attributes:
+      instance: [C] which instance a chain plays.
+      keys: [C, 2] of its Markov steps.
+      observation_keys: [C, 2] of its observation.
+      spins: [C, N] -1 or 1.
+      coupled: [C, N] Kx, see `coupling.flip`.
+      linear: [C] c.x.
+      pairs: [C] x'Kx/2.
+      pace: [C] the radius or the expected number of flips.
+      steps: [C] steps done.
+      y: [C, N] observation, like mean empty where not localized.
+      mean: [C, N] running posterior mean.
+      best: [C] highest value over every step.
+      best_spins: [C, N] where it was.
+      best_logged: [C] highest value over logged steps.
+      best_logged_spins: [C, N] where it was.
+    """
+
+    instance: np.ndarray
+    keys: np.ndarray
+    observation_keys: np.ndarray
+    spins: np.ndarray
+    coupled: np.ndarray
+    linear: np.ndarray
+    pairs: np.ndarray
+    pace: np.ndarray
+    steps: np.ndarray
+    y: np.ndarray
+    mean: np.ndarray
+    best: np.ndarray
+    best_spins: np.ndarray
+    best_logged: np.ndarray
+    best_logged_spins: np.ndarray
+
+
+class Room(NamedTuple):
+    """What one chain after the other uses on a core.
+
+    Attributes:
+      walk: state of the chain.
+      record: its best state.
+      one: its weights, or room for those of a proposal.
+      other: the other of the two.
+      first: [1 + MOST_DRAWS, BLOCK] random words, like second.
+      second: likewise.
+    """
+
+    walk: Walk
+    record: Record
+    one: Tree
+    other: Tree
+    first: np.ndarray
+    second: np.ndarray
+
+
+def make_room(size: int, coupled_dtype) -> Room:
+    """Room for chains of padded length `size`."""
+    words = aligned_zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
+    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words)
+
+
+@inlined
+def _smaller_room(room, y, size):
+    """Room for fewer sites, whole lanes of them, in the same memory, with the observation of a chain."""
+    record, tiles = room.record, -(-size // TILE) * TILE
+    return Room(
+        smaller_walk(room.walk, y, size),
+        Record(record.value, record.spins[:size], record.journal[:size], record.state),
+        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second,
+    )  # fmt: skip
+
+
+@inlined
+def _enter(room, chains, c):
+    """Copies a chain into the room."""
+    in_long_vectors()
+    walk, record = room.walk, room.record
+    for tree in (room.one, room.other):
+        tree.weights[walk.spins.shape[0] :] = _F(0)
+    for i in range(walk.spins.shape[0]):
+        walk.spins[i], walk.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
+        walk.stamps[i] = 0
+        record.spins[i] = chains.best_spins[c, i]
+    walk.proposals[0] = 0
+    record.value[0] = chains.best[c]
+    record.state[:] = 0
+
+
+@inlined
+def _leave(room, chains, c):
+    """Copies it back."""
+    in_long_vectors()
+    walk, record = room.walk, room.record
+    write_out(record, walk.spins)
+    for i in range(walk.spins.shape[0]):
+        chains.spins[c, i], chains.coupled[c, i] = walk.spins[i], walk.coupled[i]
+        chains.best_spins[c, i] = record.spins[i]
+    chains.best[c] = record.value[0]
+
+
+@inlined
+def _end_level(levels, level, chains, c, walk, collected):
+    """Moves the observation after the last step of a level."""
+    # The base is formed anew with the next weights, and is room for noise until then.
+    move(
+        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, walk.y, chains.mean[c],
+        walk.spins, collected, levels.drift[level], levels.noise[level], walk.base,
+    )  # fmt: skip
+
+
+@inlined
+def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
+    """All steps of one chain; its arrays stay in the core's cache."""
+    in_long_vectors()
+    _enter(room, chains, c)
+    walk, record, tree, other = room.walk, room.record, room.one, room.other
+    first, second = room.first, room.second
+    spins, size = walk.spins, walk.spins.shape[0]
+    key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
+    linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
+    scale = np.float64(target.scale)
+    slope, tilt_scale, collected = _F(0), _F(0), _F(0)
+    number, row_of_words, draws = first_step, BLOCK, 0
+    intervals, steps_an_interval = values.shape[0], program.rate.shape[1] // max(values.shape[0], 1)
+    row = c % program.rate.shape[0]
+    rate, proposal_rate, refresh = program.rate[row], program.proposal_rate[row], program.refresh[row]
+    # Numbers of steps: the level's last one, and the last of those that do not count for its posterior mean.
+    levels, level, last, uncounted, share = program.levels, program.level, 0, 0, _F(0)
+    if program.localized:
+        last = levels.last[level] + 1
+    step = _P(0)
+    for interval in range(intervals):
+        sum_acceptance, sum_hops = 0.0, 0.0
+        for _ in range(steps_an_interval):
+            if row_of_words == BLOCK:
+                draws = min(usual_draws(settings, pace), MOST_DRAWS)
+                fill_words(key0, key1, number, draws, first, second)
+                row_of_words = 0
+            # One question a step: a level ends where the next one asks for new weights.
+            if refresh[step]:
+                if program.localized:
+                    if number > last:
+                        _end_level(levels, level, chains, c, walk, collected)
+                        level, collected = level + 1, _F(0)
+                    last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
+                    uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
+                slope = weigh_state(settings, walk, target, proposal_rate[step], tilt_scale, tree)
+            moment = Moment(rate[step], tilt_scale, slope, key0, key1, number, row_of_words, first, second, draws)
+            done = play_step(settings, moment, walk, target, tree, other, pace, steps)
+            if done.swapped:
+                tree, other = other, tree
+            pace = done.pace
+            steps += 1
+            row_of_words += 1
+            sum_acceptance += done.acceptance
+            if done.accepted:
+                sum_hops += done.flips
+                linear += done.changes.linear
+                pairs += done.changes.pairs
+                note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
+                if program.localized:
+                    # Also where nothing is collected yet: to ask costs more, as the core guesses the answer wrong.
+                    turn(chains.mean[c], spins, walk.flipped, done.flips, collected)
+            elif record.value[0] == -np.inf:
+                note(record, linear + scale * pairs, spins, walk.flipped, 0)
+            if program.localized:
+                collected += share if number > uncounted else _F(0)
+            number += 1
+            step += _P(1)
+        value = linear + scale * pairs
+        values[interval, c] = value
+        acceptances[interval, c] = sum_acceptance / steps_an_interval
+        hops[interval, c] = sum_hops / steps_an_interval
+        if value > chains.best_logged[c]:
+            chains.best_logged[c] = value
+            for i in range(size):
+                chains.best_logged_spins[c, i] = spins[i]
+    if program.localized:
+        if number > last:
+            _end_level(levels, level, chains, c, walk, collected)
+        else:
+            complete(chains.mean[c, :size], spins, collected)
+    _leave(room, chains, c)
+    chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
+
+
+@entered
+def play(settings, program, instances, chains, members, room, first_step, values, acceptances, hops):
+    """Plays L intervals of T/L steps on some chains.
+
+    Args:
+      settings: of the sampler; its type chooses the step.
+      program: the slice.
+      instances: the targets of G instances.
+      chains: changed in place.
+      members: [M] which chains; others are not touched.
+      room: of this call alone.
+      first_step: number of the first step.
+      values: [L, C] output: f at the end of each interval, like acceptances and hops (means over the interval).
+      acceptances: likewise.
+      hops: likewise.
+    """
+    for c in members:
+        g = chains.instance[c]
+        stored = g if instances.dense else 0
+        begin, end = instances.first[g], instances.first[g + 1]
+        size = instances.sizes[g]
+        target = Target(
+            instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
+            instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
+            instances.mask[g, :size],
+            instances.open_sites[g, : instances.num_open[g]],
+        )  # fmt: skip
+        y = chains.y[c, :size] if program.localized else room.walk.y
+        smaller = _smaller_room(room, y, size)
+        _play_chain(settings, program, target, chains, c, smaller, first_step, values, acceptances, hops)

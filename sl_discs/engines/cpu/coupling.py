@@ -1,0 +1,69 @@
+"""What a flip does to the local field of one chain, for dense rows and for neighbour lists."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.jit import in_long_vectors, inlined
+
+
+class Target(NamedTuple):
+    """f of one instance, for a chain of padded length N; the unused form of K is empty.
+
+    Attributes:
+      linear: [N] c.
+      scale: J = scale K.
+      dense: whether `rows` hold K.
+      rows: [N, M] K, int8 or float32; M may be larger than N.
+      starts: [N + 1] where the neighbours of each site begin in the two lists.
+      neighbours: [E] neighbours of one site after the other.
+      weights: [E] their couplings.
+      mask: [N] 1 where a site may flip, else 0.
+      open_sites: [A] the sites that may flip.
+    """
+
+    linear: np.ndarray
+    scale: np.float32
+    dense: bool
+    rows: np.ndarray
+    starts: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    mask: np.ndarray
+    open_sites: np.ndarray
+
+
+@inlined
+def flip(target, spins, coupled, site):
+    """Flips a site in place; returns the changes of c.x and of x'Kx/2.
+
+    Args:
+      target: f.
+      spins: [N] -1 or 1.
+      coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave what was there.
+      site: which site.
+    """
+    in_long_vectors()
+    rises = spins[site] < 0
+    spins[site] = -spins[site]
+    if target.dense:
+        row = target.rows[site]
+        if rises:
+            for i in range(coupled.shape[0]):
+                coupled[i] += row[i]
+        else:
+            for i in range(coupled.shape[0]):
+                coupled[i] -= row[i]
+    else:
+        if rises:
+            for k in range(target.starts[site], target.starts[site + 1]):
+                coupled[target.neighbours[k]] += target.weights[k]
+        else:
+            for k in range(target.starts[site], target.starts[site + 1]):
+                coupled[target.neighbours[k]] -= target.weights[k]
+    # No site is its own neighbour, so `coupled[site]` is what it was.
+    if rises:
+        return np.float64(target.linear[site]), np.float64(coupled[site])
+    return -np.float64(target.linear[site]), -np.float64(coupled[site])

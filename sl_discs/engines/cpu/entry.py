@@ -1,0 +1,63 @@
+"""What the compiled loops need to know of a sampler: the entry that a sampler's file here ends with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.jit import inlined
+from sl_discs.engines.cpu.walk import set_base, weigh_all
+from sl_discs.samplers.base import Sampler
+
+
+class Kernel(NamedTuple):
+    """Compiled functions that belong to one type of settings.
+
+    Attributes:
+      step: one step, with the arguments of `path.path_step`.
+      weigh: forms anew what the tree keeps about a state, with the arguments of `weigh_softmax`.
+      usual_draws: of (settings, pace): for how many draws of a step random words are made in advance.
+    """
+
+    step: Callable
+    weigh: Callable
+    usual_draws: Callable
+
+
+class Entry(NamedTuple):
+    """A sampler of this engine.
+
+    Attributes:
+      settings: of a sampler, a NamedTuple of numbers; its type chooses the kernel.
+      kernels: by type of settings.
+      keeps_weights: whether proposals are weighed at a temperature that stays the same for many steps
+        (`proposal_temperatures`), so that weights can be kept; only where a Metropolis-Hastings test follows.
+      steps_per_call: about how many are worth a call: well below a second of them, well above the copies it makes.
+    """
+
+    settings: Callable[[Sampler], Any]
+    kernels: Mapping[type, Kernel]
+    keeps_weights: Callable[[Sampler], bool] = lambda sampler: True
+    steps_per_call: int = 10_000
+
+
+@inlined
+def weigh_softmax(settings, walk, target, rate, tilt_scale, tree):
+    """All weights of a state at a proposal temperature 1/rate; returns the slope, see `walk.set_base`."""
+    slope = set_base(walk, target, rate, tilt_scale)
+    weigh_all(walk, target, slope, tree)
+    return slope
+
+
+@inlined
+def weigh_nothing(settings, walk, target, rate, tilt_scale, tree):
+    """Of samplers that draw no site by its weight."""
+    return np.float32(0)
+
+
+@inlined
+def no_draws(settings, pace):
+    """Of steps that need no words but their own."""
+    return 0

@@ -1,0 +1,111 @@
+"""How the native loops are compiled: inlined, without reference counts, and kept on disk for the next run.
+
+Arrays reach the loops from outside and none is made in them, so that nothing needs counting; numba would otherwise
+count, atomically, each array of each tuple that a function takes apart, which costs more than a Markov step.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import pickle
+import sys
+from pathlib import Path
+
+import numba
+from numba import types
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.extending import intrinsic
+
+from sl_discs.cache import Cache
+from sl_discs.version import __version__
+
+# For loops over sites: products and sums may be fused.
+FUSED = frozenset({"contract"})
+# For sums over sites: also reordered, which vectorises them. Not for elementary functions, which would lose accuracy.
+REORDERED = frozenset({"contract", "reassoc"})
+
+_COMMON = {"_nrt": False, "error_model": "numpy"}
+
+
+def _jit(**options):
+    def decorate(function=None, *, fastmath=frozenset()):
+        if function is None:
+            return functools.partial(decorate, fastmath=fastmath)
+        return numba.njit(fastmath=set(fastmath), **options, **_COMMON)(function)
+
+    return decorate
+
+
+inlined = _jit(forceinline=True)
+called = _jit()
+
+
+@intrinsic
+def in_long_vectors(typing_context):
+    """Has the loops of the function that says so compiled to vectors as long as the processor's own, in every caller.
+
+    LLVM keeps to 256 bits on Intel's cores, whose first ones with 512 bits clocked down for them. numba could be told
+    otherwise for a whole process only, other people's loops included. Loops of vectors of both lengths in turn cost
+    more than either alone, so every loop over sites says it. Sums have an order of their own, whatever the length;
+    only dmala's product over all sites can differ, in the last bits of float64.
+    """
+
+    def codegen(context, builder, signature, arguments):
+        # llvmlite lists the attributes that it knows, none of which has a value; LLVM reads this one from the text.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+@functools.cache
+def _version() -> str:
+    """Names this version of the loops: another after an edit of any of them, or of constants that they take."""
+    here, package = Path(__file__).parent, Path(__file__).parents[2]
+    digest = hashlib.sha256(__version__.encode())
+    for source in (*sorted(here.glob("*.py")), package / "keys.py", package / "localization" / "schedule.py"):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+class _KeptCode(NullCache):
+    """Machine code of one function in the project's cache.
+
+    numba's own cache sees no change in functions that are called, writes beside the package where it cannot write
+    elsewhere, unpickles whatever it finds, and ends the run where a file is damaged or the disk is full.
+    """
+
+    def __init__(self, function):
+        self._function = function
+
+    @functools.cached_property
+    def _cache(self) -> Cache:
+        return Cache(numba.config.CACHE_DIR)
+
+    def _name(self, signature, codegen) -> str:
+        key = _version(), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature
+        name = self._function.__name__
+        return f"{name}-{hashlib.sha256(repr((name, *key)).encode()).hexdigest()[:32]}.nbc"
+
+    def load_overload(self, signature, target_context):
+        target_context.refresh()
+        kept = self._cache.load(self._name(signature, target_context.codegen()))
+        return None if kept is None else CompileResult._rebuild(target_context, *pickle.loads(kept))
+
+    def save_overload(self, signature, result):
+        if not result.library.has_dynamic_globals:  # addresses of this process
+            code = dumps(result._reduce())
+            self._cache.save(self._name(signature, result.codegen), lambda file: file.write(code))
+
+
+def entered(function):
+    """A loop that Python calls: it lets go of the interpreter's lock, and its machine code is kept on disk.
+
+    The folder is $NUMBA_CACHE_DIR where that is set, else the project's.
+    """
+    compiled = numba.njit(nogil=True, **_COMMON)(function)
+    compiled._cache = _KeptCode(function)
+    return compiled

@@ -1,0 +1,139 @@
+"""One step of dmala with normalized step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
+
+With a_i = n w_i / Z the expected number of points of a Poisson process with rates a_i is n. A point at i is kept with
+probability log(1 + a_i)/a_i, which leaves the process with rates log(1 + a_i) that flips site i with probability
+sigmoid(log a_i). That takes about n draws by weight. The sum of log(1 + a_i) over all sites is a product over all,
+at most exp(n), and kept from step to step.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu import independent
+from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
+from sl_discs.engines.cpu.jit import inlined
+from sl_discs.engines.cpu.odds import product_of_odds
+from sl_discs.engines.cpu.probability import Probability, accepted_part, times
+from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, step_uniform, target_change
+from sl_discs.engines.cpu.tree import NORM, TOTAL, draw
+from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
+from sl_discs.samplers.dmala import DMALA
+
+_F = np.float32
+# exp(n) of a product over all sites must be a number in float64.
+_LARGEST_FLIPS = 500.0
+# The time of the Poisson process is cut into pieces, for exp(-time) must be one too.
+_LONGEST_PIECE = 300.0
+
+
+class LangevinSettings(NamedTuple):
+    """Fields of `DMALA` with normalized scaling; adapt_until is 0 for ever."""
+
+    adaptive: bool
+    target_acceptance: np.float32
+    adapt_until: int
+    adjusted: bool
+
+
+@inlined
+def _log_norm(tree, size, expected_flips):
+    """Sum over the first `size` sites of log(1 + a_i)."""
+    weights, scale = tree.weights, np.float64(expected_flips) / tree.sums[TOTAL]
+    if expected_flips < _LARGEST_FLIPS:
+        return np.log(product_of_odds(weights, 0, size, scale))
+    total = 0.0
+    for i in range(size):
+        total += np.log1p(scale * np.float64(weights[i]))
+    return total
+
+
+@inlined
+def _draw_flips(moment, walk, tree, expected_flips):
+    """The sites to flip, into `flipped`; returns their number and the product over them of w/Z."""
+    unit = 1.0 / tree.sums[TOTAL]
+    count, draws = 0, 0
+    probability = Probability(1.0, 1.0, 0.0)
+    # The waiting times between points are exponential: exp(-time) is a product of uniform numbers, in pieces.
+    left, none_yet = np.float64(expected_flips), 1.0
+    end = np.exp(-min(left, _LONGEST_PIECE))
+    while True:
+        none_yet *= 1.0 - draw_uniform(moment, draws)
+        while none_yet < end:
+            if left <= _LONGEST_PIECE:
+                return count, probability
+            left -= _LONGEST_PIECE
+            none_yet /= end
+            end = np.exp(-min(left, _LONGEST_PIECE))
+        site = draw(tree, draw_uniform(moment, draws + 1))
+        kept = draw_uniform(moment, draws + 2)
+        draws += 3
+        share = unit * np.float64(tree.weights[site])
+        rate = expected_flips * share
+        # log1p(rate)/rate is at least 1/(1 + rate): most points of small rate are kept without a logarithm.
+        if kept * (1.0 + rate) < 1.0 or kept * rate < np.log1p(rate):
+            seen = False
+            for k in range(count):
+                seen = seen or walk.flipped[k] == site
+            if not seen:
+                walk.flipped[count] = site
+                count += 1
+                probability = times(probability, share, 1.0)
+
+
+@inlined
+def langevin_step(settings, moment, walk, target, tree, other, expected_flips, steps):
+    """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
+    norm = tree.sums[NORM]
+    if settings.adaptive or np.isnan(norm):
+        norm = _log_norm(tree, walk.spins.shape[0], expected_flips)
+    count, forward = _draw_flips(moment, walk, tree, expected_flips)
+    changes, touched = flip_sites(walk, target, count)
+    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
+    proposed = tree if in_place else other
+    norm_back = _log_norm(proposed, walk.spins.shape[0], expected_flips)
+    acceptance = 1.0
+    if settings.adjusted:
+        back = Probability(1.0, 1.0, 0.0)
+        unit = 1.0 / proposed.sums[TOTAL]
+        for k in range(count):
+            back = times(back, unit * np.float64(proposed.weights[walk.flipped[k]]), 1.0)
+        change = target_change(moment, target, changes)
+        acceptance = accepted_part(change + norm - norm_back, forward, back)
+    accepted = step_uniform(moment) < acceptance
+    if accepted:
+        proposed.sums[NORM] = norm_back
+    else:
+        take_back(walk, target, tree, in_place, touched, count)
+        tree.sums[NORM] = norm
+    if settings.adaptive:
+        flips = 3 * adapted(
+            expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
+        )
+        expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
+    return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips))
+
+
+def _settings(sampler: DMALA) -> LangevinSettings | independent.IndependentSettings:
+    if sampler.scaling == "fixed":
+        scale = np.float32(-np.log2(np.e) / (2 * sampler.step_size))
+        return independent.IndependentSettings(sampler.adjusted, scale)
+    target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
+    return LangevinSettings(sampler.adaptive, target, adapt_until, sampler.adjusted)
+
+
+@inlined
+def _usual_draws(settings, expected_flips):
+    return 3 * int(expected_flips) + 4
+
+
+ENTRY = Entry(
+    _settings,
+    {
+        LangevinSettings: Kernel(langevin_step, weigh_softmax, _usual_draws),
+        independent.IndependentSettings: independent.KERNEL,
+    },
+    keeps_weights=lambda sampler: sampler.adjusted,
+)

@@ -1,0 +1,174 @@
+"""One step of gwg or path_auxiliary on one chain: the mathematics of `sl_discs.samplers.path`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
+from sl_discs.engines.cpu.jit import inlined
+from sl_discs.engines.cpu.probability import Probability, accepted_part, times
+from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform, target_change
+from sl_discs.engines.cpu.tree import TOTAL, draw, put
+from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
+from sl_discs.samplers.path import PathSampler
+
+_F = np.float32
+# Of all weight, in sites that may be drawn in vain.
+_MOST_DRAWN = 0.5
+# A difference of sums below this part of them is formed anew.
+_CANCELLED = 2.0**-20
+
+
+class PathSettings(NamedTuple):
+    """Fields of `PathSampler`; adapt_until is 0 for ever."""
+
+    replacement: bool
+    num_flips: int
+    adaptive: bool
+    target_acceptance: np.float32
+    adapt_until: int
+
+
+@inlined
+def _path_length(settings, moment, radius, steps, limit):
+    """round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
+    if not settings.adaptive:
+        return min(settings.num_flips, limit)
+    length = np.round(radius)
+    if settings.adapt_until > 0 and steps >= settings.adapt_until:
+        length = np.floor(radius - _F(0.5) + other_uniform(moment))
+    return min(max(int(length), 1), limit)
+
+
+@inlined
+def _draw_with_replacement(moment, walk, tree, length):
+    """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of distinct sites."""
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
+    distinct = 0
+    for k in range(length):
+        site = draw(tree, draw_uniform(moment, k))
+        probability = times(probability, tree.weights[site] * unit, 1.0)
+        walk.sequence[k] = site
+        seen = False
+        for other in range(distinct):
+            seen = seen or walk.flipped[other] == site
+        if not seen:
+            walk.flipped[distinct] = site
+            distinct += 1
+    return probability, distinct
+
+
+@inlined
+def _draw_without_replacement(moment, walk, tree, length):
+    """Likewise, drawing again where a site comes twice, which costs less than to change weights for every draw.
+
+    Once the sites that were drawn have half of all weight, their weights become 0 until the path is complete.
+    """
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
+    drawn, without, numbers = 0.0, 0, 0
+    walk.proposals[0] += 1
+    stamp = walk.proposals[0]
+    for k in range(length):
+        if drawn > _MOST_DRAWN * tree.sums[TOTAL]:
+            for earlier in range(without, k):
+                put(tree, walk.sequence[earlier], _F(0))
+            drawn, without = 0.0, k
+        site = draw(tree, draw_uniform(moment, numbers))
+        numbers += 1
+        while walk.stamps[site] == stamp:
+            site = draw(tree, draw_uniform(moment, numbers))
+            numbers += 1
+        walk.stamps[site] = stamp
+        weight = tree.weights[site]
+        probability = times(probability, weight * unit, (tree.sums[TOTAL] - drawn) * unit)
+        drawn += weight
+        walk.sequence[k] = walk.flipped[k] = site
+        walk.picked[k] = weight
+    for k in range(without):
+        put(tree, walk.sequence[k], _F(walk.picked[k]))
+    return probability, length
+
+
+@inlined
+def _untouched_mass(walk, tree, length):
+    """The total without the sites of the sequence."""
+    mass = tree.sums[TOTAL]
+    for k in range(length):
+        mass -= walk.picked[k]
+    if mass > _CANCELLED * tree.sums[TOTAL]:
+        return mass
+    for k in range(length):
+        put(tree, walk.sequence[k], _F(0))
+    mass = tree.sums[TOTAL]
+    for k in range(length):
+        put(tree, walk.sequence[k], _F(walk.picked[k]))
+    return mass
+
+
+@inlined
+def _probability_back(settings, walk, tree, length):
+    """The probability that these weights give the sequence in reverse order."""
+    for k in range(length):
+        walk.picked[k] = tree.weights[walk.sequence[k]]
+    probability = Probability(1.0, 1.0, 0.0)
+    unit = 1.0 / tree.sums[TOTAL]
+    alone = settings.replacement or length == 1
+    # Without replacement the mass before the last pick is that of untouched sites and the pick; it grows from there.
+    mass = tree.sums[TOTAL] if alone else _untouched_mass(walk, tree, length)
+    for k in range(length):
+        if not alone:
+            mass += walk.picked[k]
+        probability = times(probability, walk.picked[k] * unit, mass * unit)
+    return probability
+
+
+@inlined
+def path_step(settings, moment, walk, target, tree, other, radius, steps):
+    """Draws sites in turn, flips them, and keeps or restores the state.
+
+    Args:
+      settings: of the sampler.
+      moment: of the step.
+      walk: the chain, changed in place like the trees.
+      target: f and the mask.
+      tree: the weights of the state.
+      other: room for those of the proposal.
+      radius: number of flips as a real number.
+      steps: steps done.
+    """
+    available = target.open_sites.shape[0]
+    limit = walk.spins.shape[0] if settings.replacement else available
+    length = _path_length(settings, moment, radius, steps, limit)
+    if settings.replacement:
+        forward, distinct = _draw_with_replacement(moment, walk, tree, length)
+    else:
+        forward, distinct = _draw_without_replacement(moment, walk, tree, length)
+    changes, touched = flip_sites(walk, target, distinct)
+    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
+    back = _probability_back(settings, walk, tree if in_place else other, length)
+
+    acceptance = accepted_part(target_change(moment, target, changes), forward, back)
+    accepted = step_uniform(moment) < acceptance
+    if not accepted:
+        take_back(walk, target, tree, in_place, touched, distinct)
+    if settings.adaptive:
+        radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
+        radius = min(max(radius, _F(1)), _F(available))
+    return Outcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius))
+
+
+def _settings(sampler: PathSampler) -> PathSettings:
+    target, adapt_until = np.float32(sampler.target_acceptance_rate), sampler.adapt_until or 0
+    return PathSettings(sampler.replacement, sampler.num_flips, sampler.adaptive, target, adapt_until)
+
+
+@inlined
+def _usual_draws(settings, radius):
+    return int(radius) + 2
+
+
+ENTRY = Entry(_settings, {PathSettings: Kernel(path_step, weigh_softmax, _usual_draws)})

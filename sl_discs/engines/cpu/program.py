@@ -1,0 +1,50 @@
+"""A run's program as the loops have it."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float32
+
+from sl_discs.engines import contract
+from sl_discs.engines.cpu.chunk import Program
+from sl_discs.engines.cpu.proposal_temperatures import proposal_temperatures
+from sl_discs.localization.schedule import Levels
+
+# Sums of weights are formed anew at least this often.
+_LONGEST_WITHOUT_REFRESH = 4096
+_NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
+
+
+class LoopsProgram:
+    """A whole run's program, of which the loops are given one part after the other.
+
+    Args:
+      program: of the run.
+      keeps_weights: whether proposals are weighed at temperatures that stay the same for many steps.
+    """
+
+    def __init__(self, program: contract.Program, *, keeps_weights: bool):
+        self._temperature, self._localized = program.temperature, program.levels is not None
+        self._levels = _NONE if program.levels is None else Levels(*map(np.ascontiguousarray, program.levels))
+        self._proposed = None
+        if keeps_weights:
+            self._proposed = np.stack(
+                [proposal_temperatures(row, program.levels) for row in _rows(program.temperature)]
+            )
+
+    def part(self, done: int, steps: int) -> Program:
+        """So many steps after those that are done; weights are formed anew before the first one."""
+        here = slice(done, done + steps)
+        rows = _rows(self._temperature[here])
+        proposed = rows if self._proposed is None else self._proposed[:, here]
+        refresh = np.ones(rows.shape, bool)
+        refresh[:, 1:] = np.diff(proposed) != 0
+        refresh[:, -(done + 1) % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True
+        begins = self._levels.last + 1 - done
+        refresh[:, begins[(begins >= 0) & (begins < steps)]] = True
+        level = self._levels.at(done) if self._localized else 0
+        return Program(1 / rows, 1 / proposed, refresh, self._localized, level, self._levels)
+
+
+def _rows(temperature) -> Float32[np.ndarray, "R T"]:
+    return np.ascontiguousarray(np.atleast_2d(np.asarray(temperature, np.float32).T))

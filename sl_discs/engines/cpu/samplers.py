@@ -1,0 +1,61 @@
+"""The samplers that this engine plays, a line each, and which kernel belongs to which settings.
+
+The kernel is chosen by the settings' type when the loop is compiled, so that no sampler pays for the others.
+"""
+
+from __future__ import annotations
+
+from numba.extending import overload
+
+from sl_discs.engines.cpu import langevin, path, single_site
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+
+ENTRIES = {
+    GWG: path.ENTRY,
+    PathAuxiliary: path.ENTRY,
+    DMALA: langevin.ENTRY,
+    Gibbs: single_site.ENTRY,
+    Metropolis: single_site.ENTRY,
+}
+_KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
+
+
+def play_step(settings, moment, walk, target, tree, other, pace, steps):
+    """`Kernel.step` of the settings."""
+    raise NotImplementedError("compiled code only")
+
+
+def weigh_state(settings, walk, target, rate, tilt_scale, tree):
+    """`Kernel.weigh` of the settings."""
+    raise NotImplementedError("compiled code only")
+
+
+def usual_draws(settings, pace):
+    """`Kernel.usual_draws` of the settings."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(play_step)
+def _play_step(settings, moment, walk, target, tree, other, pace, steps):
+    step = _KERNELS[settings.instance_class].step
+    return lambda settings, moment, walk, target, tree, other, pace, steps: step(
+        settings, moment, walk, target, tree, other, pace, steps
+    )
+
+
+@overload(weigh_state)
+def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
+    weigh = _KERNELS[settings.instance_class].weigh
+    return lambda settings, walk, target, rate, tilt_scale, tree: weigh(
+        settings, walk, target, rate, tilt_scale, tree
+    )
+
+
+@overload(usual_draws)
+def _usual_draws(settings, pace):
+    draws = _KERNELS[settings.instance_class].usual_draws
+    return lambda settings, pace: draws(settings, pace)

@@ -1,0 +1,211 @@
+"""Weights of sites with sums over groups of them, from which a site is drawn and in which one weight can change.
+
+A tile is 128 sites in 16 groups of 8: site s belongs to tile s // 128 and, inside it, to group s % 16, so that the
+sums of a tile's groups are sums of whole rows of 16. A span is 16 tiles. A draw looks at spans, at the tiles of one,
+at the groups of one and at the sites of one; a change of a weight adds a difference to each sum above it.
+
+Differences in float64 keep a sum right to about 2^-53 of the largest value that it has had. A sum that has fallen
+below 2^-20 of its peak is therefore formed anew, so that none ever consists of rounding errors.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.aligned import aligned_zeros
+from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
+
+LANES = 16
+DEPTH = 8
+TILE = LANES * DEPTH
+_TILES_A_SPAN = 16
+
+_D = np.float64
+# Places are unsigned where a loop is hot: numba asks of signed ones whether they count from the end.
+_P = np.uint64
+_STALE = _D(2.0**-20)
+
+# Entries of `sums` before those of groups: the total, the logit (to base 2) that weighs 1, and room for a sampler
+# that needs another function of all weights, NaN where it is unknown.
+TOTAL, REFERENCE, NORM = 0, 1, 2
+_GROUPS = 8
+
+
+class Tree(NamedTuple):
+    """Weights of N sites, a multiple of 128, and their sums.
+
+    Attributes:
+      weights: [N] float32, 0 where there is no site.
+      sums: [8 + N/8 + N/128 + N/2048] float64: `TOTAL` and others, then groups, tiles, spans.
+      peaks: likewise, the largest value of each sum since it was formed.
+    """
+
+    weights: np.ndarray
+    sums: np.ndarray
+    peaks: np.ndarray
+
+
+@inlined
+def _num_sums(size):
+    tiles = size // TILE
+    return _GROUPS + LANES * tiles + tiles + -(-tiles // _TILES_A_SPAN)
+
+
+def make_tree(size):
+    """A tree for `size` sites, all weights 0."""
+    num_sums = _num_sums.py_func(size)
+    return Tree(aligned_zeros(size, np.float32), aligned_zeros(num_sums), aligned_zeros(num_sums))
+
+
+@inlined
+def smaller_tree(tree, size):
+    """A tree for fewer sites in the same memory."""
+    count = _num_sums(size)
+    return Tree(tree.weights[:size], tree.sums[:count], tree.peaks[:count])
+
+
+@inlined
+def _levels(tree):
+    """Number of tiles, and where sums of tiles and of spans begin."""
+    tiles = tree.weights.shape[0] // TILE
+    first_tile = _GROUPS + LANES * tiles
+    return tiles, first_tile, first_tile + tiles
+
+
+@inlined
+def _tiles_of(span, tiles):
+    return min(_TILES_A_SPAN, tiles - span * _TILES_A_SPAN)
+
+
+@called
+def _sum(values, first, count, stride):
+    in_long_vectors()
+    total = _D(0)
+    for k in range(count):
+        total += _D(values[_P(first + k * stride)])
+    return total
+
+
+@called(fastmath=FUSED)
+def sum_all(tree):
+    """Forms all sums from the weights."""
+    in_long_vectors()
+    w, sums = tree.weights, tree.sums
+    tiles, first_tile, first_span = _levels(tree)
+    for tile in range(tiles):
+        for lane in range(LANES):
+            k = TILE * tile + lane
+            sums[_GROUPS + LANES * tile + lane] = (
+                ((_D(w[k]) + _D(w[k + 16])) + (_D(w[k + 32]) + _D(w[k + 48])))
+                + ((_D(w[k + 64]) + _D(w[k + 80])) + (_D(w[k + 96]) + _D(w[k + 112])))
+            )  # fmt: skip
+    for tile in range(tiles):
+        sums[first_tile + tile] = _sum(sums, _GROUPS + LANES * tile, LANES, 1)
+    for span in range(sums.shape[0] - first_span):
+        sums[first_span + span] = _sum(sums, first_tile + span * _TILES_A_SPAN, _tiles_of(span, tiles), 1)
+    sums[TOTAL] = _sum(sums, first_span, sums.shape[0] - first_span, 1)
+    for k in range(sums.shape[0]):
+        tree.peaks[k] = sums[k]
+
+
+@inlined
+def _change(tree, place, change, children, first, count, stride):
+    """Adds to a sum, or forms it anew from its children if little is left of it; returns what really changed.
+
+    The sum above must change by just that, or it would keep the error that this one has lost.
+    """
+    place = _P(place)
+    new = tree.sums[place] + change
+    if new > tree.peaks[place]:
+        tree.peaks[place] = new
+    elif new < tree.peaks[place] * _STALE:
+        new = _sum(children, first, count, stride)
+        tree.peaks[place] = new
+        change = new - tree.sums[place]
+    tree.sums[place] = new
+    return change
+
+
+@inlined
+def _change_below(tree, site, weight, first_tile):
+    """A site's new weight, and the sums of its group and its tile; returns the change and the tile."""
+    change = _D(weight) - _D(tree.weights[site])
+    tree.weights[site] = weight
+    tile, lane = site // TILE, site % LANES
+    first_group = _GROUPS + LANES * tile
+    change = _change(tree, first_group + lane, change, tree.weights, tile * TILE + lane, DEPTH, LANES)
+    return _change(tree, first_tile + tile, change, tree.sums, first_group, LANES, 1), tile
+
+
+@inlined
+def _change_span(tree, span, change, tiles, first_tile, first_span):
+    first = first_tile + span * _TILES_A_SPAN
+    return _change(tree, first_span + span, change, tree.sums, first, _tiles_of(span, tiles), 1)
+
+
+@inlined
+def _change_total(tree, change, first_span):
+    _change(tree, TOTAL, change, tree.sums, first_span, tree.sums.shape[0] - first_span, 1)
+
+
+@inlined
+def put(tree, site, weight):
+    """Gives a site another weight."""
+    tiles, first_tile, first_span = _levels(tree)
+    change, tile = _change_below(tree, site, weight, first_tile)
+    change = _change_span(tree, tile // _TILES_A_SPAN, change, tiles, first_tile, first_span)
+    _change_total(tree, change, first_span)
+
+
+@called
+def put_many(tree, sites, weights, count):
+    """Gives the first `count` sites other weights: higher sums change once for neighbours in the list.
+
+    A sum of differences is at most the old sum and the new one together, so peaks see all that matters.
+    """
+    tiles, first_tile, first_span = _levels(tree)
+    total, gathered = _D(0), _D(0)
+    last = 0
+    for k in range(count):
+        change, tile = _change_below(tree, sites[k], weights[k], first_tile)
+        span = tile // _TILES_A_SPAN
+        if span != last:
+            total += _change_span(tree, last, gathered, tiles, first_tile, first_span)
+            gathered = _D(0)
+            last = span
+        gathered += change
+    total += _change_span(tree, last, gathered, tiles, first_tile, first_span)
+    _change_total(tree, total, first_span)
+
+
+@inlined
+def _find(values, first, count, stride, threshold):
+    """Which entry the running sum passes the threshold in, and what is left of the threshold there.
+
+    Where rounding keeps the sum below it, the last positive entry.
+    """
+    for k in range(count):
+        value = _D(values[_P(first + k * stride)])
+        if threshold < value:
+            return k, threshold
+        threshold -= value
+    place = count - 1
+    while place > 0 and not values[_P(first + place * stride)] > 0:
+        place -= 1
+    return place, _D(values[_P(first + place * stride)])
+
+
+@called
+def draw(tree, uniform):
+    """A site of positive weight, with probability weight/total, by a uniform number on [0, 1) in float64."""
+    sums = tree.sums
+    tiles, first_tile, first_span = _levels(tree)
+    span, threshold = _find(sums, first_span, sums.shape[0] - first_span, 1, uniform * sums[TOTAL])
+    first = span * _TILES_A_SPAN
+    tile, threshold = _find(sums, first_tile + first, _tiles_of(span, tiles), 1, threshold)
+    tile += first
+    lane, threshold = _find(sums, _GROUPS + tile * LANES, LANES, 1, threshold)
+    row, _ = _find(tree.weights, tile * TILE + lane, DEPTH, LANES, threshold)
+    return np.uint32(tile * TILE + row * LANES + lane)

@@ -1,0 +1,235 @@
+"""The state of one chain in the native loops, its proposal weights, and flips that can be taken back.
+
+Weights are those of `sl_discs.samplers.draws.softmax_weights`, 2^t with t = log2(e) (gain/2) - reference between two
+bounds. The gain is formed at a proposal temperature that may lag a little behind the target's: a Metropolis-Hastings
+test is exact for any proposal, and weights of sites whose field has not changed can then be kept.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.cpu.aligned import aligned_zeros
+from sl_discs.engines.cpu.arithmetic import LOG2E, exp2
+from sl_discs.engines.cpu.coupling import flip
+from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
+from sl_discs.engines.cpu.tree import LANES, NORM, REFERENCE, TOTAL, put_many, sum_all
+
+_F = np.float32
+_LOWEST, _HIGHEST = _F(-115), _F(100)
+# With a total outside these bounds the reference no longer suits the state.
+_SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
+# Changed weights are written one by one if they are fewer than 1/24 of all: that costs about so much more for each.
+FEW = 24
+_ALL = -1
+
+
+class Changes(NamedTuple):
+    """What flips change.
+
+    Attributes:
+      linear: c.x.
+      pairs: x'Kx/2.
+      observed: y.x, of spins.
+    """
+
+    linear: np.float64
+    pairs: np.float64
+    observed: np.float64
+
+
+class Walk(NamedTuple):
+    """One chain of padded length N, a multiple of `tree.LANES`, and room for its steps.
+
+    Attributes:
+      spins: [N] -1 or 1 in float32.
+      coupled: [N] Kx, see `coupling.flip`.
+      saved: [N] what it was before a proposal that touches many sites.
+      y: [N] observation, which tilts the target by h = tilt_scale y; zeros for none.
+      base: [N] the part of the logits (to base 2) that does not depend on Kx.
+      flipped: [N] the sites of a proposal.
+      sequence: [N] sites in the order of their draws.
+      picked: [N] their weights.
+      stamps: [N] number of the proposal that last touched a site's field.
+      touched: [N] sites whose weights change.
+      fresh: [N] their new weights.
+      stale: [N] their old ones.
+      proposals: [1] number of the last proposal.
+    """
+
+    spins: np.ndarray
+    coupled: np.ndarray
+    saved: np.ndarray
+    y: np.ndarray
+    base: np.ndarray
+    flipped: np.ndarray
+    sequence: np.ndarray
+    picked: np.ndarray
+    stamps: np.ndarray
+    touched: np.ndarray
+    fresh: np.ndarray
+    stale: np.ndarray
+    proposals: np.ndarray
+
+
+def make_walk(size, coupled_dtype):
+    """Room for a chain."""
+    number, place = np.float32, np.uint32
+    dtypes = Walk(
+        spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, base=number,
+        flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
+        fresh=number, stale=number, proposals=place,
+    )  # fmt: skip
+    arrays = Walk(*(aligned_zeros(size, dtype) for dtype in dtypes))
+    return arrays._replace(proposals=arrays.proposals[:1])
+
+
+@inlined
+def smaller_walk(walk, y, size):
+    """Room for fewer sites in the same memory, with the observation of a chain."""
+    return Walk(
+        walk.spins[:size], walk.coupled[:size], walk.saved[:size], y[:size], walk.base[:size],
+        walk.flipped[:size], walk.sequence[:size], walk.picked[:size], walk.stamps[:size], walk.touched[:size],
+        walk.fresh[:size], walk.stale[:size], walk.proposals,
+    )  # fmt: skip
+
+
+@inlined(fastmath=FUSED)
+def set_base(walk, target, rate, tilt_scale):
+    """Sets `base` for a proposal temperature 1/rate and a tilt; returns what Kx is multiplied with to complete it."""
+    in_long_vectors()
+    half = _F(0.5) * rate
+    for i in range(walk.base.shape[0]):
+        walk.base[i] = (target.linear[i] * half + tilt_scale * walk.y[i]) * LOG2E
+    return target.scale * half * LOG2E
+
+
+@inlined
+def _logit(spin, coupled, base, slope):
+    return -spin * (base + slope * _F(coupled))
+
+
+@inlined(fastmath=FUSED)
+def fill_weights(spins, coupled, base, mask, slope, reference, weights):
+    """2^(logit - reference) between two bounds, 0 outside the mask."""
+    in_long_vectors()
+    # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
+    for i in range(spins.shape[0]):
+        t = _logit(spins[i], coupled[i], base[i], slope) - reference
+        weights[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
+
+
+@called
+def weigh_all(walk, target, slope, tree):
+    """All weights of the state and their sums, about the tree's reference or, where it does not suit, a new one."""
+    in_long_vectors()
+    fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
+    sum_all(tree)
+    tree.sums[NORM] = np.nan
+    if not _SMALLEST_TOTAL < tree.sums[TOTAL] < _LARGEST_TOTAL and target.open_sites.shape[0]:
+        top = _F(-np.inf)
+        for site in target.open_sites:
+            top = max(top, _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
+        tree.sums[REFERENCE] = top
+        fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, top, tree.weights)
+        sum_all(tree)
+
+
+@inlined
+def flip_sites(walk, target, count):
+    """Flips the first `count` of `flipped` and finds whose weights change.
+
+    Returns:
+      the changes that it makes, and how many sites `touched` holds; -1 if they are too many to go through.
+    """
+    in_long_vectors()
+    size = walk.spins.shape[0]
+    reach = size if target.dense else 0
+    if not target.dense:
+        for k in range(count):
+            site = walk.flipped[k]
+            reach += 1 + np.int64(target.starts[site + 1] - target.starts[site])
+    many = FEW * reach > size
+    if many:
+        for i in range(size):
+            walk.saved[i] = walk.coupled[i]
+    linear, pairs, observed = 0.0, 0.0, 0.0
+    for k in range(count):
+        site = walk.flipped[k]
+        observed -= 2.0 * walk.y[site] * walk.spins[site]
+        one, other = flip(target, walk.spins, walk.coupled, site)
+        linear += one
+        pairs += other
+    changes = Changes(linear, pairs, observed)
+    if many:
+        return changes, _ALL
+    walk.proposals[0] += 1
+    stamp = walk.proposals[0]
+    touched = 0
+    for k in range(count):
+        site = walk.flipped[k]
+        if walk.stamps[site] != stamp:
+            walk.stamps[site] = stamp
+            walk.touched[touched] = site
+            touched += 1
+        for j in range(target.starts[site], target.starts[site + 1]):
+            neighbour = target.neighbours[j]
+            if walk.stamps[neighbour] != stamp:
+                walk.stamps[neighbour] = stamp
+                walk.touched[touched] = neighbour
+                touched += 1
+    return changes, touched
+
+
+@inlined(fastmath=FUSED)
+def _weigh_touched(walk, target, slope, tree, touched):
+    """New weights of the touched sites, in place; False, with nothing changed, if another reference is needed."""
+    in_long_vectors()
+    reference = _F(tree.sums[REFERENCE])
+    highest = _F(-np.inf)
+    for k in range(touched):
+        site = walk.touched[k]
+        t = _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
+        highest = max(highest, t)
+        walk.fresh[k] = t
+        walk.stale[k] = tree.weights[site]
+    if highest > 60:
+        return False
+    # Whole vectors: what lies behind the last touched site is never read.
+    for k in range(-(-touched // LANES) * LANES):
+        walk.fresh[k] = exp2(max(walk.fresh[k], _LOWEST))
+    for k in range(touched):
+        walk.fresh[k] *= target.mask[walk.touched[k]]
+    put_many(tree, walk.touched, walk.fresh, touched)
+    if tree.sums[TOTAL] > _SMALLEST_TOTAL:
+        return True
+    put_many(tree, walk.touched, walk.stale, touched)
+    return False
+
+
+@inlined
+def weigh_proposal(walk, target, slope, tree, other, touched):
+    """Weights after `flip_sites`: in `tree` itself, then True, or all of them in `other`, then False."""
+    if touched != _ALL and _weigh_touched(walk, target, slope, tree, touched):
+        return True
+    other.sums[REFERENCE] = tree.sums[REFERENCE]
+    weigh_all(walk, target, slope, other)
+    return False
+
+
+@inlined
+def take_back(walk, target, tree, in_place, touched, count):
+    """Undoes `flip_sites` and `weigh_proposal`."""
+    in_long_vectors()
+    if touched == _ALL:
+        for i in range(walk.saved.shape[0]):
+            walk.coupled[i] = walk.saved[i]
+        for k in range(count):
+            walk.spins[walk.flipped[k]] = -walk.spins[walk.flipped[k]]
+    else:
+        for k in range(count):
+            flip(target, walk.spins, walk.coupled, walk.flipped[k])
+    if in_place:
+        put_many(tree, walk.touched, walk.stale, touched)

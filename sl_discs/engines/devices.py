@@ -1,0 +1,54 @@
+"""The cores and devices of this machine."""
+
+from __future__ import annotations
+
+import os
+
+import jax
+from jax._src import xla_bridge  # the one way to ask whether JAX is at work
+
+from sl_discs.errors import InputError
+
+_lost_threads = False
+
+
+def _after_fork() -> None:
+    global _lost_threads
+    _lost_threads = _lost_threads or xla_bridge.backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_threads() -> None:
+    """Before chains are played: in a process forked from one in which JAX was at work, they would wait for ever.
+
+    Raises:
+      InputError: it is such a process: JAX's threads, and those of the CPU engine, were not copied to it.
+    """
+    if _lost_threads:
+        raise InputError(
+            "this process was forked from one in which JAX was at work already, and JAX's threads do not survive a "
+            "fork; start workers with multiprocessing.get_context('spawn')"
+        )
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def one_device_per_core() -> None:
+    """Gives JAX as many CPU devices as there are cores, unless the environment says how many.
+
+    XLA plays the small loops of a sampler's step on one thread a device, so a machine without an accelerator would
+    leave its other cores idle. Results do not depend on the number of devices. Without effect on accelerators, and
+    where JAX has looked for devices already.
+    """
+    chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if not chosen and "JAX_NUM_CPU_DEVICES" not in os.environ:
+        try:
+            jax.config.update("jax_num_cpu_devices", num_cores())
+        except RuntimeError:  # the devices are there already
+            return

@@ -1,0 +1,132 @@
+"""The reference engine: plain JAX, any model, any sampler, any device. The one to read, and to trust.
+
+Chains are spread over the devices of a mesh. No device waits for another, unless the chains of an instance share
+their adaptation.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+
+from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
+from sl_discs.engines import compiled
+from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Trace
+from sl_discs.keys import fold
+from sl_discs.localization.algorithm import localized_step
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.base import Model
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.base import Info, Sampler
+
+
+class Reference(Engine):
+    """Plays everything."""
+
+    name = "reference"
+
+    def obstacle(self, sampler):
+        """None."""
+        return None
+
+    def prepare(self, model, sampler, batch, program, mesh, threads):
+        """Compiles for each number of intervals and steps when it is first asked for."""
+        del threads
+        return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh)
+
+
+def _keep_better(best: Best, value, x) -> Best:
+    better = value > best.value
+    return Best(jnp.where(better, value, best.value), jnp.where(better, x, best.x))
+
+
+def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, temperature, levels, level, done):
+    """One step of one chain, of which `done` were played before; returns the level of the next step, too."""
+    x, field, state, observation = chains.chain
+
+    def markov_step(tilt):
+        target = TiltedParams(params, temperature, tilt)
+        after = sampler.kernel(fold(keys.mcmc, done + 1), Tilted(model), target, x, field, state, mask)
+        return 2 * after[0] - 1, after
+
+    if observation is None:
+        _, (x, field, state, info) = markov_step(None)
+    else:
+        key = fold(keys.observation, done + 1)
+        observation, level, after = localized_step(key, levels, level, done, observation, markov_step)
+        x, field, state, info = after
+    value = model.value(params, x, field)
+    chains = chains._replace(chain=Chain(x, field, state, observation), best=_keep_better(chains.best, value, x))
+    return chains, info, level
+
+
+def _log(model: Model, params, chains: Chains):
+    """What a logged step records of one chain."""
+    x, field = chains.chain.x, chains.chain.field
+    value = model.value(params, x, field)
+    return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value
+
+
+def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, levels, level, temperature, done):
+    """Plays L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
+    of_chain = 0 if temperature.ndim == 3 else None
+    # Levels and the number of the step are the same for all: noise is drawn only where a level ends.
+    step = over_chains(
+        functools.partial(_step, model, sampler), (0, None, None, 0, of_chain, None, None, None), (0, 0, None)
+    )
+    step = over_instances(step, (0, 0, 0, 0, None, None, None, None), (0, 0, None))
+    log = over_instances(over_chains(functools.partial(_log, model), (None, 0)))
+
+    def one_step(carry, temperature):
+        chains, level, done, sums = carry
+        chains, info, level = step(batch.keys, batch.params, batch.mask, chains, temperature, levels, level, done)
+        return (chains, level, done + 1, jax.tree.map(jnp.add, sums, info)), None
+
+    def interval(carry, temperature):
+        chains, level, done = carry
+        zero = jnp.zeros(chains.best.value.shape, jnp.float32)
+        (chains, level, done, sums), _ = lax.scan(one_step, (chains, level, done, Info(zero, zero)), temperature)
+        chains, value = log(batch.params, chains)
+        steps = temperature.shape[0]
+        return (chains, level, done), Trace(value, sums.acceptance / steps, sums.hops / steps)
+
+    (chains, _, _), trace = lax.scan(interval, (chains, level, done), temperature)
+    return chains, trace
+
+
+@functools.partial(jax.jit, static_argnames=("model", "sampler", "mesh"), donate_argnames="chains")
+def advance(
+    batch: Batch, chains: Chains, levels: Levels | None, level, temperature, done, *, model: Model, sampler: Sampler,
+    mesh: Mesh,
+) -> tuple[Chains, Trace]:  # fmt: skip
+    """Plays a part of a program on a batch of chains.
+
+    Args:
+      batch: G instances of B chains each, multiples of the mesh's parts.
+      chains: the chains before it; the buffers are donated.
+      levels: of localization, leaves [K]; None without it.
+      level: number of the level of the first step.
+      temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
+      done: steps that were played before; keys are folded from the number of a step, from 1.
+      model: the model of f.
+      sampler: the base sampler.
+      mesh: whose parts divide instances and chains.
+
+    Returns:
+      the chains afterwards, and what was recorded at the L logged steps.
+    """
+    instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
+    all_alike = PartitionSpec()
+    of_chains = PartitionSpec(None, None, DEVICE_CHAINS) if temperature.ndim == 3 else all_alike
+    play = jax.shard_map(
+        functools.partial(_play, model, sampler),
+        mesh=mesh,
+        in_specs=(Batch(instances, instances, both), both, all_alike, all_alike, of_chains, all_alike),
+        out_specs=(both, PartitionSpec(None, *both)),
+        check_vma=False,
+    )
+    return play(batch, chains, levels, level, temperature, done)

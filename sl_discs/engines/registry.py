@@ -1,0 +1,51 @@
+"""The engines by name, and which of them plays a sampler."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+
+from sl_discs.engines.contract import Engine
+from sl_discs.errors import InputError
+from sl_discs.samplers.base import Sampler
+
+AUTO = "auto"
+# Each one's module is imported when it is first asked for: that of `cpu` brings a compiler with it.
+_ENGINES = {
+    "reference": ("sl_discs.engines.reference", "Reference"),
+    "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
+    "gpu": ("sl_discs.engines.gpu.engine", "Gpu"),
+}
+# The reference engine's earlier name, in flags and configs.
+_ALIASES = {"xla": "reference"}
+ENGINES = (AUTO, *_ENGINES, *_ALIASES)
+
+
+def get_engine(name: str) -> Engine:
+    """The engine of a name other than `auto`.
+
+    Raises:
+      InputError: there is none.
+    """
+    name = _ALIASES.get(name, name)
+    if name not in _ENGINES:
+        raise InputError(f"engine is {name!r}; known: {', '.join(ENGINES)}")
+    return _load(name)
+
+
+@functools.cache
+def _load(name: str) -> Engine:
+    module, kind = _ENGINES[name]
+    return getattr(importlib.import_module(module), kind)()
+
+
+def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
+    """The engine that plays a sampler, and why it is that one (empty if it was asked for by name).
+
+    `auto` is `cpu` where it can play the sampler, else the reference; so is an engine that cannot play it.
+    """
+    engine = get_engine("cpu" if wanted == AUTO else wanted)
+    obstacle = engine.obstacle(sampler)
+    if obstacle is not None:
+        return get_engine("reference"), f"not {engine.name}: {obstacle}"
+    return engine, "auto: the fastest on CPU cores" if wanted == AUTO else ""

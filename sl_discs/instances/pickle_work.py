@@ -1,0 +1,150 @@
+"""Whether a pickle can be read in time that grows with its length: its instructions are counted before they run.
+
+A few bytes can say "a pair of the pair before" many times over, and hashing, comparing or copying the result takes
+time that doubles with each. So every instruction is charged what it takes from the stack, shared parts as often as
+they are there. Nothing of the pickle is made here.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import pickletools
+
+# Of a byte, and of any file. Pickles of networkx graphs are charged 1 to 100 units a byte, the most with NumPy's
+# numbers as weights and with the views of the graph.
+_UNITS_A_BYTE, _FREE_UNITS = 1000, 10**6
+_DEEPEST = 100
+
+_LENGTH_BYTES = {
+    pickletools.TAKEN_FROM_ARGUMENT1: 1,
+    pickletools.TAKEN_FROM_ARGUMENT4: 4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+}
+_PUSH, _PUT, _GET, _MARK, _TAKE, _TAKE_TO_MARK, _POP, _POP_MARK, _NOTHING, _STOP, _UNKNOWN = range(11)
+_KINDS = {
+    "PUT": _PUT,
+    "BINPUT": _PUT,
+    "LONG_BINPUT": _PUT,
+    "MEMOIZE": _PUT,
+    "GET": _GET,
+    "BINGET": _GET,
+    "LONG_BINGET": _GET,
+    "DUP": _GET,
+    "MARK": _MARK,
+    "POP": _POP,
+    "POP_MARK": _POP_MARK,
+    "PROTO": _NOTHING,
+    "FRAME": _NOTHING,
+    "STOP": _STOP,
+}
+# These change an object that is on the stack below what they take.
+_CHANGING = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
+
+
+def _entry(op) -> tuple[int, int, int, bool]:
+    """Kind, length of the argument (negative: what says so), number of operands, whether it changes another."""
+    to_mark = pickletools.markobject in op.stack_before
+    kind = _KINDS.get(op.name, _TAKE_TO_MARK if to_mark else _TAKE if op.stack_before else _PUSH)
+    changing = op.name in _CHANGING
+    return kind, op.arg.n if op.arg else 0, len(op.stack_before) - changing, changing
+
+
+_TABLE = [(_UNKNOWN, 0, 0, False)] * 256
+for _op in pickletools.opcodes:
+    _TABLE[ord(_op.code)] = _entry(_op)
+_MEMOIZE, _DUP, _TWO_LINES = b"\x94"[0], b"2"[0], b"ci"
+
+
+class TooMuchWork(Exception):
+    """Reading the pickle would take time out of all proportion to its length."""
+
+
+def check_work(data: bytes | mmap.mmap, start: int) -> int:
+    """Goes through the instructions of a pickle.
+
+    Args:
+      data: one or more pickles.
+      start: where the pickle begins.
+
+    Returns:
+      where it ends.
+
+    Raises:
+      TooMuchWork: it is made to keep its reader busy.
+      Exception: it is damaged: `pickle.UnpicklingError`, EOFError, IndexError, KeyError or ValueError.
+    """
+    # An object is the list of its size, with everything in it, and how deeply it is nested.
+    stack, marks, memo = [], [], {}
+    plain = [1, 0]
+    position, units, limit = start, 0, _FREE_UNITS + _UNITS_A_BYTE * (len(data) - start)
+    while position < len(data):
+        code = data[position]
+        kind, length, takes, changing = _TABLE[code]
+        begin = position + 1
+        position = begin + length
+        if length < 0:
+            begin, position = _argument(data, begin, code, length)
+        if kind == _PUSH:
+            # What has no argument may be a container, which grows.
+            stack.append([1, 0] if position == begin else plain if position - begin < 9 else [position - begin, 0])
+        elif kind == _PUT:
+            place = len(memo) if code == _MEMOIZE else _number(data[begin:position], length)
+            if place > len(data):
+                raise TooMuchWork(f"{place} places to remember objects in")
+            memo[place] = stack[-1]
+        elif kind == _GET:
+            stack.append(stack[-1] if code == _DUP else memo[_number(data[begin:position], length)])
+        elif kind == _MARK:
+            marks.append(len(stack))
+        elif kind in (_TAKE, _TAKE_TO_MARK):
+            height = marks.pop() if kind == _TAKE_TO_MARK else len(stack) - takes
+            if height < changing:
+                raise pickle.UnpicklingError("an instruction without operands")
+            size = depth = 0
+            for part in stack[height:]:
+                size += part[0]
+                depth = part[1] if part[1] > depth else depth
+            del stack[height:]
+            units += size
+            if units > limit:
+                raise TooMuchWork("objects that stand in each other again and again")
+            if depth >= _DEEPEST:
+                raise TooMuchWork("objects that are nested too deeply")
+            if changing:
+                changed = stack[-1]
+                changed[0] += size
+                changed[1] = max(changed[1], depth + 1)
+            else:
+                stack.append([1 + size, depth + 1])
+        elif kind == _STOP:
+            return position
+        elif kind == _POP_MARK or (kind == _POP and marks and marks[-1] == len(stack)):
+            del stack[marks.pop() :]
+        elif kind == _POP:
+            stack.pop()
+        elif kind == _UNKNOWN:
+            raise pickle.UnpicklingError(f"no such instruction: {code}")
+    raise EOFError("it ends too early")
+
+
+def _argument(data: bytes | mmap.mmap, begin: int, code: int, length: int) -> tuple[int, int]:
+    """Where an argument of any length begins and ends: a line or two, or bytes that follow their number."""
+    if length == pickletools.UP_TO_NEWLINE:
+        end = _next_line(data, begin)
+        return begin, _next_line(data, end) if code in _TWO_LINES else end
+    number = data[begin : begin + _LENGTH_BYTES[length]]
+    begin += len(number)
+    return begin, begin + int.from_bytes(number, "little")
+
+
+def _next_line(data: bytes | mmap.mmap, begin: int) -> int:
+    end = data.find(b"\n", begin)
+    if end < 0:
+        raise EOFError("it ends too early")
+    return end + 1
+
+
+def _number(argument: bytes, length: int) -> int:
+    return int(argument) if length < 0 else int.from_bytes(argument, "little")

@@ -1,0 +1,88 @@
+"""Algorithm 1 of Wang et al. (ICML 2025): stochastic localization around the steps of any Markov chain.
+
+    Y <- N(0, t_0 sigma^2 I)
+    for each level i = 0, ..., K - 1:
+        for each of its n_i steps:
+            one step of the base sampler on q_{t_i}(x|Y) ~ exp(f(x)/tau + <s, h>), h = alpha(t_i) Y/(sigma^2 t_i)
+        U <- mean of the spins after the last steps of the level
+        Y <- Y + (alpha(t_{i+1}) - alpha(t_i)) U + sigma sqrt(t_{i+1} - t_i) Z,  Z standard normal
+    return sign(Y)
+
+`localized_step` is one turn of the inner loop, together with the end of the outer loop's turn where a level ends: a
+run and DISCS, which calls a sampler step by step, both consist of such turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Int8, Num
+
+from sl_discs import keys
+from sl_discs.batching import cond_for_batch
+from sl_discs.keys import Key
+from sl_discs.localization.schedule import Levels
+
+Result = TypeVar("Result")
+
+
+class Observation(NamedTuple):
+    """Y, and U as far as the level has come: the sum of the spins that count, each over their number."""
+
+    y: Float[Array, "*shape"]
+    mean: Float[Array, "*shape"]
+
+
+def init_observation(key: Key, shape: tuple[int, ...], noise: float | Float[Array, ""]) -> Observation:
+    """Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is small beside the noise, and unknown.
+
+    Args:
+      key: for this call alone.
+      shape: of the spins.
+      noise: sigma sqrt(t_0).
+    """
+    return Observation(noise * keys.normals(key, shape), jnp.zeros(shape, jnp.float32))
+
+
+def localized_step(
+    key: Key,
+    levels: Levels,
+    level: Int[Array, ""],
+    step: Int[Array, ""],
+    observation: Observation,
+    markov_step: Callable[[Float[Array, "*shape"]], tuple[Num[Array, "*shape"], Result]],
+) -> tuple[Observation, Int[Array, ""], Result]:
+    """One Markov step, and what the observation makes of it.
+
+    Args:
+      key: of this step, for Z.
+      levels: of the run, leaves [K].
+      level: number of the level that the step belongs to, from 0.
+      step: number of the step, from 0; after the last level Y and U stay as they are.
+      observation: before the step.
+      markov_step: takes the tilt h and returns the spins after the step and whatever else the caller wants.
+
+    Returns:
+      the observation, the level of the next step, and what else `markov_step` returned.
+    """
+    here = Levels(*(jnp.asarray(leaf)[level] for leaf in levels))
+    spins, result = markov_step(here.tilt_scale * observation.y)
+    left = here.last - step
+    counts = (left >= 0) & (left < here.collected)
+    mean = observation.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
+    ends = left == 0
+    observation = cond_for_batch(ends, _next_level, Observation(observation.y, mean), key, here.drift, here.noise)
+    return observation, jnp.minimum(level + ends, len(levels.last) - 1), result
+
+
+def _next_level(observation: Observation, key: Key, drift, noise) -> Observation:
+    """Y + drift U + noise Z, and U starts again."""
+    y, mean = observation
+    return Observation(y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean))
+
+
+def final_sample(observation: Observation) -> Int8[Array, "*shape"]:
+    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. X only where the run localizes."""
+    return (observation.y > 0).astype(jnp.int8)

@@ -1,0 +1,77 @@
+"""The arguments of `sl_discs.sample`: whatever is wrong with them without looking at the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.checks import real, whole
+from sl_discs.errors import InputError
+from sl_discs.problems import Problem
+from sl_discs.solving.recipe import MOST_STEPS, Recipe, choose_sampler, given_annealing
+
+
+def check_arguments(
+    sampler: str,
+    *,
+    steps: Any = None,
+    time_limit: Any = None,
+    target: Any = None,
+    chains: Any,
+    annealing: Any = None,
+    engine: str,
+    seed: Any,
+    callback: Any = None,
+    interrupt: Any = None,
+    **sampler_fields: Any,
+) -> Recipe:
+    """Checks arguments of `sl_discs.sample`, whose names they have.
+
+    Returns:
+      what the chains have in common; of the annealing, what is given.
+
+    Raises:
+      InputError: a wrong argument; its message says which.
+    """
+    chains, seed = whole("chains", chains, 1, bits=31), whole("seed", seed, bits=64)
+    steps = MOST_STEPS if steps is None else whole("steps", steps, 1, bits=31)
+    if time_limit is not None:
+        real("time_limit", time_limit, above=0)
+    if target is not None:
+        real("target", target)
+    for name, function in ("callback", callback), ("interrupt", interrupt):
+        if function is not None and not callable(function):
+            raise InputError(f"{name} is {function!r}; expected a function")
+    recipe = Recipe(choose_sampler(sampler, engine), sampler_fields, chains, engine, given_annealing(annealing), seed)
+    method = recipe.method(steps, fit=time_limit is not None)
+    if method.localization is not None:
+        method.localization.levels(steps)
+    return recipe
+
+
+def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
+    """The states that chains begin at, as zeros and ones, of the forms that `sl_discs.sample` takes.
+
+    Raises:
+      InputError: it is none of them, too many, or a state is not one of the problem's.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        given = [given]
+    if not (isinstance(given, list | tuple) and given and isinstance(given[0], Mapping)):
+        try:
+            given = np.asarray(given)
+        except ValueError:
+            raise InputError("initial_states have rows of different lengths; expected [N] or [R, N]") from None
+        if given.ndim not in (1, 2):
+            raise InputError(
+                f"initial_states have shape {given.shape}; expected a dict, a list of dicts, or values [N] or [R, N]"
+            )
+        given = np.atleast_2d(given)
+    if not 1 <= len(given) <= chains:
+        raise InputError(f"{len(given)} initial_states for {chains} chains; give from 1 to as many as chains")
+    return np.stack([problem.as_state(one) for one in given])

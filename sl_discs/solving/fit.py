@@ -1,0 +1,41 @@
+"""The refusal of runs that memory cannot hold, before anything of them is laid out."""
+
+from __future__ import annotations
+
+from sl_discs.capacity import check_memory
+from sl_discs.engines.contract import Engine
+from sl_discs.experiment.memory import batch_bytes, program_bytes
+from sl_discs.experiment.mesh import Layout
+from sl_discs.experiment.packing import Shape, padded_size
+from sl_discs.instances.graph import Graph
+from sl_discs.problems import Problem
+from sl_discs.solving.recipe import Recipe, tries_one_site
+
+# Of a term in the problem, the model and the matrices that temperatures and exact values are taken from.
+_TERM_BYTES = 60
+
+
+def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shape: Shape | None = None) -> None:
+    """Compares an estimate with the machine's memory.
+
+    Args:
+      problem: to be sampled.
+      recipe: of the chains.
+      steps: of a chain.
+      engine: that plays.
+      shape: of the batch; None: it is not known yet, and couplings are left out.
+
+    Raises:
+      InputError: it does not fit.
+    """
+    source, size = problem.source, problem.num_variables
+    terms = source.num_edges if isinstance(source, Graph) else len(source.couplings)
+    shape = shape or Shape(padded_size(size), 1, recipe.chains, 0, Layout(1, 1))
+    logged = min(steps, 100)
+    need = terms * _TERM_BYTES + program_bytes(steps, not tries_one_site(recipe.sampler))
+    need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
+    check_memory(
+        f"{problem.name} ({size:,} variables, {terms:,} terms) with {recipe.chains:,} chains of {steps:,} steps",
+        need,
+        "give a smaller problem, or fewer chains or steps",
+    )

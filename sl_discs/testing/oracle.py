@@ -1,0 +1,226 @@
+"""Transition matrices of the samplers on a few sites, written from their definitions: what every engine must match.
+
+A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and with temperature and tilt in
+it; state k has bit i of k at site i. Nothing here is fast, and nothing is shared with an engine: float64 NumPy, and
+sums over everything that can happen in a step.
+
+A step at x proposes y with probability q and accepts it with a probability that depends on
+
+    ratio = p(y) q_reverse / (p(x) q)
+
+alone. Where several sequences of draws lead to the same y, each is a proposal of its own with its own ratio.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing.enumeration import all_states
+
+LogDensity = Float64[np.ndarray, "S"]
+Mask = Bool[np.ndarray, "N"]
+
+# Locally balanced weights: g(t) = t g(1/t).
+BALANCING = {
+    "SQRT": lambda t: np.sqrt(t),
+    "RATIO": lambda t: t / (1 + t),
+    "MAX": lambda t: np.maximum(1, t),
+    "MIN": lambda t: np.minimum(1, t),
+}
+
+
+def metropolis_test(ratio: float) -> float:
+    """min(1, ratio)."""
+    return min(1.0, ratio)
+
+
+def barker_test(ratio: float) -> float:
+    """ratio/(1 + ratio): the conditional probability of y given that x or y."""
+    return ratio / (1 + ratio)
+
+
+def no_test(ratio: float) -> float:
+    """1: every proposal is accepted, and p is not left invariant."""
+    return 1.0
+
+
+class Kernel(NamedTuple):
+    """One step of a sampler.
+
+    Attributes:
+      transitions: [2^N, 2^N] the probability of each next state (column) given the state (row).
+      acceptance: [2^N] the expected probability of accepting the proposal.
+    """
+
+    transitions: Float64[np.ndarray, "S S"]
+    acceptance: Float64[np.ndarray, "S"]
+
+
+def kernel_of_proposals(
+    log_density: LogDensity,
+    proposals: Callable[[int], Iterable[tuple[int, float, float]]],
+    test: Callable[[float], float] = metropolis_test,
+) -> Kernel:
+    """The kernel of `proposals(x)`, which lists every y with the probabilities q and q_reverse."""
+    size = len(log_density)
+    kernel = Kernel(np.zeros((size, size)), np.zeros(size))
+    for x in range(size):
+        for y, forward, backward in proposals(x):
+            accepted = forward * test(np.exp(log_density[y] - log_density[x]) * backward / forward)
+            kernel.transitions[x, y] += accepted
+            kernel.acceptance[x] += accepted
+        kernel.transitions[x, x] += 1 - kernel.acceptance[x]
+    return kernel
+
+
+def flip(x: int, sites: Iterable[int]) -> int:
+    """State x with each of these sites flipped, once."""
+    return functools.reduce(lambda y, site: y ^ (1 << int(site)), set(sites), x)
+
+
+def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Float64[np.ndarray, "S N"]:
+    """g(p(y)/p(x)) for each state x and the y that differs from it at one site; 0 outside the mask."""
+    states = np.arange(len(log_density))
+    gains = np.stack([log_density[states ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
+    return np.where(mask, BALANCING[balancing](np.exp(gains)), 0.0)
+
+
+def single_site(log_density: LogDensity, mask: Mask, test: Callable[[float], float]) -> Kernel:
+    """Proposes to flip one uniformly drawn site."""
+    sites = np.flatnonzero(mask)
+
+    def proposals(x):
+        for site in sites:
+            yield flip(x, [site]), 1 / len(sites), 1 / len(sites)
+
+    return kernel_of_proposals(log_density, proposals, test)
+
+
+def gwg(
+    log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
+) -> Kernel:
+    """Draws sites with replacement from the normalized weights at x; the same draws at y are the reverse."""
+    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
+    chances = weights / weights.sum(axis=1, keepdims=True)
+
+    def proposals(x):
+        for sequence in map(list, itertools.product(np.flatnonzero(mask), repeat=num_flips)):
+            y = flip(x, sequence)
+            yield y, chances[x, sequence].prod(), chances[y, sequence].prod()
+
+    return kernel_of_proposals(log_density, proposals)
+
+
+def path_auxiliary(
+    log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
+) -> Kernel:
+    """Draws distinct sites in turn at x; the reverse draws them at y in reverse order."""
+    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
+
+    def in_turn(weights, sequence):
+        chances = (weights[site] / np.delete(weights, sequence[:k]).sum() for k, site in enumerate(sequence))
+        return np.prod(list(chances))
+
+    def proposals(x):
+        for sequence in map(list, itertools.permutations(np.flatnonzero(mask), num_flips)):
+            y = flip(x, sequence)
+            yield y, in_turn(weights[x], sequence), in_turn(weights[y], sequence[::-1])
+
+    return kernel_of_proposals(log_density, proposals)
+
+
+def dmala(
+    log_density: LogDensity,
+    mask: Mask,
+    *,
+    step_size: float | None = None,
+    expected_flips: float | None = None,
+    adjusted: bool = True,
+    balancing: str = "SQRT",
+    proposed: LogDensity | None = None,
+) -> Kernel:
+    """Flips every site independently, with odds proportional to its weight.
+
+    The factor is exp(-1/(2 step_size)), or expected_flips over the sum of the weights of the state that is left.
+    """
+    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
+    if step_size is not None:
+        odds = weights * np.exp(-1 / (2 * step_size))
+    else:
+        odds = weights * expected_flips / weights.sum(axis=1, keepdims=True)
+    chances = odds / (1 + odds)
+    states = all_states(len(mask))
+
+    def moves(x, y):
+        return np.where(states[x] != states[y], chances[x], 1 - chances[x]).prod()
+
+    def proposals(x):
+        for y in range(len(states)):
+            if (states[x] == states[y])[~mask].all():
+                yield y, moves(x, y), moves(y, x)
+
+    return kernel_of_proposals(log_density, proposals, metropolis_test if adjusted else no_test)
+
+
+def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
+    """The probability of each number of flips R at an adaptive radius, from 1 to `most`.
+
+    R = round(radius) while the radius adapts, and floor(radius - 1/2 + u) for a uniform number u once it is frozen.
+    """
+    lowest = np.floor(radius - 0.5)
+    upper = radius - 0.5 - lowest
+    chances = {lowest: 1 - upper, lowest + 1: upper} if frozen else {np.round(radius): 1.0}
+    found: dict[int, float] = {}
+    for number, chance in chances.items():
+        clipped = int(np.clip(number, 1, most))
+        found[clipped] = found.get(clipped, 0.0) + chance
+    return found
+
+
+def kernel_of(
+    sampler: Sampler,
+    log_density: LogDensity,
+    mask: Mask,
+    *,
+    proposed: LogDensity | None = None,
+    scale: float | None = None,
+    frozen: bool = False,
+) -> Kernel:
+    """The kernel of one of this project's samplers.
+
+    Args:
+      sampler: one whose chains do not depend on each other.
+      log_density: of the target.
+      mask: sites that may flip.
+      proposed: log-density whose flip gains weigh the proposals; that of the target by default.
+      scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
+      frozen: whether the step comes after `adapt_until`.
+    """
+    if type(sampler) is Gibbs:
+        return single_site(log_density, mask, barker_test)
+    if type(sampler) is Metropolis:
+        return single_site(log_density, mask, metropolis_test)
+    balancing = sampler.balancing_fn_type
+    if type(sampler) is DMALA:
+        step = {"step_size": sampler.step_size}
+        if sampler.scaling == "normalized":
+            step = {"expected_flips": sampler.expected_flips if scale is None else scale}
+        return dmala(log_density, mask, **step, adjusted=sampler.adjusted, balancing=balancing, proposed=proposed)
+    matrix = {GWG: gwg, PathAuxiliary: path_auxiliary}[type(sampler)]
+    most = len(mask) if type(sampler) is GWG else int(mask.sum())
+    radius = sampler.num_flips if scale is None else scale
+    numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
+    parts = [(chance, matrix(log_density, mask, number, balancing, proposed)) for number, chance in numbers.items()]
+    return Kernel(*(sum(chance * kernel[field] for chance, kernel in parts) for field in range(2)))

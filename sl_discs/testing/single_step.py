@@ -1,0 +1,189 @@
+"""A single step of an engine from every state of small targets, compared with the oracle.
+
+All targets are instances of one batch, and masks, tilts and temperatures are data: a sampler is compiled once.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import ArrayLike, Float, Int
+from scipy import stats
+
+from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Program, StepKeys
+from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.localization.algorithm import Observation
+from sl_discs.localization.schedule import Levels
+from sl_discs.models.coupling import dense_coupling, field_dtype, sparse_coupling
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
+from sl_discs.samplers.base import Sampler
+from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.enumeration import all_states, state_index
+from sl_discs.testing.oracle import Kernel
+from sl_discs.testing.small_targets import Target
+
+
+class Steps(NamedTuple):
+    """What an engine did from every state of G targets.
+
+    Attributes:
+      before: [G, B] index of the state.
+      after: [G, B] index of the state that followed.
+      acceptance: [G, B] that the engine reports.
+      hops: [G, B] likewise.
+      sampler: the samplers' states afterwards, leaves [G, B].
+    """
+
+    before: Int[np.ndarray, "G B"]
+    after: Int[np.ndarray, "G B"]
+    acceptance: Float[np.ndarray, "G B"]
+    hops: Float[np.ndarray, "G B"]
+    sampler: Any
+
+
+def _model(targets: list[Target], sparse: bool) -> tuple[QuadraticModel, QuadraticParams]:
+    """The targets as instances of one model; sparse couplings have lists of the longest length, N - 1."""
+    num_sites = len(targets[0].mask)
+    pairs = np.argwhere(np.triu(np.ones((num_sites, num_sites)), 1))
+
+    def coupling(target):
+        weights = target.couplings[tuple(pairs.T)]
+        edges, weights = pairs[weights != 0], weights[weights != 0]
+        if sparse:
+            return sparse_coupling(edges, weights, num_sites, num_sites - 1)
+        return dense_coupling(edges, weights, num_sites)
+
+    each = [
+        QuadraticParams(np.asarray(target.linear, np.float32), coupling(target), np.float32(target.scale))
+        for target in targets
+    ]
+    params = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+    return QuadraticModel(num_sites, field_dtype(params.coupling)), params
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _field(model, params, x):
+    return jax.vmap(jax.vmap(model.init, (None, 0)))(params, x)
+
+
+def _program(temperature: float, steps: int, tilted: bool) -> Program:
+    """Steps of one level that never ends, whose tilt is the observation."""
+    one, never = np.ones(1, np.float32), np.array([2**30], np.int32)
+    levels = Levels(one, never, np.ones(1, np.int32), one, one) if tilted else None
+    return Program(np.full(steps, temperature, np.float32), levels)
+
+
+def play_steps(
+    engine: Engine,
+    sampler: Sampler,
+    targets: list[Target],
+    temperature: float,
+    *,
+    copies: int,
+    steps: int = 1,
+    calls: int = 1,
+    sparse: bool = False,
+    seed: int = 0,
+    state: dict[str, ArrayLike] | None = None,
+) -> list[Steps]:
+    """Plays steps of an engine from every state; the only place that knows how an engine is entered.
+
+    Args:
+      engine: that plays.
+      sampler: that takes the steps.
+      targets: of one number of sites, all of them tilted or none.
+      temperature: of the targets.
+      copies: chains that start in each state of each target.
+      steps: of each chain in a call.
+      calls: each goes on from the states that the one before leads to, with what the chains carry.
+      sparse: whether couplings are stored as lists.
+      seed: of the chains' keys.
+      state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
+
+    Returns:
+      one `Steps` a call.
+    """
+    model, params = _model(targets, sparse)
+    states = all_states(model.num_sites)
+    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(targets), len(states) * copies, model.num_sites))
+    shape = x.shape[:2]
+    tilted = targets[0].tilt is not None
+    tilts = [target.tilt if tilted else np.zeros(model.num_sites) for target in targets]
+    y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], x.shape)
+    initial = sampler.init_state(model.num_sites)
+    given = {name: np.asarray(value, getattr(initial, name).dtype) for name, value in (state or {}).items()}
+    initial = initial._replace(**given)
+    streams = Stream.MCMC, Stream.OBSERVATION
+    keys = StepKeys(*(chain_keys(seed, stream, jnp.arange(shape[0]), shape[1]) for stream in streams))
+    batch = jax.tree.map(jnp.array, Batch(params, np.stack([target.mask for target in targets]), keys))
+    chains = Chains(
+        Chain(
+            x,
+            jax.tree.map(np.asarray, _field(model, params, x)),
+            jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), initial),
+            Observation(y, np.zeros_like(y)) if tilted else None,
+        ),
+        *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),
+    )
+    program = _program(temperature, calls * steps, tilted)
+    play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
+    found, before = [], state_index(x)
+    for call in range(calls):
+        # Copies, as engines may reuse the buffers; placed alike in each call, so that nothing is compiled again.
+        chains = jax.tree.map(jnp.array, chains)
+        chains, trace = play(chains, call * steps, 1, steps)
+        after = state_index(np.asarray(chains.chain.x))
+        chains = jax.tree.map(np.asarray, chains)
+        found.append(Steps(before, after, *(np.asarray(one)[0] for one in trace[1:]), chains.chain.sampler))
+        before = after
+    return found
+
+
+class Disagreement(AssertionError):
+    """An engine's step is not that of the oracle."""
+
+
+def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number: int = 1) -> None:
+    """Compares steps with the oracle: next states, and what the engine reports of the proposals.
+
+    Args:
+      steps: of G targets.
+      kernels: of the same targets.
+      false_alarm: probability with which an engine that is right fails.
+      number: of steps that each chain took; their hops and acceptance are compared if it is 1.
+
+    Raises:
+      Disagreement: the engine is wrong, and about what.
+    """
+    size = len(kernels[0].transitions)
+    laws = np.stack([np.linalg.matrix_power(kernel.transitions, number) for kernel in kernels])
+    counts = np.zeros(laws.shape, np.int64)
+    instance = np.arange(len(laws))[:, None]
+    np.add.at(counts, (np.broadcast_to(instance, steps.before.shape), steps.before, steps.after), 1)
+    # That nothing moves is never impossible: float32 may round an acceptance of 1 to less.
+    impossible = (counts > 0) & (laws == 0) & ~np.eye(size, dtype=bool)
+    if impossible.any():
+        target, x, y = np.argwhere(impossible)[0]
+        raise Disagreement(f"target {target}: the step from state {x} to {y} is impossible")
+    rows = counts.sum(axis=2, keepdims=True)
+    visited = rows.sum(axis=2) > 0
+    statistic, p_value = chi_squared(counts[visited], (laws * rows)[visited])
+    if p_value < false_alarm / 2:
+        each = [chi_squared(counts[g][v], (laws * rows)[g][v])[1] for g, v in enumerate(visited)]
+        raise Disagreement(f"next states: chi-squared {statistic:.0f}, p = {p_value:.1e}; of each target {each}")
+    if number != 1:
+        return
+    moved = np.bitwise_count(steps.before ^ steps.after)
+    if not np.array_equal(steps.hops, moved):
+        raise Disagreement("hops are not the numbers of sites that changed")
+    expected = np.stack([kernel.acceptance for kernel in kernels])[instance, steps.before]
+    errors = np.float64(steps.acceptance) - expected
+    # Where no proposal is ever refused there is rounding alone.
+    deviation = errors.sum() / np.sqrt((errors**2).sum() + 1e-9 * errors.size)
+    if 2 * stats.norm.sf(abs(deviation)) < false_alarm / 2:
+        raise Disagreement(f"mean acceptance is {errors.mean():+.4f} off, {deviation:.1f} standard errors")

@@ -1,0 +1,104 @@
+"""Optuna's journal, a file of operations with a line of JSON each, that survives the death of those who write it.
+
+Whoever is killed while it writes leaves a torn line. Optuna cannot read a file with one, nor one to which others have
+added since. Here a torn line is passed over, and ended before the next one is added. It was written by a worker that
+is gone, so no later operation builds on it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from optuna.storages.journal import BaseJournalBackend, JournalFileOpenLock
+
+from sl_discs.errors import InputError
+
+# How Optuna begins every line.
+_BEGINNING = b'{"op_code":'
+
+
+class Journal(BaseJournalBackend):
+    """A journal that any number of workers, on any number of machines, read and write."""
+
+    def __init__(self, path: Path):
+        """Makes the file where there is none; OSError where that is impossible."""
+        self._path = path
+        self._lock = JournalFileOpenLock(str(path))
+        # Where the record of each number may begin, as far as they have been read.
+        self._offsets = [0]
+        with path.open("ab"):
+            pass
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
+        """The records from a number on, without those that are torn; counted are whole ones.
+
+        Raises:
+          InputError: there is a line that Optuna has not written.
+        """
+        number = min(log_number_from, len(self._offsets) - 1)
+        offset = self._offsets[number]
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            for line in file:
+                record = self._record(line)
+                if not line.endswith(b"\n"):
+                    return  # torn, or being written
+                offset += len(line)
+                if record is None:
+                    continue
+                number += 1
+                if number == len(self._offsets):
+                    self._offsets.append(offset)
+                if number > log_number_from:
+                    yield record
+
+    def _record(self, line: bytes) -> dict[str, Any] | None:
+        """The record of a line, None where it is torn. What others added to a torn line, as Optuna does, is kept."""
+        last = max(0, line.rfind(_BEGINNING))
+        torn, whole = line[:last], line[last:].rstrip(b"\n")
+        if not all(_BEGINNING.startswith(part[: len(_BEGINNING)]) for part in (torn, whole)):
+            raise InputError(
+                f"{self._path}: {line[:40]!r} is no line of a journal of Optuna's; give another --storage, or remove "
+                "that line"
+            )
+        try:
+            return json.loads(whole)
+        except ValueError:
+            return None
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Adds records, all or none of them.
+
+        Raises:
+          InputError: the system refuses to write, as on a full disk.
+        """
+        text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
+        self._lock.acquire()
+        try:
+            with self._path.open("a+b", buffering=0) as file:
+                size = file.seek(0, os.SEEK_END)
+                try:
+                    text = self._ending_of_torn_line(file, size) + text
+                    while text:
+                        text = text[file.write(text) :]
+                    os.fsync(file.fileno())
+                except OSError:
+                    file.truncate(size)
+                    raise
+        except OSError as error:
+            raise InputError(
+                f"{self._path}: cannot write ({error.strerror or error}); the same command goes on once it can"
+            ) from error
+        finally:
+            self._lock.release()
+
+    @staticmethod
+    def _ending_of_torn_line(file, size: int) -> bytes:
+        if not size:
+            return b""
+        file.seek(size - 1)
+        return b"" if file.read(1) == b"\n" else b"\n"

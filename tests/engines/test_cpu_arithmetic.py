@@ -1,0 +1,73 @@
+"""Elementary functions and random numbers of the native loops against NumPy's and the reference's."""
+
+import re
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sl_discs import keys
+from sl_discs.engines.cpu import arithmetic
+from sl_discs.engines.cpu.jit import called
+
+
+def over(function):
+    @called
+    def loop(x, out):
+        for i in range(x.shape[0]):
+            out[i] = function(x[i])
+
+    def apply(x):
+        x = np.asarray(x, np.float32)
+        out = np.empty_like(x)
+        loop(x, out)
+        return out
+
+    return apply
+
+
+def test_the_exponential_is_within_four_units_in_the_last_place():
+    x = np.linspace(-125, 125, 200_001).astype(np.float32)
+    exact = np.exp2(x.astype(np.float64))
+    assert np.max(np.abs(over(arithmetic.exp2)(x) - exact) / np.spacing(exact.astype(np.float32))) < 4
+    assert over(arithmetic.exp_nonpositive)([-1e9, -86.7, -0.0]).tolist() == [0, 0, 1]
+    np.testing.assert_allclose(over(arithmetic.exp_nonpositive)(-x[x > 0] / 2), np.exp(-x[x > 0] / 2.0), rtol=1e-5)
+
+
+def test_the_logarithm():
+    x = np.exp(np.linspace(-80, 80, 100_001)).astype(np.float32)
+    np.testing.assert_allclose(over(arithmetic.log)(x), np.log(x.astype(np.float64)), rtol=3e-7, atol=1e-7)
+    near = 1 + np.linspace(-0.3, 0.4, 10_001).astype(np.float32)
+    np.testing.assert_allclose(over(arithmetic.log)(near), np.log(near.astype(np.float64)), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("function", [arithmetic.log, arithmetic.exp2], ids=["log", "exp2"])
+def test_no_arithmetic_of_64_bits(function):
+    """numba's difference of two int32 is an int64, and vectors hold half as many of those."""
+
+    @called
+    def loop(x):
+        for i in range(x.shape[0]):
+            x[i] = function(x[i])
+
+    loop(np.ones(64, np.float32))
+    (ir,) = loop.inspect_llvm().values()
+    assert "bitcast" in ir and not re.search(r"(sitofp|ashr|shl)( nuw| nsw| exact)* <\d+ x i64>", ir)
+
+
+def test_random_numbers_are_those_of_the_keys():
+    key = np.array([123, 2**32 - 5], np.uint32)
+    first, second = arithmetic.threefry(key[0], key[1], np.uint32(7), np.uint32(1))
+    np.testing.assert_array_equal(keys.fold(jnp.asarray(key), 7), [first, second])
+    uniforms = np.empty(752, np.float32)
+    arithmetic.fill_uniforms(key[0], key[1], uniforms)
+    pairs = [arithmetic.normal_pair(*pair) for pair in uniforms.reshape(2, -1).T]
+    np.testing.assert_allclose(np.transpose(pairs).ravel(), keys.normals(jnp.asarray(key), (752,)), atol=1e-4)
+
+
+def test_uniform_numbers_of_two_words():
+    top = np.uint32(2**32 - 1)
+    assert arithmetic.uniform64(np.uint32(0), np.uint32(0)) == 0
+    assert arithmetic.uniform64(top, top) == 1 - 2.0**-53
+    assert arithmetic.uniform64(np.uint32(2**31), np.uint32(0)) == 0.5
+    assert arithmetic.uniform64(np.uint32(0), top) == (2**21 - 1) * 2.0**-53

@@ -1,0 +1,173 @@
+"""What the native loops carry: weights and their sums, flips that are taken back, and the best state."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs import keys
+from sl_discs.engines.cpu import observation
+from sl_discs.engines.cpu import tree as trees
+from sl_discs.engines.cpu import walk as walks
+from sl_discs.engines.cpu.coupling import Target
+from sl_discs.engines.cpu.record import make_record, note, write_out
+from sl_discs.samplers.draws import softmax_weights
+
+TILT_SCALE = np.float32(0.7)
+
+
+def tree_of(weights):
+    tree = trees.make_tree(len(weights))
+    tree.weights[:] = weights
+    trees.sum_all(tree)
+    return tree
+
+
+def assert_sums_are_those_of_the_weights(tree, rtol):
+    fresh = tree_of(tree.weights)
+    np.testing.assert_allclose(tree.sums[3:], fresh.sums[3:], rtol=rtol)
+    np.testing.assert_allclose(tree.sums[trees.TOTAL], tree.weights.sum(dtype=np.float64), rtol=rtol)
+
+
+@pytest.mark.parametrize("size", [128, 384, 128 * 16 * 3 + 128])
+def test_draws_are_in_proportion_to_weights(size):
+    """Every quantile of (0, 1) leads to a site in proportion to its weight; sites of weight 0 are never drawn."""
+    rng = np.random.default_rng(0)
+    weights = (rng.random(size) * (rng.random(size) < 0.5)).astype(np.float32)
+    tree = tree_of(weights)
+    draws = 200 * size
+    counts = np.bincount([trees.draw(tree, (k + 0.5) / draws) for k in range(draws)], minlength=size)
+    # Each site's quantiles are one interval, so counts are right to one.
+    np.testing.assert_allclose(counts, draws * weights / weights.sum(dtype=np.float64), atol=1.01)
+    last = trees.draw(tree, 1 - 2.0**-53)
+    assert weights[last] > 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 383), st.integers(-80, 80)), max_size=60), st.integers(0, 2**31))
+@settings(max_examples=300, deadline=None)
+def test_sums_follow_changes_of_weights_however_much_cancels(changes, seed):
+    """Weights between 2^-80 and 2^80, put and taken away again: what is left is never made of rounding errors."""
+    tree = tree_of(np.random.default_rng(seed).random(384).astype(np.float32))
+    for site, exponent in changes:
+        trees.put(tree, site, np.float32(2.0**exponent))
+        assert_sums_are_those_of_the_weights(tree, 1e-8)
+    for site, _ in changes:
+        trees.put(tree, site, np.float32(0))
+        assert_sums_are_those_of_the_weights(tree, 1e-8)
+
+
+def a_walk(rng, dense, size=256, sites=250, degree=4):
+    """A random sparse target with a tilt and a mask, and a walk at a random state."""
+    rows = np.zeros((size, size), np.int8)
+    for site in range(sites):
+        for other in rng.choice(sites, degree // 2, replace=False):
+            if other != site:
+                rows[site, other] = rows[other, site] = rng.integers(1, 3)
+    starts = np.concatenate([[0], np.cumsum((rows != 0).sum(axis=1))])
+    neighbours, weights = np.nonzero(rows)[1].astype(np.int32), rows[rows != 0]
+    mask = (np.arange(size) < sites) & (rng.random(size) < 0.9)
+    linear = (rng.normal(size=size) * (np.arange(size) < sites)).astype(np.float32)
+    target = Target(
+        linear, np.float32(-1.5), dense, rows if dense else rows[:0], starts, neighbours, weights,
+        mask.astype(np.float32), np.flatnonzero(mask).astype(np.int32),
+    )  # fmt: skip
+    walk = walks.make_walk(size, np.int32)
+    walk.spins[:] = np.where(np.arange(size) < sites, rng.choice([-1.0, 1.0], size), -1.0)
+    walk.coupled[:] = rows.astype(np.int32) @ (walk.spins > 0)
+    walk.y[:] = rng.normal(size=size)
+    return walk, target, rows
+
+
+def expected_weights(walk, target, rate):
+    """The reference's weights; their largest is 1."""
+    local = (target.linear + target.scale * walk.coupled) * rate / 2 + TILT_SCALE * walk.y
+    found = softmax_weights(jnp.asarray(-walk.spins * local), jnp.asarray(target.mask > 0))
+    return np.asarray(found.weights).reshape(-1)[: len(local)]
+
+
+@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@pytest.mark.parametrize("rate", [0.3, 4.0, 80.0])
+def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dense, rate):
+    rng = np.random.default_rng(5)
+    walk, target, rows = a_walk(rng, dense)
+    slope = walks.set_base(walk, target, np.float32(rate), TILT_SCALE)
+    tree, other = trees.make_tree(256), trees.make_tree(256)
+    walks.weigh_all(walk, target, slope, tree)
+    in_places = []
+    for turn in range(60):
+        state, field, weights = walk.spins.copy(), walk.coupled.copy(), tree.weights.copy()
+        count = 1 + turn % 3
+        walk.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
+        changes, touched = walks.flip_sites(walk, target, count)
+        np.testing.assert_allclose(changes.observed, walk.y @ (walk.spins - state), rtol=1e-4, atol=1e-5)
+        in_place = walks.weigh_proposal(walk, target, slope, tree, other, touched)
+        in_places.append(in_place)
+        proposed = tree if in_place else other
+        np.testing.assert_array_equal(walk.coupled, rows.astype(np.int32) @ (walk.spins > 0))
+        wanted, found = expected_weights(walk, target, np.float32(rate)), proposed.weights / proposed.weights.max()
+        seen = wanted > 1e-12
+        np.testing.assert_allclose(found[seen], wanted[seen], rtol=3e-4 if rate > 10 else 1e-4)
+        assert (found[target.mask == 0] == 0).all() and (found[target.mask > 0] > 0).all()
+        assert_sums_are_those_of_the_weights(proposed, 1e-8)
+        if turn % 2:
+            walks.take_back(walk, target, tree, in_place, touched, count)
+            np.testing.assert_array_equal(walk.spins, state)
+            np.testing.assert_array_equal(walk.coupled, field)
+            np.testing.assert_array_equal(tree.weights, weights)
+            assert_sums_are_those_of_the_weights(tree, 1e-8)
+        elif not in_place:
+            tree, other = other, tree
+    assert any(in_places) != dense or (rate > 10 and not dense)
+
+
+def test_the_best_state_is_kept_through_any_history():
+    rng = np.random.default_rng(2)
+    size = 128
+    record, spins = make_record(size), -np.ones(size, np.float32)
+    record.value[0] = -np.inf
+    best, best_spins = -np.inf, None
+    for turn in range(3_000):
+        flips = int(rng.integers(1, 6))
+        flipped = np.zeros(size, np.int32)
+        flipped[:flips] = rng.choice(size, flips, replace=False)
+        spins[flipped[:flips]] *= -1
+        value = float(rng.integers(0, 1_000)) if turn % 500 < 5 else 0.0
+        note(record, value, spins, flipped, flips)
+        if value > best:
+            best, best_spins = value, spins.copy()
+        if turn % 97 == 0:
+            write_out(record, spins)
+        if turn % 97 == 0 or turn % 500 == 400:
+            found = record.spins.copy() if not record.state[0] else None
+            assert found is None or (found == best_spins).all()
+            assert record.value[0] == best
+    write_out(record, spins)
+    np.testing.assert_array_equal(record.spins, best_spins)
+
+
+def test_a_level_s_posterior_mean_and_move_are_those_of_plain_sums():
+    """Of two levels, the second after a cut in its middle, as where a run is saved."""
+    rng = np.random.default_rng(3)
+    size, steps, key = 96, 40, np.array([5, 6], np.uint32)
+    y, mean, noise = rng.normal(size=size).astype(np.float32), np.zeros(size, np.float32), np.zeros(size, np.float32)
+    spins, before = np.where(rng.random(size) < 0.5, 1, -1).astype(np.float32), y.copy()
+    for level in range(2):
+        weights = (np.arange(steps) >= 10) / (steps - 10)
+        plain, collected = np.zeros(size), np.float32(0)
+        for step, weight in enumerate(weights):
+            flipped = rng.choice(size, rng.integers(0, 5), replace=False).astype(np.uint32)
+            spins[flipped] *= -1
+            observation.turn(mean, spins, flipped, len(flipped), collected)
+            plain += weight * spins
+            collected += np.float32(weight)
+            if level == 1 and step == 25:
+                observation.complete(mean, spins, collected)
+                np.testing.assert_allclose(mean, plain, atol=1e-5)
+                collected = np.float32(0)
+        number = steps * (level + 1)
+        observation.move(*key, number, y, mean, spins, collected, np.float32(0.3), np.float32(2), noise)
+        drawn = keys.normals(keys.fold(jnp.asarray(key), number), (size,))
+        before = before + 0.3 * plain + 2 * np.asarray(drawn)
+        np.testing.assert_allclose(y, before, atol=5e-4)
+        assert (mean == 0).all()

@@ -1,0 +1,91 @@
+"""The oracle's kernels are Markov kernels that are reversible where they should be, and the known ones."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.oracle import gwg, kernel_of, numbers_of_flips, path_auxiliary
+from sl_discs.testing.small_targets import small_targets
+
+BALANCED = [
+    GWG(), GWG(num_flips=3), PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3), DMALA(expected_flips=1.7),
+    DMALA(scaling="fixed", step_size=0.5),
+]  # fmt: skip
+SAMPLERS = [
+    Gibbs(),
+    Metropolis(),
+    *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
+]
+
+
+def name_of(sampler):
+    flips = getattr(sampler, "num_flips", getattr(sampler, "scaling", ""))
+    return f"{type(sampler).__name__} {flips} {getattr(sampler, 'balancing_fn_type', '')}"
+
+
+@pytest.mark.parametrize("heat", [1.0, 1.3], ids=["own proposals", "proposals of another temperature"])
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=name_of)
+def test_detailed_balance(sampler, heat):
+    for target in [*small_targets(3), *small_targets(4)]:
+        for temperature in (0.4, 2.0):
+            log_density, proposed = target.log_density(temperature), target.log_density(heat * temperature)
+            kernel = kernel_of(sampler, log_density, target.mask, proposed=proposed)
+            assert (kernel.transitions > -1e-15).all() and (kernel.acceptance < 1 + 1e-12).all()
+            np.testing.assert_allclose(kernel.transitions.sum(axis=1), 1, atol=1e-12)
+            law = np.exp(log_density - log_density.max())
+            law /= law.sum()
+            flow = law[:, None] * kernel.transitions
+            np.testing.assert_allclose(flow, flow.T, atol=1e-12)
+            np.testing.assert_allclose(law @ kernel.transitions, law, atol=1e-12)
+
+
+@pytest.mark.parametrize("scaling", ["normalized", "fixed"])
+def test_dula_leaves_another_law(scaling):
+    target = small_targets(4)[0]
+    log_density = target.log_density(0.7)
+    kernel = kernel_of(DMALA(scaling=scaling, step_size=0.5, adjusted=False), log_density, target.mask)
+    np.testing.assert_allclose(kernel.transitions.sum(axis=1), 1, atol=1e-12)
+    law = np.exp(log_density - log_density.max())
+    law /= law.sum()
+    assert np.abs(law @ kernel.transitions - law).sum() / 2 > 0.01
+
+
+def test_one_flip_of_either_path_is_the_same_and_two_are_not():
+    target = small_targets(4)[0]
+    log_density = target.log_density(1.0)
+    one, other = (kernel(log_density, target.mask, 1) for kernel in (gwg, path_auxiliary))
+    np.testing.assert_allclose(one.transitions, other.transitions, atol=1e-15)
+    one, other = (kernel(log_density, target.mask, 2) for kernel in (gwg, path_auxiliary))
+    assert np.abs(one.transitions - other.transitions).max() > 0.1
+
+
+def test_a_site_drawn_twice_flips_once():
+    """Without couplings and on equal weights, two of two sites: half of the draws name one site twice."""
+    log_density, mask = np.zeros(4), np.ones(2, bool)
+    np.testing.assert_allclose(gwg(log_density, mask, 2).transitions[0], [0, 0.25, 0.25, 0.5])
+    np.testing.assert_allclose(path_auxiliary(log_density, mask, 2).transitions[0], [0, 0, 0, 1])
+
+
+def test_numbers_of_flips():
+    assert numbers_of_flips(2.6, 4, frozen=False) == {3: 1.0}
+    assert numbers_of_flips(2.6, 2, frozen=False) == {2: 1.0}
+    assert numbers_of_flips(2.6, 4, frozen=True) == pytest.approx({2: 0.9, 3: 0.1})
+    assert numbers_of_flips(2.0, 4, frozen=True) == pytest.approx({1: 0.5, 2: 0.5})
+    assert numbers_of_flips(1.2, 4, frozen=True) == pytest.approx({1: 1.0})
+
+
+def test_chi_squared_keeps_its_false_alarm_rate_where_cells_are_rare():
+    """One cell expects 0.01 counts: a test that let it stand alone would fail in one of 100 repetitions."""
+    rng = np.random.default_rng(0)
+    law = np.array([0.5, 0.3, 0.199, 0.00099, 0.00001])
+    law /= law.sum()
+    values = np.array([chi_squared(rng.multinomial(1_000, law), 1_000 * law)[1] for _ in range(4_000)])
+    assert values.min() > 1e-5
+    assert abs((values < 0.1).mean() - 0.1) < 5 * np.sqrt(0.1 * 0.9 / len(values))

@@ -1,0 +1,121 @@
+"""Wrong kernels of every kind fail against the oracle, also those that leave the target invariant.
+
+Most are right kernels of something else, played in place of the one that was asked for.
+"""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sl_discs.samplers import path as path_module
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing.engines import FALSE_ALARM, entry
+from sl_discs.testing.oracle import kernel_of
+from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
+from sl_discs.testing.small_targets import small_targets
+
+TARGETS = small_targets(4)
+COPIES = 1024
+
+
+def check(engine, asked, played, targets=TARGETS, temperature=0.7, **state):
+    kernels = [kernel_of(asked, one.log_density(0.7), one.mask) for one in TARGETS]
+    [steps] = play_steps(engine, played, targets, temperature, copies=COPIES, state=state)
+    check_steps(steps, kernels, FALSE_ALARM)
+
+
+def changed(**fields):
+    """The targets with these fields computed from the target."""
+    return [one._replace(**{name: new(one) for name, new in fields.items()}) for one in TARGETS]
+
+
+WRONG = {
+    "missing tilt": {"targets": changed(tilt=lambda one: 0 * one.tilt)},
+    "tilt of the wrong sign": {"targets": changed(tilt=lambda one: -one.tilt)},
+    "ignored mask": {"targets": changed(mask=lambda one: np.ones_like(one.mask))},
+    "missing couplings": {"targets": changed(couplings=lambda one: 0 * one.couplings)},
+    "temperature off by 10 %": {"temperature": 0.77},
+}
+# Those that leave the target invariant, which is why tests of invariance do not see them.
+IN_PLACE = {
+    "gibbs for metropolis": (Metropolis(), Gibbs()),
+    "metropolis for gibbs": (Gibbs(), Metropolis()),
+    "gwg for path_auxiliary": (PathAuxiliary(num_flips=2), GWG(num_flips=2)),
+    "path_auxiliary for gwg": (GWG(num_flips=2), PathAuxiliary(num_flips=2)),
+    "one flip too many": (PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3)),
+    "one draw too few": (GWG(num_flips=3), GWG(num_flips=2)),
+    "10 % more flips": (DMALA(expected_flips=2.0), DMALA(expected_flips=2.2)),
+    "10 % larger step": (DMALA(scaling="fixed", step_size=0.5), DMALA(scaling="fixed", step_size=0.55)),
+    "fixed for normalized": (DMALA(), DMALA(scaling="fixed")),
+    "no test": (DMALA(), DMALA(adjusted=False)),
+    "a test that was not asked for": (DMALA(adjusted=False), DMALA()),
+}
+
+
+@pytest.mark.parametrize("sampler", [Metropolis(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_target_is_found(name, sampler):
+    pytest.importorskip("numba")
+    with pytest.raises(Disagreement):
+        check(entry("cpu"), sampler, sampler, **WRONG[name])
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_another_kernel_is_found(name):
+    pytest.importorskip("numba")
+    with pytest.raises(Disagreement):
+        check(entry("cpu"), *IN_PLACE[name])
+
+
+@pytest.mark.parametrize("sampler", [GWG(num_flips=2), DMALA()], ids=lambda sampler: type(sampler).__name__)
+def test_proposals_of_another_temperature_are_found(sampler, proposing_at):
+    """They leave the target invariant too."""
+    proposing_at(0.77)
+    with pytest.raises(Disagreement):
+        check(entry("cpu"), sampler, sampler)
+
+
+@pytest.mark.parametrize("steps", [0, 50], ids=["adapting", "frozen"])
+def test_a_radius_rounded_at_the_wrong_time_is_found(steps):
+    """round(2) while it adapts, 1 or 2 at random afterwards."""
+    pytest.importorskip("numba")
+    sampler = PathAuxiliary(num_flips=2, adaptive=True, adapt_until=50)
+    for frozen in (False, True):
+        kernels = [kernel_of(sampler, one.log_density(0.7), one.mask, frozen=frozen) for one in TARGETS]
+        [played] = play_steps(entry("cpu"), sampler, TARGETS, 0.7, copies=COPIES, state={"steps": steps})
+        if frozen == (steps == 50):
+            check_steps(played, kernels, FALSE_ALARM)
+        else:
+            with pytest.raises(Disagreement):
+                check_steps(played, kernels, FALSE_ALARM)
+
+
+def forward_again(weights, drawn, *, replacement, beside):
+    """The path's own probability, at x."""
+    return drawn.log_prob
+
+
+def same_order(weights, drawn, *, replacement, beside):
+    """The sites drawn at y in the order in which they were drawn at x."""
+    turned = drawn._replace(sequence=drawn.sequence[jnp.array([1, 0, *range(2, len(drawn.sequence))])])
+    return log_prob_reversed(weights, turned, replacement=replacement, beside=beside)
+
+
+log_prob_reversed = path_module.log_prob_reversed
+
+
+@pytest.mark.parametrize(
+    "mistake", [same_order, pytest.param(forward_again, marks=pytest.mark.slow)], ids=lambda mistake: mistake.__name__
+)
+def test_a_wrong_reverse_probability_is_found(mistake, monkeypatch):
+    monkeypatch.setattr(path_module, "log_prob_reversed", mistake)
+    # A class of its own, as a class is compiled once.
+    sampler = dataclasses.make_dataclass(mistake.__name__, [], bases=(PathAuxiliary,), frozen=True)(num_flips=2)
+    with pytest.raises(Disagreement):
+        check(entry("reference"), PathAuxiliary(num_flips=2), sampler)
