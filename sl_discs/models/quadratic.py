@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Num
 
 from sl_discs.batching import batch_max
-from sl_discs.models.base import GROUP, Flips, Model, apply_flips, sums_over_flips
+from sl_discs.models.base import Model, apply_flips
 from sl_discs.models.coupling import Coupling
-
-# Rows of K added in one pass over the field; divides GROUP.
-ROWS = 4
 
 
 class QuadraticParams(NamedTuple):
@@ -65,59 +62,32 @@ class QuadraticModel(Model):
         local = params.linear + params.scale * field.coupled.astype(jnp.float32)
         return jnp.where(x > 0, -local, local)
 
-    def flip(self, params: QuadraticParams, x, field: QuadraticField, flips: Flips):
+    def flip(self, params: QuadraticParams, x, field: QuadraticField, flips):
         """Adds one row of K for each flipped site."""
-        if flips.sites.shape[0] == 1:
-            return apply_flips(x, flips), self._flip_one(params, x, field, flips.sites[0])
-        coupled = self._add_rows(params.coupling, x, field.coupled, flips)
-
-        def delta(sites):
-            return jnp.where(x[sites] > 0, -1.0, 1.0)
-
-        def linear_change(sites):
-            return delta(sites) * params.linear[sites]
-
-        def pairs_change(sites):
-            """Twice as much: y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K."""
-            return delta(sites) * (field.coupled[sites].astype(jnp.float32) + coupled[sites].astype(jnp.float32))
-
-        linear, pairs = sums_over_flips(flips, linear_change, pairs_change)
-        return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs / 2)
-
-    def _flip_one(self, params: QuadraticParams, x, field: QuadraticField, site: Int[Array, ""]) -> QuadraticField:
-        delta = jnp.where(x[site] > 0, -1.0, 1.0)
-        return QuadraticField(
-            coupled=params.coupling.add_row(field.coupled, site, delta),
-            linear=field.linear + delta * params.linear[site],
-            pairs=field.pairs + delta * field.coupled[site].astype(jnp.float32),
-        )
-
-    def _add_rows(self, coupling: Coupling, x, coupled: Num[Array, "N"], flips: Flips) -> Num[Array, "N"]:
-        """K(x after the flips), adding ROWS rows a pass over the field.
-
-        The inner loop also keeps XLA from looking up the signs again for every element of the field.
-        """
-        rows = min(ROWS, flips.sites.shape[0])
-        longest = batch_max(flips.length)
-
-        def add_group(group, coupled):
-            sites = lax.dynamic_slice(flips.sites, (group * GROUP,), (min(GROUP, flips.sites.shape[0]),))
-            sign = jnp.where(x[jnp.minimum(sites, self.num_sites - 1)] > 0, -1.0, 1.0)
-            signs = jnp.where(sites < self.num_sites, sign, 0.0)
-
-            def add_rows(turn, coupled):
-                for row in range(rows):
-                    place = turn * rows + row
-                    coupled = coupling.add_row(coupled, sites[place], signs[place])
-                return coupled
-
-            turns = (jnp.minimum(longest - group * GROUP, GROUP) + rows - 1) // rows
-            return lax.fori_loop(0, turns, add_rows, coupled)
-
-        if flips.sites.shape[0] <= GROUP:
-            return add_group(0, coupled)
-        return lax.fori_loop(0, (longest + GROUP - 1) // GROUP, add_group, coupled)
+        delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
+        coupled = _add_rows(params.coupling, field.coupled, flips, delta)
+        linear = jnp.sum(delta * params.linear)
+        # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
+        pairs = jnp.sum(delta * (field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32))) / 2
+        return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
     def change(self, params, x, before, flips, after):
         """Differences of the exact parts first, so that nothing cancels."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
+
+
+def _add_rows(
+    coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]
+) -> Num[Array, "N"]:
+    """K(x + delta) from Kx, adding the rows of the flipped sites one after the other."""
+    sites = jnp.arange(flips.shape[0])
+
+    def add_next(_, carry):
+        left, coupled = carry
+        # N where no site is left: chains with fewer flips than others then add nothing.
+        site = jnp.min(jnp.where(left, sites, sites.shape[0]))
+        coupled = coupling.add_row(coupled, site, delta.at[site].get(mode="fill", fill_value=0.0))
+        return left & (sites != site), coupled
+
+    longest = batch_max(jnp.sum(flips, dtype=jnp.int32))
+    return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]

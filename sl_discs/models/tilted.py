@@ -6,9 +6,9 @@ import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int8
 
-from sl_discs.models.base import Change, Model, Params, sum_over_flips
+from sl_discs.models.base import Model, Params
 
 
 class TiltedParams(NamedTuple):
@@ -46,11 +46,8 @@ class Tilted(Model):
 
     def gains(self, params, x, field):
         """d/tau - 2 s h."""
-        gains = self.base.gains(params.base, x, field)
-        if params.tilt is not None:
-            # Divided last: XLA repeats what follows a division in every kernel that reads the gains.
-            gains = gains + 2 * params.temperature * jnp.where(x > 0, -1.0, 1.0) * params.tilt
-        return gains / params.temperature
+        gains = self.base.gains(params.base, x, field) / params.temperature
+        return gains if params.tilt is None else gains + _tilt_gains(x, params.tilt)
 
     def flip(self, params, x, field, flips):
         """The base model's flip."""
@@ -58,12 +55,12 @@ class Tilted(Model):
 
     def change(self, params, x, before, flips, after):
         """Change of f/tau plus the tilt's change at the flipped sites."""
-        change = self.change_in_parts(params, x, before, flips, after)
-        return change.common if change.of_sites is None else change.common + sum_over_flips(flips, change.of_sites)
-
-    def change_in_parts(self, params, x, before, flips, after):
-        """Change of f/tau; apart from it that of the tilt, site by site."""
         change = self.base.change(params.base, x, before, flips, after) / params.temperature
         if params.tilt is None:
-            return Change(change)
-        return Change(change, lambda sites: 2 * jnp.where(x[sites] > 0, -params.tilt[sites], params.tilt[sites]))
+            return change
+        return change + jnp.sum(jnp.where(flips, _tilt_gains(x, params.tilt), 0.0))
+
+
+def _tilt_gains(x: Int8[Array, "N"], tilt: Float[Array, "N"]) -> Float[Array, "N"]:
+    """-2 s h, what each flip adds to <s, h>."""
+    return 2 * jnp.where(x > 0, -tilt, tilt)

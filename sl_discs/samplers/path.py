@@ -13,7 +13,7 @@ from sl_discs.errors import InputError
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.draws import draw_sites, log_prob_reversed, softmax_weights
+from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
 
 
 class PathState(NamedTuple):
@@ -78,36 +78,25 @@ class PathSampler(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Draw, flip, and the Metropolis-Hastings test with the reverse path's probability."""
-        num_sites = x.shape[0]
         balance = BALANCING[self.balancing_fn_type]
         available = jnp.sum(mask, dtype=jnp.int32)
-        limit = num_sites if self.replacement else jnp.minimum(num_sites, available)
-        if self.adaptive:
-            length = jnp.clip(self._rounded(keys.fold(key, 2), state), 1, limit)
-        elif self.num_flips == 1:
-            length = 1
-        else:
-            length = jnp.minimum(jnp.int32(self.num_flips), limit)
+        wanted = self._rounded(keys.fold(key, 2), state) if self.adaptive else self.num_flips
+        most = x.shape[0] if self.adaptive else min(self.num_flips, x.shape[0])
+        length = jnp.clip(wanted, 1, most if self.replacement else available)
 
         forward = softmax_weights(balance(model.gains(params, x, field)), mask)
-        drawn = draw_sites(
-            keys.fold(key, 0),
-            forward,
-            num_sites,
-            length,
-            replacement=self.replacement,
-            max_length=None if self.adaptive else min(self.num_flips, num_sites),
-        )
+        drawn = draw_sites(keys.fold(key, 0), forward, length, most, replacement=self.replacement)
         y, field_y = model.flip(params, x, field, drawn.flips)
         backward = softmax_weights(balance(model.gains(params, y, field_y)), mask)
-        change = model.change_in_parts(params, x, field, drawn.flips, field_y)
-        log_back = log_prob_reversed(backward, drawn, replacement=self.replacement, beside=change.of_sites)
-        acceptance = jnp.exp(jnp.minimum(change.common + log_back - drawn.log_prob, 0.0))
+        log_there = log_probability(forward, drawn, replacement=self.replacement)
+        log_back = log_probability(backward, drawn, replacement=self.replacement, backwards=True)
+        change = model.change(params, x, field, drawn.flips, field_y)
+        acceptance = jnp.exp(jnp.minimum(change + log_back - log_there, 0.0))
 
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, drawn.flips.count.astype(jnp.float32), 0.0)
+        hops = jnp.where(accepted, jnp.sum(drawn.flips, dtype=jnp.float32), 0.0)
         radius = state.radius
         if self.adaptive:
             radius = adapted(

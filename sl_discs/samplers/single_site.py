@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 from sl_discs import keys
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.draws import draw_sites, in_blocks
+from sl_discs.samplers.draws import draw_site
 
 
 class SingleSiteState(NamedTuple):
@@ -39,11 +39,10 @@ class SingleSiteSampler(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Draw a site, flip it with the rule's probability."""
-        num_sites = x.shape[0]
-        available = in_blocks(mask.astype(jnp.float32))
-        drawn = draw_sites(keys.fold(key, 0), available, num_sites, 1, replacement=True)
-        y, field_y = model.flip(params, x, field, drawn.flips)
-        acceptance = self.acceptance(model.change(params, x, field, drawn.flips, field_y))
+        site = draw_site(keys.fold(key, 0), mask.astype(jnp.float32))
+        flips = jnp.arange(x.shape[0]) == site
+        y, field_y = model.flip(params, x, field, flips)
+        acceptance = self.acceptance(model.change(params, x, field, flips, field_y))
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs.batching import over_chains
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.base import Flips, list_length, sum_over_flips
 from sl_discs.models.coupling import Dense, Sparse, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.models.ising import IsingParams, draw_couplings, ising_lattice, sherrington_kirkpatrick
 from sl_discs.models.problems import coefficients, quadratic_params
@@ -76,9 +74,7 @@ def test_flips_follow_the_field_exactly(sparse, length):
     x = (rng.random(64) < 0.5) & (np.arange(64) < N)
     x = jnp.asarray(x, jnp.int8)
     sites = rng.permutation(N)[:length]
-    padded = np.full(list_length(length), 64, np.int32)
-    padded[: len(sites)] = sites
-    flips = Flips(jnp.isin(jnp.arange(64), sites), jnp.asarray(padded), jnp.int32(length), jnp.int32(len(sites)))
+    flips = jnp.isin(jnp.arange(64), sites)
     before = model.init(params, x)
     y, after = model.flip(params, x, before, flips)
     fresh = model.init(params, y)
@@ -95,8 +91,7 @@ def test_integer_couplings_never_drift():
 
     def step(carry, site):
         x, field = carry
-        flips = Flips(jnp.arange(N) == site, site[None], jnp.int32(1), jnp.int32(1))
-        return model.flip(params, x, field, flips), None
+        return model.flip(params, x, field, jnp.arange(N) == site), None
 
     start = jnp.zeros(N, jnp.int8)
     sites = jax.random.randint(jax.random.key(0), (10_000,), 0, N)
@@ -174,26 +169,6 @@ def test_tilt_and_temperature():
         np.testing.assert_allclose(tilted.value(target, x, field), value, rtol=1e-5)
         gains = model.gains(params, x, field) / 0.5 - 2 * (2 * x - 1) * tilt
         np.testing.assert_allclose(tilted.gains(target, x, field), gains, atol=1e-5)
-
-
-@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 33])
-def test_a_sum_over_flips_is_that_over_the_mask(count):
-    """For lists of several groups and with unused places among them; mapped over chains, each to its own length."""
-    rng = np.random.default_rng(count)
-    values, listed = rng.normal(size=100).astype(np.float32), list_length(40)
-    sites, masks = np.full((3, listed), 100), np.zeros((3, 100), bool)
-    for chain, mine in enumerate((count, 0, 20)):
-        chosen = rng.choice(100, mine, replace=False)
-        sites[chain, rng.choice(max(mine, 36), mine, replace=False)] = chosen
-        masks[chain, chosen] = True
-    lengths = np.array([max(count, 36), 0, 36])
-
-    def one(mask, sites, length):
-        flips = Flips(mask, sites, length, jnp.sum(mask))
-        return sum_over_flips(flips, lambda places: jnp.asarray(values)[places])
-
-    found = over_chains(one)(jnp.asarray(masks), jnp.asarray(sites), jnp.asarray(lengths))
-    np.testing.assert_allclose(found, (masks * values).sum(axis=1), atol=1e-5)
 
 
 def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
