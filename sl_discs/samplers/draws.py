@@ -85,16 +85,14 @@ def draw_sites(
     """
     num_sites = weights.shape[0]
 
-    def turn(number, drawn: Draws) -> Draws:
-        active = number < length
-        left = weights if replacement else jnp.where(drawn.flips, 0.0, weights)
-        site = draw_site(keys.fold(key, number), left)
-        here = (jnp.arange(num_sites) == site) & active
-        sites = drawn.sites.at[number].set(jnp.where(active, site, num_sites))
-        return Draws(sites, length, drawn.flips | here)
+    def turn(number, carry):
+        sites, left = carry
+        site = jnp.where(number < length, draw_site(keys.fold(key, number), left), num_sites)
+        left = left if replacement else left.at[site].set(0.0, mode="drop")
+        return sites.at[number].set(site), left
 
-    none = Draws(jnp.full(most, num_sites), length, jnp.zeros(num_sites, bool))
-    return lax.fori_loop(0, batch_max(length), turn, none)
+    sites, _ = lax.fori_loop(0, batch_max(length), turn, (jnp.full(most, num_sites), weights))
+    return Draws(sites, length, jnp.zeros(num_sites, bool).at[sites].set(True, mode="drop"))
 
 
 def log_probability(
