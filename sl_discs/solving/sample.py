@@ -110,15 +110,15 @@ def sample(
     recipe = Recipe(name, sampler_fields, chains, engine, {}, seed)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, _ = choose_engine(engine, kernel)
-    check_fit(problem, recipe, steps or 1, player_engine)
-    terms, constant = terms_of(problem)
-    recipe = dataclasses.replace(recipe, annealing=annealing_fields(annealing, terms))
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
     if growing:
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
+    check_fit(problem, recipe, first, player_engine)
+    terms, constant = terms_of(problem)
+    recipe = dataclasses.replace(recipe, annealing=annealing_fields(annealing, terms))
     stage = Stage(problem, terms, recipe, first, states, fit=growing)
     build_s, compiled_before = time.perf_counter() - begin, stage.player.compile_s
     clock = Clock(stage.player)
