@@ -122,15 +122,15 @@ def sample(
     states = as_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, engine_note = choose_engine(engine, kernel)
-    check_fit(problem, recipe, steps or 1, player_engine)
-    terms, constant = terms_of(problem)
-    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
     first = steps or default_steps(name, problem.num_variables)
     if growing:
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
+    check_fit(problem, recipe, first, player_engine)
+    terms, constant = terms_of(problem)
+    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     stage = Stage(problem, terms, recipe, first, states, fit=growing)
     build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
     clock = Clock()
