@@ -180,7 +180,7 @@ class Run:
 
 
 ALONE = [([], {})]
-SHORT = ("--samplers=gwg", "--config.experiment.chain_length=200")
+SHORT = ("--samplers=gwg", "--config.experiment.chain_length=200", "--engine=reference")
 
 
 def test_one_or_two_processes(tmp_path):
