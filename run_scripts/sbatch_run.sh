@@ -9,6 +9,7 @@
 # module: the program (default sl_discs.main_sampling). One more worker of a search for settings is
 #   module=sl_discs.tune bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
+# With several tasks (--nodes, --ntasks-per-node) each is a host of one run (docs/clusters.md).
 # Two minutes before the time limit the program gets SIGUSR1; if it returns 75, the job is put into the queue again.
 #SBATCH --job-name=sl_discs
 #SBATCH --signal=B:USR1@120
@@ -23,4 +24,6 @@ fi
 cd "$SLURM_SUBMIT_DIR"
 EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
 source run_scripts/requeue.sh
-run_or_requeue .venv/bin/python -m "${module:-sl_discs.main_sampling}" "$@"
+step=()
+[ "${SLURM_NTASKS:-1}" -le 1 ] || step=(srun --kill-on-bad-exit=1)
+run_or_requeue "${step[@]}" .venv/bin/python -m "${module:-sl_discs.main_sampling}" "$@"

@@ -20,9 +20,9 @@ from absl import flags
 
 from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
-from sl_discs.discs_plugin.sweep import discs_arguments
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import check_data_root
+from sl_discs.sweeps.discs_arguments import discs_arguments
 from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
 flags.adopt_module_key_flags(launch)

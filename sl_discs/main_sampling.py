@@ -18,7 +18,6 @@ import dataclasses
 import math
 import re
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,13 +30,14 @@ from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.folder_lock import only_run_in
-from sl_discs.experiment.hosts import Hosts, connect
-from sl_discs.experiment.interruption import Interrupted, notice_of_end
+from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
+from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
 from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import experiment_record, versions
+from sl_discs.experiment.record import ExperimentRecord
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
@@ -46,7 +46,6 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.problems import PROBLEMS
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.results.canvas import can_draw, or_warn
-from sl_discs.results.record import ExperimentRecord
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
@@ -108,8 +107,12 @@ _EVENTS = flags.DEFINE_boolean(
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "HOST:PORT of host 0 of several; not needed under SLURM.")
 _NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "How many hosts play the run; goes with --coordinator.")
 _HOST = flags.DEFINE_integer("host", None, "Which of them this is, from 0; goes with --coordinator.")
-_CONNECT_TIMEOUT_S = flags.DEFINE_float("connect_timeout_s", 300.0, "Seconds that hosts wait for each other.")
-_HOST_TIMEOUT_S = flags.DEFINE_float("host_timeout_s", 60.0, "A host that is silent for so many seconds is dead.")
+_CONNECT_TIMEOUT_S = flags.DEFINE_float(
+    "connect_timeout_s", 300.0, "Seconds for which the hosts wait for each other to start.", lower_bound=1.0
+)
+_HOST_TIMEOUT_S = flags.DEFINE_float(
+    "host_timeout_s", 60.0, "A run ends when one of its hosts was silent for so many seconds.", lower_bound=1.0
+)
 _OVERWRITE = flags.DEFINE_boolean(
     "overwrite", False, "Replace results of another run in the same folder, which are otherwise refused."
 )
@@ -237,9 +240,6 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, hosts)
-    settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
-    if note:
-        sys.stderr.write(f"{note}\n")
     folder = check_writable(_save_folder(settings, model, dataset, methods))
     config = {
         "experiment": vars(settings),
@@ -247,75 +247,55 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
         "samplers": sampler_configs,
     }
     with contextlib.ExitStack() as stack:
-        draws = hosts.index == 0 and can_draw()
         if hosts.index == 0:
             stack.enter_context(only_run_in(folder))
-            if not _OVERWRITE.value:
-                check_finished(folder, config, dataset.name)
-        notice = stack.enter_context(notice_of_end())
-        hosts.attend(notice)
-        kind = kind_of_run(config, methods, settings, dataset, versions())
+        if not _OVERWRITE.value:
+            check_finished(folder, config, dataset.name)
         saved = hosts.checkpoint_folder(folder)
+        hosts.connect(folder, _CONNECT_TIMEOUT_S.value, _HOST_TIMEOUT_S.value)
+        settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
+        if note:
+            sys.stderr.write(f"{note}\n")
+        config["experiment"] = vars(settings)
+        draws = hosts.index == 0 and can_draw()
+        notice = stack.enter_context(notice_of_end())
+        kind = kind_of_run(config, methods, settings, dataset, versions())
         checkpoints = Checkpoints(saved, kind, settings.checkpoint_every_s, notice)
         monitor = Monitor(folder / "events", hosts.label) if settings.events else None
         with progress_bar(total_chain_steps(dataset, settings), label=hosts.label) as progress:
             samplers = run_methods(
                 dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints, monitor
             )
-        shares = hosts.gather(pack_records(samplers), notice, saved)
-        record = None
-        if shares is not None:
-            samplers = join_records([samplers, *(unpack_records(share) for share in shares[1:])])
-            record = experiment_record(dataset, config, settings, samplers)
-            try:
-                paths = write_results(record, folder)
-            except InputError:
-                sys.stdout.write(format_summary(record) + "\n")
-                raise
-        hosts.agree_on_end(notice, saved)
-        checkpoints.remove()
-        hosts.tidy(folder)
-    if record is not None:
-        sys.stdout.write(format_summary(record, paths) + "\n")
-        figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
-        if figure is not None:
-            sys.stdout.write(f"  {figure.name}\n")
+        if hosts.index > 0:
+            hosts.hand_in(pack_records(samplers), folder, notice)
+            return None
+        shares = hosts.collect(folder, notice)
+        samplers = join_records([samplers, *map(unpack_records, shares)])
+        record = experiment_record(dataset, config, settings, samplers)
+        try:
+            paths = write_results(record, folder)
+        except InputError:
+            sys.stdout.write(format_summary(record) + "\n")
+            raise
+        remove_checkpoints(folder)
+    sys.stdout.write(format_summary(record, paths) + "\n")
+    figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
+    if figure is not None:
+        sys.stdout.write(f"  {figure.name}\n")
     return record
-
-
-def _connect() -> Hosts:
-    """The hosts that the flags name."""
-    return connect(
-        _COORDINATOR.value,
-        _NUM_HOSTS.value,
-        _HOST.value,
-        connect_timeout_s=_CONNECT_TIMEOUT_S.value,
-        host_timeout_s=_HOST_TIMEOUT_S.value,
-    )
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
     one_device_per_core()
-    hosts, code, line = Hosts(), 0, ""
+    if len(argv) > 1:
+        raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
     try:
-        if len(argv) > 1:
-            raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
-        hosts = _connect()
-        run(hosts)
-    except InputError as error:
-        code, line = 2, str(error)
-        sys.stderr.write(f"error: {error}\n")
+        run(find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value))
     except Interrupted as interruption:
-        code = hosts.exit_code()
         sys.stderr.write(f"{interruption}\n")
-    except Exception as error:
-        if hosts.count == 1:
-            raise
-        code, line = 1, f"{type(error).__name__}: {error}"
-        traceback.print_exc()
-    hosts.end(code, " ".join(line.split()))
-    return code
+        return RESUME_ME
+    return 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -135,7 +134,7 @@ class Checkpoints:
             path.unlink(missing_ok=True)
         self._last = time.monotonic()
         if stop:
-            raise Interrupted(self.folder, self.notice.reason)
+            raise Interrupted(self.folder)
 
     def _save(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """A checkpoint that cannot be written must not end the run that it is to protect."""
@@ -150,10 +149,6 @@ class Checkpoints:
             if not self._failed:
                 sys.stderr.write(f"warning: no checkpoint: {error}; the run goes on without\n")
             self._failed = True
-
-    def remove(self) -> None:
-        """After the results are written."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _file_of(part: str) -> str:

@@ -17,8 +17,8 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if has
 class Interrupted(Exception):
     """The run was told to stop and has saved where it was: in a folder, or another place that has a name."""
 
-    def __init__(self, place: Path | str, reason: str = "interrupted"):
-        super().__init__(f"{reason}; the same command, run again, goes on from {place}")
+    def __init__(self, place: Path | str):
+        super().__init__(f"interrupted; the same command, run again, goes on from {place}")
 
 
 class Notice:
@@ -26,13 +26,11 @@ class Notice:
 
     Attributes:
       given: it was.
-      reason: why, in words.
       signal: that told it; 0 where none did.
     """
 
     def __init__(self):
         self.given = False
-        self.reason = "interrupted"
         self.signal = 0
 
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from sl_discs.engines.contract import Batch, Chains, Program, Trace
+from sl_discs.experiment.events import EventsFile
 from sl_discs.experiment.settings import Settings
-from sl_discs.results.events import EventsFile
 
 
 class Monitor:

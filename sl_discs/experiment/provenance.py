@@ -8,9 +8,9 @@ import platform
 import jax
 import numpy as np
 
+from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
-from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.version import __version__
 
 

@@ -15,12 +15,12 @@ from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.player import Outcome, Player, Progress, compile_program
+from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.models.problems import coefficients
-from sl_discs.results.record import InstanceRecord, SamplerRecord
 
 
 def run_sampler(

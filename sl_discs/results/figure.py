@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.canvas import COLOURS, save_figure
 from sl_discs.results.published import published_row, published_unit
-from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.summary import (
     OBJECTIVE_UNITS,
     Spread,

@@ -24,8 +24,8 @@ import numpy as np
 import yaml
 
 from sl_discs.atomic import write_atomically
+from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.paired import paired_differences
-from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.summary import Spread, best_values, references
 
 

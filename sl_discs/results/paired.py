@@ -7,7 +7,7 @@ error that says anything about the samplers.
 from __future__ import annotations
 
 from sl_discs.errors import InputError
-from sl_discs.results.record import ExperimentRecord
+from sl_discs.experiment.record import ExperimentRecord
 from sl_discs.results.summary import Spread, best_values, percent_of_reference
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sl_discs.results.record import InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 
 _ARRAYS = ("trajectory", "acceptance", "hops")
 _PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine", "final_is")

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.results.record import SamplerRecord
+from sl_discs.experiment.record import SamplerRecord
 
 OBJECTIVE_UNITS = {"mis": "set size", "maxcut": "cut weight", "maxclique": "clique size"}
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.results.paired import paired_differences, paired_percent_differences, sl_pairs
 from sl_discs.results.published import CHAIN_LENGTH, published_row, published_unit
-from sl_discs.results.record import ExperimentRecord, SamplerRecord
 from sl_discs.results.summary import OBJECTIVE_UNITS, Spread, best_values, percent_of_reference
 
 WIDTH = 100

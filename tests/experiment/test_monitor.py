@@ -9,10 +9,10 @@ from test_checkpoint import KIND, short_calls  # noqa: F401 (a fixture)
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.events import EventsFile, masked_crc
 from sl_discs.experiment.interruption import Interrupted, Notice
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.run import run_methods
-from sl_discs.results.events import EventsFile, masked_crc
 
 
 def crc32c(content):

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.record import InstanceRecord
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction.datasets import PUBLISHED
@@ -30,7 +31,6 @@ from sl_discs.reproduction.references.store import (
     save_references,
 )
 from sl_discs.reproduction.references.use import describe, takes_references, with_references
-from sl_discs.results.record import InstanceRecord
 
 ROOT = Path(__file__).parents[2]
 NAME = "maxcut/er/r-er-0.15-n-256-300"

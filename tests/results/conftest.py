@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sl_discs.results.record import ExperimentRecord, InstanceRecord, SamplerRecord
+from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
 
 
 def build_sampler(seed, num_instances=4, num_logged=5, references=None, level=60.0):

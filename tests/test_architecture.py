@@ -1,0 +1,141 @@
+"""Imports go one way: no cycles between files or folders, and each folder imports only those below it."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "sl_discs"
+
+# Folders from the bottom to the top, as data passes through them; those of one row do not import each other.
+# `(root)` is what every station uses, `(commands)` the rest of the package's own files.
+ORDER = [
+    ["(root)"],
+    ["instances"],
+    ["models"],
+    ["samplers"],
+    ["localization"],
+    ["engines"],
+    ["experiment"],
+    ["results", "discs_plugin", "problems", "testing"],
+    ["solving", "sweeps"],
+    ["tuning", "benchmark"],
+    ["reproduction"],
+    ["(commands)"],
+]
+ROOT_FILES = {
+    "__init__", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
+    "exact_doubles", "exact_sum", "keys", "parse_json", "reductions", "version",
+}  # fmt: skip
+
+
+def modules() -> dict[str, ast.Module]:
+    """The syntax tree of each file, by dotted name below the package; a folder's is that of its `__init__`."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if len(parts) > 1 and parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def statements(node: ast.AST):
+    """All nodes, also in functions, but not what is imported for type checkers alone."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            for other in child.orelse:
+                yield from statements(other)
+        else:
+            yield from statements(child)
+
+
+def names_in(node: ast.AST) -> list[str]:
+    """Modules, or names in modules, that a node imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "imports are absolute"
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        return [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+    return []
+
+
+def imports_of(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
+    """The files of the package that each file imports."""
+    graph = {}
+    for importer, tree in trees.items():
+        graph[importer] = set()
+        for name in (name for node in statements(tree) for name in names_in(node)):
+            prefix, _, inside = name.partition(".")
+            if prefix == "sl_discs":
+                # A name may be a module, or something in one.
+                known = [one for one in (inside, inside.rpartition(".")[0]) if one in trees]
+                graph[importer] |= set(known[:1])
+        graph[importer].discard(importer)
+    return graph
+
+
+def folder_of(module: str) -> str:
+    folder, dot, _ = module.partition(".")
+    if dot or (PACKAGE / folder).is_dir():
+        return folder
+    return "(root)" if module in ROOT_FILES else "(commands)"
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """One of its cycles, empty where there is none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def against_the_order(graph: dict[str, set[str]]) -> set[tuple[str, str]]:
+    """Imports between folders that do not go down."""
+    row = {folder: number for number, folders in enumerate(ORDER) for folder in folders}
+    pairs = ((importer, imported) for importer, found in graph.items() for imported in found)
+    return {
+        (importer, imported)
+        for importer, imported in pairs
+        if folder_of(importer) != folder_of(imported) and row[folder_of(importer)] <= row[folder_of(imported)]
+    }
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return imports_of(modules())
+
+
+def test_no_cycle_between_files(graph):
+    assert cycle_in(graph) == []
+
+
+def test_no_cycle_between_folders(graph):
+    folders = {}
+    for importer, found in graph.items():
+        here = folders.setdefault(folder_of(importer), set())
+        here |= {folder_of(imported) for imported in found} - {folder_of(importer)}
+    assert cycle_in(folders) == []
+
+
+def test_folders_import_only_those_below(graph):
+    assert {folder_of(module) for module in graph} == {folder for row in ORDER for folder in row}
+    assert against_the_order(graph) == set()
+
+
+def test_a_cycle_would_be_seen():
+    """Imports in functions count, also by name; those for type checkers do not."""
+    trees = {
+        "models.a": "def f():\n    from sl_discs.engines.b import g",
+        "engines.b": "import importlib\nc = importlib.import_module('sl_discs.engines.c')",
+        "engines.c": "from sl_discs.models import a\nimport sl_discs.errors",
+        "errors": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import sl_discs.models.a",
+    }
+    graph = imports_of({name: ast.parse(text) for name, text in trees.items()})
+    assert set(cycle_in(graph)) == {"models.a", "engines.b", "engines.c"}
+    assert against_the_order(graph) == {("models.a", "engines.b")}
+    assert graph["errors"] == set()
