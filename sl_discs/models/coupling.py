@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float, Int, Int8, Num
 
 # The largest sum of a field of 16 bits.
@@ -17,6 +18,8 @@ _MOST_IN_INT16 = 2**15 - 1
 # A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
 # lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
 _SCATTER_COST = 40
+# Sites up to which XLA may hold the terms of all sums Kx of a batch at once; B N^2 numbers are gigabytes beyond.
+_LARGE_SUM = 1024
 # Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
 _LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
 
@@ -31,7 +34,13 @@ class Dense(NamedTuple):
         if self.rows.dtype == jnp.int8:
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
-        return jnp.sum(jnp.where(x[:, None] > 0, self.rows, 0), axis=0, dtype=jnp.float32)
+        if self.rows.shape[0] <= _LARGE_SUM:
+            return jnp.sum(jnp.where(x[:, None] > 0, self.rows, 0), axis=0, dtype=jnp.float32)
+
+        def add_row(site, field):
+            return field + jnp.where(x[site] > 0, self.rows[site], 0)
+
+        return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
         """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""

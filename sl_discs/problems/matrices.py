@@ -47,5 +47,20 @@ def square(name: str, what: str, matrix: Any):
     check_number(f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out")
     if is_sparse(matrix):
         return matrix.shape[0], *entries(f"{name}: {what}", matrix)
+    matrix = _folded(matrix)
     rows, columns = np.nonzero(matrix)
     return matrix.shape[0], rows, columns, matrix[rows, columns]
+
+
+def _folded(matrix: Float64[np.ndarray, "N N"]) -> Float64[np.ndarray, "N N"]:
+    """The upper triangle with both entries of each pair added up, if all sums are exact; else the matrix as it is.
+
+    Exact sums leave every value of the problem what it was, and half as many terms.
+    """
+    lower = np.tril(matrix, -1).T
+    total = np.triu(matrix) + lower
+    # What rounding took away from each sum (Knuth's two-sum); NaN where an entry is not finite.
+    part = total - lower
+    with np.errstate(invalid="ignore"):
+        lost = (np.triu(matrix) - part) + (lower - (total - part))
+    return total if not lost.any() else matrix

@@ -196,3 +196,12 @@ def test_bad_problem_and_penalty():
         coefficients("tsp", graph, 1.0)
     with pytest.raises(InputError, match="penalty"):
         coefficients("mis", graph, 0.5)
+
+
+@pytest.mark.parametrize("num_sites", [5, 1_100])
+def test_a_product_with_real_couplings(num_sites):
+    """Also beyond the size up to which all terms are formed at once."""
+    rng = np.random.default_rng(0)
+    rows, x = rng.normal(size=(num_sites, num_sites)).astype(np.float32), rng.integers(0, 2, num_sites)
+    found = Dense(jnp.asarray(rows + rows.T)).matvec(jnp.asarray(x, jnp.int8))
+    np.testing.assert_allclose(found, (rows + rows.T).astype(np.float64) @ x, atol=1e-3)

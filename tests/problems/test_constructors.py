@@ -290,3 +290,13 @@ def test_whole_numbers_beyond_2_to_the_53_are_exact_or_refused(name):
 def test_parts_of_a_sparse_entry_add_up_without_wrapping():
     matrix = scipy.sparse.coo_array((np.int8([100, 100]), ([0, 0], [1, 1])), shape=(2, 2))
     assert sl_discs.maxcut(matrix).source.weights.tolist() == [200]
+
+
+@pytest.mark.parametrize(("whole", "terms"), [(True, 15), (False, 30)])
+def test_both_entries_of_a_pair_become_one_term_where_their_sum_is_exact(whole, terms):
+    rng = np.random.default_rng(0)
+    Q = rng.integers(1, 9, (6, 6)).astype(float) if whole else rng.normal(size=(6, 6))
+    problem = sl_discs.qubo(Q)
+    assert len(problem.source.couplings) == terms
+    for x in rng.integers(0, 2, (20, 6)):
+        assert problem.value(x) == math.fsum(Q[np.ix_(x > 0, x > 0)].ravel())
