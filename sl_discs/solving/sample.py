@@ -195,34 +195,3 @@ def _unit(engine: Engine, sampler: str) -> int:
 def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
     """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
     return max(1, min(steps // 100, engine.steps_per_call(sampler)))
-
-
-def _check(*, steps, time_limit, target, chains, seed) -> None:
-    for name, value in ("steps", steps), ("chains", chains):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-        if not whole and not (name == "steps" and value is None):
-            raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
-    for name, value in ("time_limit", time_limit), ("target", target):
-        if value is not None and not (isinstance(value, int | float | np.number) and math.isfinite(value)):
-            raise InputError(f"{name} is {value!r}; expected a finite number, or None")
-    if time_limit is not None and time_limit <= 0:
-        raise InputError(f"time_limit is {time_limit}; expected seconds above 0")
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise InputError(f"seed is {seed!r}; expected a whole number from 0 to 2^64 - 1")
-
-
-def _initial_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        samples = [given]
-    elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
-        samples = given
-    else:
-        given = np.asarray(given)
-        samples = given[None] if given.ndim == 1 else given
-    if not 1 <= len(samples) <= chains:
-        raise InputError(
-            f"{len(samples)} initial states for {chains} chains; give from 1 to as many as there are chains"
-        )
-    return np.stack([problem.as_state(one) for one in samples])

@@ -75,7 +75,7 @@ class Stage:
         player = Player(recipe.method(steps, fit=fit), recipe.settings(steps))
         [pack] = plan([terms], 1, recipe.chains, player.num_devices, player.layout)
         self._shape = dataclasses.replace(pack.shape, degree=_rounded(pack.shape.degree, pack.shape.num_sites))
-        check_fit(problem, recipe, steps, self.player.engine, self._shape)
+        check_fit(problem, recipe, steps, player.engine, self._shape)
         places = len(pack.filled)
         self._model, self._batch = build_batch([terms] * places, [0] * places, self._shape, recipe.seed)
         self._states = None
