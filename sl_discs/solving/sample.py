@@ -19,6 +19,7 @@ from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
 from sl_discs.solving.arguments import as_states, check_arguments
@@ -102,8 +103,8 @@ def sample(
     check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
-            f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, maxclique, maxcut, qubo, ising "
-            "or from_bqm"
+            f"the problem is a {type(problem).__name__}; make one with "
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
     recipe = check_arguments(
         sampler,
@@ -123,7 +124,7 @@ def sample(
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, engine_note = choose_engine(engine, kernel)
     check_fit(problem, recipe, steps or 1, player_engine)
-    terms, constant = terms_of(problem)
+    terms = terms_of(problem)
     recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
@@ -145,7 +146,7 @@ def sample(
         return math.inf if time_limit is None else time_limit - build_s - clock()
 
     watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
-    collector = Collector(problem, constant)
+    collector = Collector(problem, terms.constant)
     if states is not None:
         collector.begin(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)

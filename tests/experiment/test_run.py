@@ -22,7 +22,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
 
@@ -272,7 +272,7 @@ def test_padding_and_batches():
         64, 64, 128, 320, 512, 640, 832, 1152, 1408, 5568,
     ]  # fmt: skip
     graphs = random_dataset(10).graphs
-    terms = [coefficients("mis", graph, 1.0) for graph in graphs]
+    terms = [graph_kind("mis").terms(graph, 1.0) for graph in graphs]
     packs = plan(terms, per_batch=8, num_chains=6)
     assert [len(pack.filled) for pack in packs] == [5, 5]
     assert sorted(k for pack in packs for k in pack.members) == list(range(10))

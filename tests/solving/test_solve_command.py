@@ -167,7 +167,7 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; say what is asked: --problem=maxcut, mis or maxclique"),
+        ([], "a graph; say what is asked: --problem=mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of that file ends in .json"),
         (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),
