@@ -8,6 +8,7 @@ result.best_value, result.best_sample
 import importlib
 from typing import Any
 
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
 # Where each name lives: it is imported when it is first used, and JAX with `sample` alone.
@@ -17,13 +18,8 @@ _HOMES = {
     "Problem": "sl_discs.problems",
     "Result": "sl_discs.solving.result",
     "from_bqm": "sl_discs.problems",
-    "ising": "sl_discs.problems",
-    "maxclique": "sl_discs.problems",
-    "maxcut": "sl_discs.problems",
-    "mis": "sl_discs.problems",
-    "qubo": "sl_discs.problems",
     "sample": "sl_discs.solving.sample",
-}
+} | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS), "sl_discs.problems")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from absl import flags
 
-from sl_discs.benchmark.cases import CASES, PENALTY, chosen_cases
+from sl_discs.benchmark.cases import CASES, chosen_cases
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
@@ -24,7 +24,7 @@ from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.packing import padded_size
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or path_auxiliary.")
@@ -36,7 +36,8 @@ def _rows(case, operations_per_s):
     from sl_discs.benchmark import roofline
 
     dataset = case.dataset(4)
-    terms = [coefficients(case.problem, graph, PENALTY).listed() for graph in dataset.graphs]
+    kind = graph_kind(case.problem)
+    terms = [kind.terms(graph).listed() for graph in dataset.graphs]
     sites = float(np.mean([padded_size(graph.num_nodes) for graph in dataset.graphs]))
     degree = float(np.mean([2 * len(term.weights) / len(term.linear) for term in terms]))
     dense = not is_listed(2 * sum(len(term.weights) for term in terms), len(terms) * sites**2)

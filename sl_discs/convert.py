@@ -27,6 +27,7 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_archive import write_forms
 from sl_discs.instances.formats import READERS, dimacs, rudy
 from sl_discs.instances.graph import Graph
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.reading import read_with_progress
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
@@ -44,7 +45,7 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "problem",
     None,
-    "What INPUT is for where its content may mean several things: mis, maxcut, maxclique, qubo or ising.",
+    f"What INPUT is for where its content may mean several things: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
     flag_values=FLAGS,
 )
 flags.DEFINE_boolean(

@@ -228,6 +228,6 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
 
 
 def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:
-    terms, _ = terms_of(problem)
+    terms = terms_of(problem)
     hot = _HOT * max(1.0, float(np.abs(np.concatenate([terms.linear, terms.scale * terms.weights])).max()))
     return (1 / np.maximum(betas, 1 / hot)).tolist()

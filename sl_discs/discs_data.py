@@ -19,6 +19,7 @@ from sl_discs.command import asks_for_help, help_page
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.write_discs import writable_family, write_discs
+from sl_discs.models.kinds import graph_kind
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -92,7 +93,7 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     nodes = [graph.num_nodes for graph in dataset.graphs]
     origin = f"{dataset.source}: {dataset.detail}"
     unknown = sum(not graph.reference for graph in dataset.graphs)
-    if dataset.problem == "mis":
+    if not graph_kind(dataset.problem).in_percent:
         reference = "DISCS takes 1 for every MIS graph: its ratios are sizes of sets"
     elif unknown:
         reference = f"unknown for {unknown} graphs, 1 was written: their ratios are absolute values"

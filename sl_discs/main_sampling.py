@@ -43,7 +43,8 @@ from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.problems import PROBLEMS
+from sl_discs.models.kind import PENALTY
+from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.share import join_records, pack_records, unpack_records
@@ -56,11 +57,11 @@ def _with_defaults(sampler: str) -> str:
 
 
 _MODEL_FIELDS = {
-    "name": "mis, maxcut or maxclique.",
+    "name": f"{in_words(GRAPH_PROBLEMS)}.",
     "graph_type": "dataset, as DISCS names it.",
     "cfg_str": "which of several, as r-<value>; _ for none.",
     "data_root": "folder that is searched for DISCS's files, then for an archive.",
-    "penalty": "of a conflict in mis and maxclique, at least 1.",
+    "penalty": "of a conflict in mis, maxclique and the like, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
 
@@ -178,12 +179,12 @@ def _model_fields() -> dict:
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
-    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": 1.0001} | model
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | model
     for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
-    if model["name"] not in PROBLEMS:
-        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(PROBLEMS)}")
+    if model["name"] not in GRAPH_PROBLEMS:
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(GRAPH_PROBLEMS)}")
     penalty = model["penalty"]
     if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
         raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")

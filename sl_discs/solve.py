@@ -1,9 +1,10 @@
 """Command: solves the problem in a file.
 
-python -m sl_discs.solve FILE [--problem=maxcut|mis|maxclique|qubo|ising] [--sampler=auto] [--time_limit=10]
+python -m sl_discs.solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
 python -m sl_discs.solve FILE --check=ANSWERS.json
 
+PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
 formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
 A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms.
@@ -36,8 +37,10 @@ from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
+from sl_discs.models.kind import PENALTY
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 from sl_discs.problems import Problem
-from sl_discs.problems.problem import FORM_KINDS, GRAPH_KINDS, PENALTY, in_order
+from sl_discs.problems.problem import in_order
 from sl_discs.reading import read_with_progress
 from sl_discs.results.canvas import check_matplotlib, or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
@@ -59,7 +62,7 @@ def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
 flags.DEFINE_enum(
     "problem",
     None,
-    [*GRAPH_KINDS, *FORM_KINDS],
+    [*GRAPH_PROBLEMS, *FORM_PROBLEMS],
     "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
     flag_values=FLAGS,
 )
@@ -78,7 +81,7 @@ _define(
     None,
     "INITIAL,FINAL temperatures, in units of the value; default: from the problem's own gains.",
 )
-_define(flags.DEFINE_float, "penalty", PENALTY, "Of a conflict in mis and maxclique, at least 1.")
+_define(flags.DEFINE_float, "penalty", PENALTY, "Of a conflict in mis, maxclique and the like, at least 1.")
 flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
 _define(flags.DEFINE_integer, "seed", 0, "Of the chains.")
 _define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
@@ -207,9 +210,9 @@ def problem_of(instance: Instance, kind: str | None, penalty: float = PENALTY) -
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
-            raise InputError(f"{instance.path}: a graph; say what is asked: --problem=maxcut, mis or maxclique")
+            raise InputError(f"{instance.path}: a graph; say what is asked: --problem={in_words(GRAPH_PROBLEMS)}")
         return Problem(kind, content.name, in_order(instance.labels), content, penalty)
-    return Problem("ising" if content.spins else "qubo", content.name, in_order(instance.labels), content)
+    return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
 
 
 def _fields() -> dict[str, Any]:

@@ -33,6 +33,8 @@ from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import method_fields
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
 from sl_discs.tuning import space
 from sl_discs.tuning.instances import Split, experiment_settings, folder_of, parse_dataset, split_instances
@@ -100,7 +102,7 @@ _CONFIG = flags.DEFINE_string(
 _DATA_ROOT = flags.DEFINE_string(
     "data_root", None, "Searched for DISCS's files, then for an archive; default: ./sco, if there is such a folder."
 )
-_PENALTY = flags.DEFINE_float("penalty", 1.0001, "Penalty of MIS and MaxClique.", lower_bound=0.0)
+_PENALTY = flags.DEFINE_float("penalty", PENALTY, "Of a conflict in mis, maxclique and the like.", lower_bound=0.0)
 _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
 _STALE = flags.DEFINE_float(
@@ -235,6 +237,7 @@ def run(arguments: list[str], notice: Notice) -> int:
         _STUDY.value or f"{split.train.name} {label} {wanted}",
         _kind(search, split, settings, sampler, wanted),
         [space.restricted(dimensions, point) for point in firsts],
+        maximise=graph_kind(names.problem).maximise,
     )
     sys.stdout.write(f"study {study.study_name!r} in {_STORAGE.value}: trained on graphs {split.train_words}\n")
     steps = total_chain_steps(split.train, settings)

@@ -2,6 +2,8 @@
 
 from ml_collections import config_dict
 
+from sl_discs.models.kind import PENALTY
+
 
 def get_config() -> config_dict.ConfigDict:
     """Problem and dataset; data_root is searched for DISCS's files, then for an archive.
@@ -15,6 +17,6 @@ def get_config() -> config_dict.ConfigDict:
             "cfg_str": "_",
             "data_root": config_dict.placeholder(str),
             "save_dir_name": "maxclique",
-            "penalty": 1.0001,
+            "penalty": PENALTY,
         }
     )

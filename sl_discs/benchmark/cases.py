@@ -14,8 +14,6 @@ from sl_discs.instances.cnf import conflict_graph
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 
-PENALTY = 1.0001
-
 
 @dataclasses.dataclass(frozen=True)
 class Tuned:
@@ -54,7 +52,7 @@ class Case:
 
     Attributes:
       name: as `--cases` names it.
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       graphs: draws so many graphs.
       annealing: fields of `Settings`.
       tuned: what `--samplers=tuned` plays.

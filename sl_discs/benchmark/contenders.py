@@ -9,14 +9,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.benchmark.cases import PENALTY
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
-from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.solving.sample import sample
@@ -122,10 +122,11 @@ class Default:
 
 def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarray, "G"]:
     """Verified objective of the best of each graph's states [R, N]."""
-    best = []
+    kind, best = graph_kind(dataset.problem), []
     for graph, states in zip(dataset.graphs, reads, strict=True):
-        verifier = Verifier(dataset.problem, graph)
-        best.append(max(verifier(state.astype(np.int8)).objective for state in states))
+        verifier = kind.verifier(graph)
+        objectives = [verifier(state.astype(np.int8)).objective for state in states]
+        best.append(max(objectives, key=lambda objective: kind.sign * objective))
     return np.array(best)
 
 

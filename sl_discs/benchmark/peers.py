@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.benchmark.cases import PENALTY
 from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
 from sl_discs.engines.devices import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
-from sl_discs.models.problems import Coefficients, coefficients
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kinds import graph_kind
 
 
 class Discs:
@@ -47,7 +47,8 @@ class _Minimiser(abc.ABC):
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
         self._dataset, self._reads = dataset, settings.batch_size
-        terms = [coefficients(dataset.problem, graph, PENALTY).listed() for graph in dataset.graphs]
+        kind = graph_kind(dataset.problem)
+        terms = [kind.terms(graph).listed() for graph in dataset.graphs]
         self._problems = [self._problem(term) for term in terms]
 
     @abc.abstractmethod

@@ -33,10 +33,12 @@ from sl_discs.discs_plugin.own_sampler import OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.problems import PROBLEMS
+from sl_discs.models.kinds import GRAPH_KINDS
 from sl_discs.samplers.registry import PREFIX, known_samplers
 
 OWN = "sldiscs_"
+# The problems that DISCS poses; its experiments maximise, and report the model without a constant.
+_PROBLEMS = tuple(name for name, kind in GRAPH_KINDS.items() if kind.discs_family)
 
 _LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
 
@@ -111,7 +113,7 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def __init__(self):
         self.fixes: frozenset[str] = frozenset()
-        added, problem = rf"((?:{PREFIX}|{OWN})\w+?)", rf"{OWN}({'|'.join(PROBLEMS)})"
+        added, problem = rf"((?:{PREFIX}|{OWN})\w+?)", rf"{OWN}({'|'.join(_PROBLEMS)})"
         self._rules = [
             _Rule(rf"discs\.samplers\.configs\.{added}_config", self._is_sampler, self._sampler_config_module),
             _Rule(rf"discs\.samplers\.{added}", self._is_sampler, self._sampler_module),
@@ -150,7 +152,7 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @staticmethod
     def _is_problem(name: str) -> bool:
-        return name in PROBLEMS
+        return name in _PROBLEMS
 
     def _sampler_module(self, name: str) -> dict[str, Any]:
         return {"build_sampler": lambda config: build_sampler(name, config, self.fixes)}

@@ -13,8 +13,9 @@ from ml_collections import config_dict
 
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.models.coupling import sparse_is_cheaper
-from sl_discs.models.problems import coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 
 
 class OwnProblem:
@@ -24,7 +25,7 @@ class OwnProblem:
     `config.experiment.num_models` to the number of instances of a batch, so that no batch is padded with dummies.
 
     Args:
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: the name of one that DISCS poses.
       config: DISCS's whole config, whose `model` has the fields of `problem_config`.
 
     Raises:
@@ -41,10 +42,10 @@ class OwnProblem:
             num_instances=fields.num_instances,
             data_seed=fields.data_seed,
         )
-        self._graphs, self._problem, self._penalty = dataset.graphs, problem, float(fields.penalty)
+        self._graphs, self._kind, self._penalty = dataset.graphs, graph_kind(problem), float(fields.penalty)
         self._num_sites = max(graph.num_nodes for graph in dataset.graphs)
         self._model = QuadraticModel(self._num_sites)
-        degree = max(coefficients(problem, graph, self._penalty).max_degree() for graph in dataset.graphs)
+        degree = max(self._kind.terms(graph, self._penalty).max_degree() for graph in dataset.graphs)
         self._degree = degree if sparse_is_cheaper(degree, self._num_sites) else None
         self._per_batch = min(fields.instances_per_batch, len(dataset.graphs))
         while len(dataset.graphs) % self._per_batch:
@@ -61,11 +62,11 @@ class OwnProblem:
 
     def _instance(self, position: int) -> tuple[int, dict[str, Any], float]:
         graph = self._graphs[position]
-        terms = coefficients(self._problem, graph, self._penalty)
+        terms = self._kind.terms(graph, self._penalty)
         quadratic = quadratic_params(terms, self._num_sites, self._degree)
         mask = np.arange(self._num_sites) < graph.num_nodes
         params = jax.tree.map(jnp.asarray, {"quadratic": quadratic, "mask": mask})
-        reference = graph.reference if self._problem != "mis" and graph.reference else 1.0
+        reference = graph.reference if self._kind.in_percent and graph.reference else 1.0
         return position, params, reference
 
     def make_init_params(self, rng: Array) -> list[tuple[int, dict[str, Any], float]] | None:
@@ -99,15 +100,14 @@ def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
     Fields: `graph_type`, `cfg_str` and `data_root` as in DISCS (an empty data_root generates random families),
     `penalty`, `num_instances` (None: all), `data_seed`, `instances_per_batch`.
     """
-    family = {"mis": ("er_density", "r-0.10"), "maxcut": ("ba", "r-ba-4-n-512-600"), "maxclique": ("rb", "_")}
-    graph_type, cfg_str = family[problem]
+    graph_type, cfg_str = graph_kind(problem).discs_family
     return config_dict.ConfigDict(
         {
             "name": name,
             "graph_type": graph_type,
             "cfg_str": cfg_str,
             "data_root": "",
-            "penalty": 1.0001,
+            "penalty": PENALTY,
             "num_instances": config_dict.placeholder(int),
             "data_seed": 0,
             "instances_per_batch": 32,

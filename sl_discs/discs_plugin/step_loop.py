@@ -16,9 +16,7 @@ from ml_collections import config_dict
 
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.write_discs import write_discs
-
-# For each problem a family in whose format DISCS reads any graphs, counting sizes for itself.
-_CARRIER = {"mis": ("er_density", "r-0.10"), "maxcut": ("ba", "r-ba-4-n-512-600"), "maxclique": ("rb", "_")}
+from sl_discs.models.kinds import graph_kind
 
 
 class Experiment(NamedTuple):
@@ -32,7 +30,8 @@ class Experiment(NamedTuple):
 def upstream_experiment(dataset: Dataset, num_chains: int, chain_length: int) -> Experiment:
     """DISCS's experiment on the graphs of a dataset, which it reads from a temporary folder."""
     problem, count = dataset.problem, len(dataset.graphs)
-    graph_type, cfg_str = _CARRIER[problem]
+    # In whose format DISCS reads any graphs, counting sizes for itself.
+    graph_type, cfg_str = graph_kind(problem).discs_family
     name = f"{problem}/{graph_type}" + (f"/{cfg_str}" if cfg_str != "_" else "")
     carried = dataclasses.replace(dataset, name=name, index=list(range(count)))
     config = importlib.import_module("discs.common.configs").get_config()

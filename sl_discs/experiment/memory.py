@@ -17,7 +17,7 @@ from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 
 # Bytes a place of a matrix: the entry, and the same as float32 in products; a place of a list: index and weight.
 _DENSE, _LISTED = 5, 8
@@ -81,12 +81,13 @@ def memory_of_a_device(memory_gib: float) -> int | None:
 def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: Settings) -> tuple[int, Pack]:
     """Bytes on a device of the largest batch of all methods, and that batch."""
     num_logged = settings.chain_length // settings.log_every_steps
+    kind = graph_kind(dataset.problem)
     plans = {}
     found = []
     for player in players:
         key = player.num_devices, player.layout
         if key not in plans:
-            terms = (coefficients(dataset.problem, graph, penalty) for graph in dataset.graphs)
+            terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are on one device and have the memory of all.
         share = len(jax.local_devices()) if player.engine.on_host else 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from jaxtyping import Float64
 
 from sl_discs.engines.contract import Batch, Chains, Program, Trace
 from sl_discs.experiment.events import EventsFile
@@ -28,10 +29,10 @@ class Monitor:
     def __init__(self, folder: Path, label: str = ""):
         self.folder, self.label = Path(folder), label.replace(" ", "-")
 
-    def curves(self, method: str, number: int, count: int, members: int, settings: Settings) -> Curves:
-        """The curves of batch `number` of `count`, of which `members` instances count."""
+    def folder_of(self, method: str, number: int, count: int) -> Path:
+        """Where the curves of batch `number` of `count` go."""
         batch = f"batch-{number}-of-{count}" if count > 1 else ""
-        return Curves(self.folder / method.replace("/", "-") / self.label / batch, members, settings)
+        return self.folder / method.replace("/", "-") / self.label / batch
 
 
 class Recorder(Protocol):
@@ -47,12 +48,20 @@ class Recorder(Protocol):
 
 
 class Curves:
-    """The curves of one batch of a method."""
+    """The curves of one batch of a method, in the problem's own sense.
 
-    def __init__(self, folder: Path, members: int, settings: Settings):
-        self._folder, self._members, self._settings = folder, members, settings
+    Args:
+      folder: of the events.
+      sign: 1.0 where the objective is maximised, else -1.0.
+      constants: [G] what the model of each instance that counts leaves out; surplus instances of the batch do not.
+      settings: of the run.
+    """
+
+    def __init__(self, folder: Path, sign: float, constants: Float64[np.ndarray, "G"], settings: Settings):
+        self._folder, self._members, self._settings = folder, len(constants), settings
+        self._sign, self._constant = sign, constants.mean()
         self._temperature = settings.temperatures()
-        self._best = np.full(members, -np.inf)
+        self._best = np.full(self._members, -np.inf)
         self._file = None
         self._failed = False
 
@@ -90,7 +99,7 @@ class Curves:
         for k in range(len(best)):
             step = first + (k + 1) * every
             scalars = {
-                "objective": best[k].mean(),
+                "objective": self._sign * (best[k].mean() + self._constant),
                 "temperature": self._temperature[step - 1],
                 "acceptance": acceptance[k].mean(),
                 "radius": hops[k].mean(),

@@ -12,9 +12,9 @@ import numpy as np
 from sl_discs.engines.contract import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
+from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
-from sl_discs.models.problems import Coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 
 # The benchmark's families are padded by 20 % at most: 64, ..., 512, then 600, 800, 1100 and 1347 nodes just fit.
 _SIZES = (*range(64, 513, 64), 640, 832, 1152, 1408)

@@ -37,7 +37,7 @@ class SamplerRecord:
 
     Attributes:
       instances: one record an instance.
-      trajectory: [L, G] running maximum over logged steps and chains of objective minus penalty, as DISCS logs.
+      trajectory: [L, G] running best over logged steps and chains of the objective with its penalty, as DISCS logs.
       acceptance: [L, G] mean acceptance probability of the steps since the previous logged step.
       hops: [L, G] mean number of sites changed per step since the previous logged step.
       chain_steps_per_s: chain-steps per second of run time.
@@ -64,7 +64,7 @@ class ExperimentRecord:
 
     Attributes:
       dataset: name of the dataset, such as `mis/er_density/r-0.10`.
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       source: where the instances came from: `discs files`, `archive` or `generated`.
       source_detail: the path, or the generator with its seed.
       config: the full configuration as nested plain dicts.

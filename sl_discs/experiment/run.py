@@ -12,15 +12,15 @@ import numpy as np
 from sl_discs.engines.contract import Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.monitor import Monitor
+from sl_discs.experiment.monitor import Curves, Monitor
 from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
 from sl_discs.experiment.player import Outcome, Player, Progress, compile_program
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
-from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.models.problems import coefficients
+from sl_discs.models.graph_kind import GraphKind
+from sl_discs.models.kinds import graph_kind
 
 
 def run_sampler(
@@ -36,7 +36,7 @@ def run_sampler(
     """Runs one method on all instances of a dataset.
 
     Args:
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       dataset: the instances.
       penalty: of the problem's model.
       method: the sampler and its localization.
@@ -48,9 +48,9 @@ def run_sampler(
     Returns:
       the record, with every solution verified on the host.
     """
-    player = Player(method, settings)
+    kind, player = graph_kind(problem), Player(method, settings)
     packs = plan(
-        (coefficients(problem, graph, penalty) for graph in dataset.graphs),
+        (kind.terms(graph, penalty) for graph in dataset.graphs),
         settings.instances_per_batch,
         settings.batch_size,
         player.num_devices,
@@ -58,8 +58,10 @@ def run_sampler(
     )
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
+    constants = np.zeros(len(dataset.graphs))
     for number, pack in enumerate(packs):
-        terms = [coefficients(problem, dataset.graphs[k], penalty) for k in pack.filled]
+        terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
+        constants[pack.filled] = [term.constant for term in terms]
         names = [dataset.index[k] for k in pack.filled]
         model, batch = build_batch(terms, names, pack.shape, settings.seed)
         keys = initial_keys(names, pack.shape, settings.seed)
@@ -68,9 +70,12 @@ def run_sampler(
             progress(steps * settings.batch_size * len(pack.members))
 
         part = f"{method.name}-{number}"
-        curves = monitor and monitor.curves(method.name, number, len(packs), len(pack.members), settings)
+        curves = None
+        if monitor is not None:
+            folder = monitor.folder_of(method.name, number, len(packs))
+            curves = Curves(folder, kind.sign, constants[pack.members], settings)
         outcome = player.play(model, batch, keys, pack.shape, report, checkpoints, part, curves)
-        _verify(problem, dataset, pack, outcome, records)
+        _verify(kind, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):
             traces[position] = jax.tree.map(lambda leaf, place=place: leaf[:, place], outcome.trace)
 
@@ -79,7 +84,7 @@ def run_sampler(
     steps = settings.chain_length * settings.batch_size * len(dataset.graphs)
     return SamplerRecord(
         instances=[records[k] for k in order],
-        trajectory=np.maximum.accumulate(value, axis=0),
+        trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=np.stack([traces[k].acceptance.mean(axis=1, dtype=np.float64) for k in order], axis=1),
         hops=np.stack([traces[k].hops.mean(axis=1, dtype=np.float64) for k in order], axis=1),
         chain_steps_per_s=steps / player.run_s,
@@ -90,18 +95,21 @@ def run_sampler(
     )
 
 
-def _verify(problem: str, dataset: Dataset, pack: Pack, outcome: Outcome, records: dict[int, InstanceRecord]) -> None:
+def _verify(
+    kind: GraphKind, dataset: Dataset, pack: Pack, outcome: Outcome, records: dict[int, InstanceRecord]
+) -> None:
     """Exact evaluation of the best, best logged and final states of each instance's chains."""
     for place, position in enumerate(pack.members):
         graph = dataset.graphs[position]
-        verifier = Verifier(problem, graph)
+        verifier = kind.verifier(graph)
 
         def best_of(values, states, verifier=verifier, size=graph.num_nodes):
             return verifier(states[int(np.argmax(values))][:size])
 
         best = best_of(outcome.best[0][place], outcome.best[1][place])
         logged = best_of(outcome.best_logged[0][place], outcome.best_logged[1][place])
-        final = max((verifier(state[: graph.num_nodes]) for state in outcome.final[place]), key=lambda v: v.objective)
+        finals = [verifier(state[: graph.num_nodes]) for state in outcome.final[place]]
+        final = max(finals, key=lambda verified: kind.sign * verified.objective)
         records[position] = InstanceRecord(
             name=graph.name,
             best=best.objective,

@@ -24,7 +24,7 @@ class Dataset:
 
     Attributes:
       name: `mis/er_density/r-0.10`, `maxclique/rb` and so on: the keys of the published tables.
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       source: `discs files`, `archive` or `generated`.
       detail: the path, or the distribution and its seed.
       graphs: those that were asked for.
@@ -104,6 +104,8 @@ def load_dataset(
     else:
         found = *found[:2], found[2][::stride], found[3]
     source, detail, graphs, total = found
+    if not family.scored:
+        graphs = [dataclasses.replace(graph, reference=None) for graph in graphs]
     index = list(range(first, stop or total, stride))
     return Dataset(family.name, family.problem, source, detail, graphs, index, total)
 

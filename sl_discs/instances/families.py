@@ -19,10 +19,11 @@ class Family:
 
     Attributes:
       name: `<problem>/<graph_type>`, with `/r-<r>` where there are several.
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       stems: how names of its archives may begin.
       discs: DISCS's own form, one for each way to write r.
       generator: what draws it again, or None.
+      scored: whether references in the files are of this problem.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Family:
     stems: tuple[str, ...]
     discs: tuple[DiscsFiles, ...]
     generator: Generator | None
+    scored: bool = True
 
     def find_archives(self, data_root: Path) -> list[Path]:
         """Files `<stem>.npz` and `<stem>_<anything>.npz` of a folder, sorted by name."""
@@ -138,6 +140,17 @@ def _twitter(r: str | None) -> Family:
     return Family("maxclique/twitter", "maxclique", ("maxclique_twitter",), (own,), None)
 
 
+def _cover(of_sets: Callable[[str | None], Family]) -> Callable[[str | None], Family]:
+    """Vertex covers of the graphs of a MIS dataset, whose references are sizes of independent sets."""
+
+    def family(r: str | None) -> Family:
+        graphs = of_sets(r)
+        _, _, rest = graphs.name.partition("/")
+        return dataclasses.replace(graphs, name=f"vertex_cover/{rest}", problem="vertex_cover", scored=False)
+
+    return family
+
+
 _FAMILIES: dict[tuple[str, str], Callable[[str | None], Family]] = {
     ("mis", "er_density"): _er_density,
     ("mis", "ertest"): _ertest,
@@ -147,4 +160,7 @@ _FAMILIES: dict[tuple[str, str], Callable[[str | None], Family]] = {
     ("maxcut", "optsicom"): _optsicom,
     ("maxclique", "rb"): _rb,
     ("maxclique", "twitter"): _twitter,
+    ("vertex_cover", "er_density"): _cover(_er_density),
+    ("vertex_cover", "ertest"): _cover(_ertest),
+    ("vertex_cover", "satlib"): _cover(_satlib),
 }

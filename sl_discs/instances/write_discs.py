@@ -75,6 +75,8 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
       InputError: there is no such dataset, or DISCS reads something else than graphs.
     """
     family = find_family(problem, graph_type, cfg_str)
+    if not family.scored:
+        raise InputError(f"{family.name} cannot be written: DISCS does not pose {family.problem}")
     if _kind(family) not in _FORMS:
         raise InputError(
             f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"

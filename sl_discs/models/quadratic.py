@@ -6,12 +6,14 @@ import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Num
 
 from sl_discs.batching import batch_max
 from sl_discs.models.base import Model, apply_flips
-from sl_discs.models.coupling import Coupling
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.coupling import Coupling, dense_coupling, sparse_coupling
 
 
 class QuadraticParams(NamedTuple):
@@ -91,3 +93,15 @@ def _add_rows(
 
     longest = batch_max(jnp.sum(flips, dtype=jnp.int32))
     return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]
+
+
+def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:
+    """Host arrays of a model padded to num_sites, with neighbour lists of `degree` or, if None, dense rows."""
+    linear = np.zeros(num_sites, np.float32)
+    linear[: len(terms.linear)] = terms.linear
+    if degree is None:
+        coupling = dense_coupling(terms.edges, terms.weights, len(terms.linear), terms.background, num_sites)
+    else:
+        terms = terms.listed()
+        coupling = sparse_coupling(terms.edges, terms.weights, num_sites, degree)
+    return QuadraticParams(linear, coupling, np.float32(terms.scale))

@@ -2,7 +2,9 @@
 
 from sl_discs.problems.bqm import from_bqm
 from sl_discs.problems.forms import ising, qubo
-from sl_discs.problems.graphs import maxclique, maxcut, mis
+from sl_discs.problems.graphs import CONSTRUCTORS
 from sl_discs.problems.problem import Evaluated, Problem
 
-__all__ = ["Evaluated", "Problem", "from_bqm", "ising", "maxclique", "maxcut", "mis", "qubo"]
+globals().update(CONSTRUCTORS)
+
+__all__ = ["Evaluated", "Problem", "from_bqm", "ising", "qubo", *CONSTRUCTORS]

@@ -9,6 +9,7 @@ import numpy as np
 from sl_discs.checks import real_array
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
+from sl_discs.problem_names import form_problem
 from sl_discs.problems.problem import Problem, in_order, timed
 
 
@@ -34,4 +35,4 @@ def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
     spins = bqm.vartype.name == "SPIN"
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
-    return Problem("ising" if spins else "qubo", name, in_order(labels), form)
+    return Problem(form_problem(spins), name, in_order(labels), form)

@@ -1,7 +1,8 @@
-"""Independent sets, cliques and cuts of graphs in the forms that people have them."""
+"""A function for each problem on graphs, which takes graphs in the forms that people have them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,71 +10,84 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.instances.from_networkx import graph_from_networkx, is_networkx
 from sl_discs.instances.graph import Graph
+from sl_discs.models.graph_kind import GraphKind
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import GRAPH_KINDS
 from sl_discs.problems.matrices import entries, is_sparse
-from sl_discs.problems.problem import PENALTY, Problem, timed
+from sl_discs.problems.problem import Problem, timed
+
+_WEIGHTED = """{task}
+
+Args:
+  graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+    triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge attribute
+    `weight` of a networkx graph (1 on every edge where no edge has it), the entries of a sparse matrix, or those of
+    a `Graph`.
+  weights: [E] of edges [E, 2]; None: 1.
+  num_nodes: of edges; None: the largest index and 1.
+  name: what results call it; empty: the graph's own name, or `{kind}`.
+
+Raises:
+  InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a weight that is not a
+    finite number.
+"""
+
+_PENALISED = """{task}
+
+Args:
+  graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+    triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+  num_nodes: of edges; None: the largest index and 1.
+  penalty: of a conflict in the model that is sampled; at least 1.
+  name: what results call it; empty: the graph's own name, or `{kind}`.
+
+Raises:
+  InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes.
+"""
 
 
-@timed
-def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
-    """The largest independent set: nodes of which no two are joined.
+def _constructor(kind: GraphKind) -> Callable[..., Problem]:
+    """The public function that poses this problem on a graph."""
+    if kind.weighted:
 
-    Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
-      num_nodes: of edges; None: the largest index and 1.
-      penalty: of a conflict in the model that is sampled; at least 1.
-      name: what results call it; empty: the graph's own name, or the kind.
+        def construct(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
+            return _problem(kind, graph, weights, num_nodes, PENALTY, name)
 
-    Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes.
-    """
-    return _problem("mis", graph, None, num_nodes, penalty, name)
+    else:
 
+        def construct(
+            graph: Any, *, num_nodes: int | None = None, penalty: float = kind.penalty, name: str = ""
+        ) -> Problem:
+            return _problem(kind, graph, None, num_nodes, penalty, name)
 
-@timed
-def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
-    """The largest clique: nodes of which every two are joined. Arguments and errors are those of `mis`."""
-    return _problem("maxclique", graph, None, num_nodes, penalty, name)
+    construct.__name__ = construct.__qualname__ = kind.name
+    construct.__doc__ = (_WEIGHTED if kind.weighted else _PENALISED).format(task=kind.task, kind=kind.name)
+    return timed(construct)
 
 
-@timed
-def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
-    """The heaviest cut: nodes in two parts, and the weights of the edges between them.
-
-    Args:
-      graph: as for `mis`; weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every
-        edge where no edge has it), the entries of a sparse matrix, or those of a `Graph`.
-      weights: [E] of edges [E, 2]; None: 1.
-      num_nodes: of edges; None: the largest index and 1.
-      name: what results call it; empty: the graph's own name, or the kind.
-
-    Raises:
-      InputError: as `mis`, or a weight that is not a finite number.
-    """
-    return _problem("maxcut", graph, weights, num_nodes, PENALTY, name)
+CONSTRUCTORS = {name: _constructor(kind) for name, kind in GRAPH_KINDS.items()}
 
 
-def _problem(kind: str, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
-    weighted = kind == "maxcut"
+def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
-        raise InputError(f"{kind}: weights and num_nodes belong to edges [E, 2]; a graph or matrix has its own")
+        raise InputError(f"{kind.name}: weights and num_nodes belong to edges [E, 2]; a graph or matrix has its own")
     if isinstance(given, Graph):
-        return Problem(kind, name or given.name, range(given.num_nodes), given, penalty)
+        return Problem(kind.name, name or given.name, range(given.num_nodes), given, penalty)
     if is_networkx(given):
-        name = str(name or given.name or kind)
+        name = str(name or given.name or kind.name)
         if not len(given):
             raise InputError(f"{name}: the graph is empty; give at least one node")
-        graph = graph_from_networkx(given, name, weighted)
+        graph = graph_from_networkx(given, name, kind.weighted)
         labels = tuple(given.nodes)
         labels = range(len(labels)) if set(labels) == set(range(len(labels))) else labels
-        return Problem(kind, name, labels, graph, penalty)
-    name = name or kind
+        return Problem(kind.name, name, labels, graph, penalty)
+    name = name or kind.name
     if is_sparse(given):
-        graph = _graph_of_matrix(name, given, weighted)
+        graph = _graph_of_matrix(name, given, kind.weighted)
     else:
         graph = _graph_of_edges(name, given, weights, num_nodes)
-    return Problem(kind, name, range(graph.num_nodes), graph, penalty)
+    return Problem(kind.name, name, range(graph.num_nodes), graph, penalty)
 
 
 def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:

@@ -6,40 +6,21 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8
+from jaxtyping import Int8
 
 from sl_discs.checks import real
 from sl_discs.errors import InputError
-from sl_discs.experiment.verification import Verifier
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.form_values import FormValues
 from sl_discs.instances.graph import Graph
-
-GRAPH_KINDS = ("mis", "maxclique", "maxcut")
-FORM_KINDS = ("qubo", "ising")
-
-# The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
-PENALTY = 1.0001
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.models.kinds import KINDS
 
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
-
-
-class Evaluated(NamedTuple):
-    """States of a problem after repair, with their exact values.
-
-    Attributes:
-      values: [B] in the problem's own sense and offset.
-      feasible: [B] whether the repaired states satisfy the constraints, recounted.
-      states: [B, N] zeros and ones; only infeasible sets and cliques differ from what was given.
-    """
-
-    values: Float64[np.ndarray, "B"]
-    feasible: Bool[np.ndarray, "B"]
-    states: Int8[np.ndarray, "B N"]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,11 +28,11 @@ class Problem:
     """What is to be solved, exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and their like.
 
     Attributes:
-      kind: `mis`, `maxclique`, `maxcut`, `qubo` or `ising`.
+      kind: its name, such as `mis` or `qubo`.
       name: what results call it.
       labels: N of them, a tuple or a range, in the order of the variables.
       source: the graph, or the form with its sense and offset.
-      penalty: of a conflict, for `mis` and `maxclique`: at least 1.
+      penalty: of a conflict, where there are any: at least 1.
       construct_s: seconds that it took to make it of what was given.
     """
 
@@ -63,42 +44,41 @@ class Problem:
     construct_s: float = 0.0
 
     def __post_init__(self):
-        expected = Graph if self.kind in GRAPH_KINDS else QuadraticForm
-        if self.kind not in GRAPH_KINDS + FORM_KINDS or not isinstance(self.source, expected):
+        if self.kind not in KINDS or not self._kind.accepts(self.source):
             raise InputError(
                 f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is no problem known here"
             )
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
-        if not len(self.labels) == len(distinct) == self._size:
-            raise InputError(f"{self.name}: expected {self._size} distinct labels, one a variable")
+        if not len(self.labels) == len(distinct) == self.num_variables:
+            raise InputError(f"{self.name}: expected {self.num_variables} distinct labels, one a variable")
         real(f"{self.name}: penalty", self.penalty, least=1)
 
     @property
-    def _size(self) -> int:
-        return self.source.num_nodes if isinstance(self.source, Graph) else self.source.num_variables
+    def _kind(self) -> Kind:
+        return KINDS[self.kind]
 
     @property
     def num_variables(self) -> int:
         """Number of variables N."""
-        return self._size
+        return self._kind.num_variables(self.source)
 
     @property
     def maximise(self) -> bool:
-        """The sense: whether the largest value is the best. True for every problem on a graph."""
-        return True if isinstance(self.source, Graph) else self.source.maximise
+        """The sense: whether the largest value is the best."""
+        return self._kind.maximises(self.source)
 
     @property
     def spins(self) -> bool:
         """Whether variables are -1 and 1 instead of 0 and 1."""
-        return isinstance(self.source, QuadraticForm) and self.source.spins
+        return self._kind.spins
+
+    def terms(self) -> Coefficients:
+        """The quadratic model that is maximised, as `Kind.terms`."""
+        return self._kind.terms(self.source, self.penalty)
 
     @functools.cached_property
-    def _verifier(self) -> Verifier:
-        return Verifier(self.kind, self.source)
-
-    @functools.cached_property
-    def _form_values(self) -> FormValues:
-        return FormValues(self.source)
+    def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
+        return self._kind.evaluator(self.source)
 
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
@@ -120,18 +100,13 @@ class Problem:
           InputError: a state is not [N] zeros and ones.
         """
         states = np.asarray(states)
-        if states.ndim != 2 or states.shape[1] != self._size:
-            raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self._size}]")
+        if states.ndim != 2 or states.shape[1] != self.num_variables:
+            raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
         if not np.isin(states, (0, 1)).all():
             raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
         distinct, place = np.unique(states, axis=0, return_inverse=True)
         place = place.reshape(-1)
-        if isinstance(self.source, Graph):
-            verified = [self._verifier(state) for state in distinct]
-            values, feasible, repaired = (np.array(column) for column in zip(*verified, strict=True))
-        else:
-            values = self._form_values(distinct)
-            feasible, repaired = np.ones(len(distinct), bool), distinct
+        values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
@@ -140,7 +115,7 @@ class Problem:
             missing = [label for label in self.labels if label not in sample]
             if missing:
                 raise InputError(f"{self.name}: the sample has no value for {missing[0]!r}; give every label one")
-            if len(sample) > self._size:
+            if len(sample) > self.num_variables:
                 known = set(self.labels)
                 unknown = next(label for label in sample if label not in known)
                 raise InputError(f"{self.name}: the sample has a value for {unknown!r}, which is not a label")
@@ -148,9 +123,11 @@ class Problem:
         try:
             values = np.asarray(sample)
         except ValueError:
-            raise InputError(f"{self.name}: the sample has no rectangular shape; expected [{self._size}]") from None
-        if values.shape != (self._size,):
-            raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self._size}]")
+            raise InputError(
+                f"{self.name}: the sample has no rectangular shape; expected [{self.num_variables}]"
+            ) from None
+        if values.shape != (self.num_variables,):
+            raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self.num_variables}]")
         low = -1 if self.spins else 0
         wrong = ~np.isin(values, (low, 1))
         if wrong.any():
@@ -167,7 +144,7 @@ class Problem:
 
     def __repr__(self) -> str:
         sense = "maximise" if self.maximise else "minimise"
-        return f"Problem({self.kind} {self.name!r}, {self._size} variables, {sense})"
+        return f"Problem({self.kind} {self.name!r}, {self.num_variables} variables, {sense})"
 
 
 def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:

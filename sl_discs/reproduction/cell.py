@@ -10,7 +10,9 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
-from sl_discs.reproduction.datasets import PENALTY, PublishedSet
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
+from sl_discs.reproduction.datasets import PublishedSet
 from sl_discs.samplers.registry import base_name
 from sl_discs.tuning.points import Candidate
 
@@ -82,7 +84,7 @@ class Cell:
             ("sampler_config", f"configs/sampler/{self.method}_config.py"),
             *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
         ]
-        if self.dataset.problem != "maxcut":
+        if graph_kind(self.dataset.problem).penalty is not None:
             flags.append(("model_config.penalty", PENALTY))
         arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
         return " ".join(["python -m sl_discs.main_sampling", *arguments])

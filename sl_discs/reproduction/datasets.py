@@ -14,7 +14,6 @@ from sl_discs.instances.families import find_family
 from sl_discs.tuning.instances import part_of
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-PENALTY = 1.0001
 # The last graphs of a set that is not random.
 LEFT_TO_TRAINING = 16
 
@@ -25,7 +24,7 @@ class PublishedSet:
 
     Attributes:
       name: the key of the published tables.
-      problem: `mis`, `maxcut` or `maxclique`.
+      problem: its name, such as `mis`.
       graph_type: as DISCS's flag.
       cfg_str: likewise.
       published_n: how many graphs the published mean is taken to be over; the paper does not say, and this is the

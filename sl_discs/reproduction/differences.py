@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import DEFAULTS
 from sl_discs.reproduction.markdown import number, table
 from sl_discs.reproduction.references.use import describe
@@ -47,7 +48,7 @@ def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]
       minus: the method that is taken off.
     """
     rows = []
-    for name, group in by_dataset(one for one in done if one.dataset.problem == "maxcut"):
+    for name, group in by_dataset(one for one in done if graph_kind(one.dataset.problem).searched_references):
         found = {(one.cell.protocol, one.cell.method): one for one in group}
         for (protocol, method), one in found.items():
             against = protocol if (protocol, minus) in found else DEFAULTS
@@ -112,7 +113,7 @@ def _over(values: np.ndarray, theirs: list[PublishedRow], published_se: float) -
 
 def differences_text(rows: list[dict], done: list[Done]) -> str:
     """The section: a table a dataset, and what its references are or why there is none; empty without MaxCut."""
-    sets = {one.dataset.name: one.dataset for one in done if one.dataset.problem == "maxcut"}
+    sets = {one.dataset.name: one.dataset for one in done if graph_kind(one.dataset.problem).searched_references}
     if not sets:
         return ""
     blocks = [f"## MaxCut methods minus {MINUS}", _NOTE]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import DEFAULTS
 from sl_discs.reproduction.rows import by_dataset, in_published_unit
 from sl_discs.reproduction.runner import Done
 from sl_discs.results.canvas import COLOURS, save_figure
-from sl_discs.results.summary import OBJECTIVE_UNITS
 
 _COLUMNS = 3
 _PANEL = (2.9, 2.3)
@@ -94,7 +94,7 @@ def draw_trajectories(done: list[Done], path: Path) -> Path:
                 )
             _show_the_end(axes, [one.result.trajectory for one in group])
             axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
-            axes.set_ylabel(f"running best ({OBJECTIVE_UNITS[group[0].dataset.problem]})", fontsize=7)
+            axes.set_ylabel(f"running best ({graph_kind(group[0].dataset.problem).unit})", fontsize=7)
             if place // shape[1] == shape[0] - 1:
                 axes.set_xlabel("MCMC step")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
@@ -158,5 +158,5 @@ def _draw_bars(axes, group: list[Done]) -> None:
     margin = 0.3 * (max(ends) - min(ends)) or 1.0
     axes.set_ylim(min(ends) - margin, max(ends) + margin)
     axes.set_xticks(range(len(methods)), methods, fontsize=6.5)
-    problem = group[0].dataset.problem
-    axes.set_ylabel("% of reference" if comparable and problem != "mis" else OBJECTIVE_UNITS[problem])
+    kind = graph_kind(group[0].dataset.problem)
+    axes.set_ylabel(kind.compared_unit if comparable else kind.unit)

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from sl_discs.instances.dataset import Dataset
+from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.references.use import takes_references
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval, percent, z_score
 from sl_discs.results.published import PublishedRow, published_row
-from sl_discs.results.summary import OBJECTIVE_UNITS, Spread
+from sl_discs.results.summary import Spread
 
 _UNKNOWN = {"mean": None, "std": None, "n": None, "se": None}
 
@@ -29,6 +30,7 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
       published: the paper's row, None where it has none.
     """
     cell, dataset, result = done
+    kind = graph_kind(dataset.problem)
     absolute = Spread.of(result.by_graph())
     values = in_published_unit(done)
     ours = None if values is None else Spread.of(values)
@@ -46,10 +48,10 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
             "std": published and published.std,
             "n": cell.dataset.published_n if published else None,
         },
-        "unit": "set size" if dataset.problem == "mis" else "% of reference",
+        "unit": kind.compared_unit,
         "reference_is_ours": ours_alone,
         "ours": _UNKNOWN | {"n": n} if ours is None else dataclasses.asdict(ours),
-        "ours_absolute": dataclasses.asdict(absolute) | {"unit": OBJECTIVE_UNITS[dataset.problem]},
+        "ours_absolute": dataclasses.asdict(absolute) | {"unit": kind.unit},
         "z": z_score(ours, published, cell.dataset.published_n) if comparable else None,
         "run_s": result.run_s,
         "chain_steps_per_s": result.chain_steps_per_s,
@@ -70,7 +72,7 @@ def _is_spread(dataset: Dataset) -> bool:
 def in_published_unit(done: Done) -> np.ndarray | None:
     """[G] set sizes of MIS; per cent of the reference otherwise, None unless every graph has one."""
     values = done.result.by_graph()
-    return values if done.dataset.problem == "mis" else percent(values, done.result.references)
+    return percent(values, done.result.references) if graph_kind(done.dataset.problem).in_percent else values
 
 
 def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
@@ -136,6 +138,6 @@ def _differences(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndar
     n = len(localized.dataset.graphs)
     ours, theirs = (in_published_unit(one) for one in (localized, base))
     if ours is not None and theirs is not None:
-        return ours - theirs[:n], "set size" if base.dataset.problem == "mis" else "% of reference"
+        return ours - theirs[:n], graph_kind(base.dataset.problem).compared_unit
     absolute = localized.result.by_graph() - base.result.by_graph()[:n]
     return 100 * absolute / best[:n], "% of best in this report"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import AS_PUBLISHED, NULL
 from sl_discs.reproduction.runner import Done
-from sl_discs.results.summary import OBJECTIVE_UNITS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +71,7 @@ def search_rows(done: list[Done]) -> list[dict[str, Any]]:
                     "method": method,
                     "num_trials": len(search.trials),
                     "n": len(first.dataset.graphs),
-                    "unit": OBJECTIVE_UNITS[first.dataset.problem],
+                    "unit": graph_kind(first.dataset.problem).unit,
                     AS_PUBLISHED: search.record(),
                     NULL: found[dataset, method, NULL].record(),
                 }

@@ -22,9 +22,9 @@ from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import choose_engine
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
+from sl_discs.models.kind import PENALTY
 from sl_discs.parse_json import parse_json
 from sl_discs.reproduction.cell import Cell
-from sl_discs.reproduction.datasets import PENALTY
 from sl_discs.version import __version__
 
 # Fields of `Settings` that change speed and memory, or where results go, and no number.

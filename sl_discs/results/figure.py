@@ -8,10 +8,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
+from sl_discs.models.kinds import graph_kind
 from sl_discs.results.canvas import COLOURS, save_figure
-from sl_discs.results.published import published_row, published_unit
+from sl_discs.results.published import published_row
 from sl_discs.results.summary import (
-    OBJECTIVE_UNITS,
     Spread,
     best_values,
     percent_of_reference,
@@ -25,7 +25,7 @@ _SHOWN_BELOW_END = 0.15
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     """Draws each sampler's running best, the temperature, and the final values beside the published ones.
 
-    MIS is drawn in set size; MaxCut and MaxClique in per cent of the reference where every instance has one.
+    Problems that are compared in per cent of the reference are drawn so where every instance has one.
 
     Args:
       record: the finished experiment.
@@ -51,26 +51,29 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
 
 
 def _draw_best(axes, record: ExperimentRecord) -> None:
-    means, top = [], -np.inf
+    kind = graph_kind(record.problem)
+    means, top = [], -np.inf  # times the sign, so that the best is at the top
     for name, sampler in record.samplers.items():
         values = _in_drawn_unit(record, sampler)
         count = values.shape[1]
         mean = values.mean(axis=1)
-        means.append(mean)
+        means.append(kind.sign * mean)
         error = values.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
         style = _line(record, name)
         axes.plot(record.logged_steps, mean, label=name, **style)
         axes.fill_between(
             record.logged_steps, mean - error, mean + error, color=style["color"], alpha=0.2, linewidth=0
         )
-        top = max(top, np.max(mean + error))
+        top = max(top, np.max(kind.sign * mean + error))
     lowest_end = min(mean[-1] for mean in means)
     bottom = max(lowest_end - _SHOWN_BELOW_END * abs(lowest_end), np.min(means))
     margin = 0.08 * (top - bottom) or 1.0
-    axes.set_ylim(bottom - margin, top + margin)
+    axes.set_ylim(sorted((kind.sign * (bottom - margin), kind.sign * (top + margin))))
     axes.set_ylabel(f"running best ({_drawn_unit(record)})")
     axes.tick_params(labelbottom=False)
-    axes.legend(loc="lower right", framealpha=0.8, edgecolor="none", handlelength=1.8)
+    axes.legend(
+        loc="lower right" if kind.maximise else "upper right", framealpha=0.8, edgecolor="none", handlelength=1.8
+    )
 
 
 def _draw_temperature(axes, record: ExperimentRecord) -> None:
@@ -82,7 +85,7 @@ def _draw_temperature(axes, record: ExperimentRecord) -> None:
 
 
 def _draw_final(axes, record: ExperimentRecord) -> None:
-    comparable = _drawn_unit(record) == published_unit(record.problem)
+    comparable = _drawn_unit(record) == graph_kind(record.problem).compared_unit
     for row, (name, sampler) in enumerate(record.samplers.items()):
         spread = _final(record, sampler)
         colour = _line(record, name)["color"]
@@ -112,18 +115,20 @@ def _line(record: ExperimentRecord, name: str) -> dict:
 
 
 def _in_drawn_unit(record: ExperimentRecord, sampler: SamplerRecord) -> Float64[np.ndarray, "L G"]:
-    if _drawn_unit(record) == "% of reference":
+    if _in_percent(record):
         return 100.0 * sampler.trajectory / references(sampler)
     return sampler.trajectory
 
 
 def _final(record: ExperimentRecord, sampler: SamplerRecord) -> Spread:
-    percent = _drawn_unit(record) == "% of reference"
-    return Spread.of(percent_of_reference(sampler) if percent else best_values(sampler))
+    return Spread.of(percent_of_reference(sampler) if _in_percent(record) else best_values(sampler))
+
+
+def _in_percent(record: ExperimentRecord) -> bool:
+    complete = all(references(sampler) is not None for sampler in record.samplers.values())
+    return graph_kind(record.problem).in_percent and complete
 
 
 def _drawn_unit(record: ExperimentRecord) -> str:
-    complete = all(references(sampler) is not None for sampler in record.samplers.values())
-    if record.problem != "mis" and complete:
-        return "% of reference"
-    return OBJECTIVE_UNITS[record.problem]
+    kind = graph_kind(record.problem)
+    return kind.compared_unit if _in_percent(record) else kind.unit

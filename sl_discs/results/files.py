@@ -25,6 +25,7 @@ import yaml
 
 from sl_discs.atomic import write_atomically
 from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
+from sl_discs.models.kinds import graph_kind
 from sl_discs.results.paired import paired_differences
 from sl_discs.results.summary import Spread, best_values, references
 
@@ -94,7 +95,7 @@ def discs_results(problem: str, sampler: SamplerRecord) -> dict:
     half of the run: DISCS times only the second half of a chain and its plotting scripts double the value.
     `best_samples` [G, N] are the verified solutions, zero-padded to the largest instance.
     """
-    divisors = None if problem == "mis" else references(sampler)
+    divisors = references(sampler) if graph_kind(problem).in_percent else None
     trajectory = np.asarray(sampler.trajectory, dtype=np.float64) / (1.0 if divisors is None else divisors)
     width = max(len(instance.solution) for instance in sampler.instances)
     samples = np.zeros((len(sampler.instances), width), dtype=np.int8)

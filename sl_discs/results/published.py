@@ -54,11 +54,6 @@ def has_ablation(dataset_name: str) -> bool:
     return dataset_name in _tables()["ablation"]
 
 
-def published_unit(problem: str) -> str:
-    """The unit of the published rows of a problem: `set size` for MIS, `% of reference` for the others."""
-    return "set size" if problem == "mis" else "% of reference"
-
-
 @functools.cache
 def _tables() -> dict:
     text = resources.files("sl_discs.results").joinpath("published_icml2025.json").read_text(encoding="utf-8")

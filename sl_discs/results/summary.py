@@ -10,8 +10,6 @@ from jaxtyping import Float64
 
 from sl_discs.experiment.record import SamplerRecord
 
-OBJECTIVE_UNITS = {"mis": "set size", "maxcut": "cut weight", "maxclique": "clique size"}
-
 
 @dataclasses.dataclass(frozen=True)
 class Spread:

@@ -11,13 +11,13 @@ import numpy as np
 
 from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
+from sl_discs.models.kinds import graph_kind
 from sl_discs.results.paired import paired_differences, paired_percent_differences, sl_pairs
-from sl_discs.results.published import CHAIN_LENGTH, published_row, published_unit
-from sl_discs.results.summary import OBJECTIVE_UNITS, Spread, best_values, percent_of_reference
+from sl_discs.results.published import CHAIN_LENGTH, published_row
+from sl_discs.results.summary import Spread, best_values, percent_of_reference
 
 WIDTH = 100
 
-_NAMES = {"mis": "maximum independent set", "maxcut": "maximum cut", "maxclique": "maximum clique"}
 _NAME_WIDTH = 22
 
 
@@ -38,7 +38,7 @@ def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = 
 
 def _header(record: ExperimentRecord) -> list[str]:
     count = len(next(iter(record.samplers.values())).instances)
-    problem = _NAMES[record.problem]
+    problem = graph_kind(record.problem).problem
     chains = f"{record.num_chains:,} an instance, {_chain_length(record):,} steps each, seed {record.seed}"
     return [
         f"{record.dataset}: {problem}, {count} instance{'s' if count > 1 else ''}",
@@ -52,7 +52,7 @@ def _quality(record: ExperimentRecord) -> list[str]:
     rows = [["sampler", "mean +- std", "se", "at log steps", "% of reference", "published"]]
     rows += [_quality_row(record, name, sampler) for name, sampler in record.samplers.items()]
     title = (
-        f"Best {OBJECTIVE_UNITS[record.problem]} of each instance, verified: mean +- standard deviation over "
+        f"Best {graph_kind(record.problem).unit} of each instance, verified: mean +- standard deviation over "
         "instances (divisor n), se the mean's standard error. 'at log steps': only states at logged steps "
         "count, as in DISCS."
     )
@@ -95,7 +95,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
     differences, points = paired_differences(record), paired_percent_differences(record)
     if not differences:
         return []
-    rows = [["pair", f"{OBJECTIVE_UNITS[record.problem]} +- se", "n", "% points +- se", "published"]]
+    rows = [["pair", f"{graph_kind(record.problem).unit} +- se", "n", "% points +- se", "published"]]
     for (sl_name, name), (pair, spread) in zip(sl_pairs(record), differences.items(), strict=True):
         theirs = [published_row(record.dataset, key) for key in (sl_name, name)]
         rows.append(
@@ -121,14 +121,15 @@ def _published_notes(record: ExperimentRecord) -> list[str]:
     if not any(published_row(record.dataset, name) for name in record.samplers):
         return []
     notes = [
-        f"published: ICML 2025 paper, {published_unit(record.problem)}, mean +- standard deviation over "
+        f"published: ICML 2025 paper, {graph_kind(record.problem).compared_unit}, mean +- standard deviation over "
         "instances; a published difference is that of the means, the paper gives no error for it."
     ]
     if record.source == "generated":
         notes.append(
             "These instances were generated; the published numbers were measured on other graphs of the same family."
         )
-    if record.problem != "mis" and any(percent_of_reference(s) is None for s in record.samplers.values()):
+    in_percent = graph_kind(record.problem).in_percent
+    if in_percent and any(percent_of_reference(one) is None for one in record.samplers.values()):
         notes.append("Not every instance has a reference: the published percentages have no counterpart.")
     if _chain_length(record) != CHAIN_LENGTH:
         notes.append(

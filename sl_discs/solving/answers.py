@@ -41,7 +41,7 @@ class Answers:
     """The answers to all problems of a file.
 
     Attributes:
-      kind: of the problems: `mis`, `maxclique`, `maxcut`, `qubo` or `ising`.
+      kind: of the problems, such as `mis` or `qubo`.
       source: name of their file.
       sha256: of its bytes.
       command: that found them.

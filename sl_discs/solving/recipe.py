@@ -15,7 +15,7 @@ from sl_discs.experiment.annealing import SCHEDULES
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.problems import Coefficients
+from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.registry import base_name, is_localized
 from sl_discs.solving.scale import temperature_range

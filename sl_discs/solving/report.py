@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sl_discs.atomic import write_atomically
+from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
 from sl_discs.solving import plots
 from sl_discs.solving.result import Result
@@ -37,21 +38,6 @@ footer { margin-top: 2rem; font-size: 0.85rem; color: #444; }
 @media print { body { max-width: none; padding: 0; font-size: 10pt; } .plots { grid-template-columns: 1fr 1fr; }
   details { display: none; } }
 """
-
-_WORDS = {
-    "mis": "Largest independent set",
-    "maxclique": "Largest clique",
-    "maxcut": "Heaviest cut",
-    "qubo": "Quadratic binary optimisation",
-    "ising": "Ising model",
-}
-_RECOUNTED = {
-    "mis": "counted anew from the edges as given, of which none lies inside the set",
-    "maxclique": "counted anew from the edges as given, which join every two of its nodes",
-    "maxcut": "the weights of the edges across, as given, added up anew in exact arithmetic",
-    "qubo": "all terms as given, added up anew in exact arithmetic",
-    "ising": "all terms as given, added up anew in exact arithmetic",
-}
 
 
 class Run(NamedTuple):
@@ -114,7 +100,7 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
         return False, f"not verified: counted anew, the answer is worth {value:.17g}"
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
-    return True, f"verified: {_RECOUNTED[problem.kind]}"
+    return True, f"verified: {KINDS[problem.kind].recounted}"
 
 
 def seconds(read_s: float, result: Result) -> dict[str, float]:
@@ -130,7 +116,7 @@ def _section(number: int, run: Run) -> str:
     said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
-<h1>{_WORDS[problem.kind]}: {html.escape(problem.name)}</h1>
+<h1>{KINDS[problem.kind].title}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
 <div class="plots">
@@ -200,11 +186,8 @@ def _settings(result: Result) -> list[tuple[str, str]]:
 def _answer(problem: Problem, result: Result) -> str:
     chosen = result.best_set
     ordered = [label for label in problem.labels if label in chosen]
-    words = {
-        "mis": f"{len(ordered):,} nodes in the set",
-        "maxclique": f"{len(ordered):,} nodes in the clique",
-        "maxcut": f"{len(ordered):,} nodes on one side, {problem.num_variables - len(ordered):,} on the other",
-    }.get(problem.kind, f"{len(ordered):,} of {problem.num_variables:,} variables are 1")
+    ones, size = len(ordered), problem.num_variables
+    words = KINDS[problem.kind].answer.format(ones=ones, zeros=size - ones, size=size)
     shown = " ".join(html.escape(str(label)) for label in ordered[:_MOST_LABELS])
     more = f" and {len(ordered) - _MOST_LABELS:,} more" if len(ordered) > _MOST_LABELS else ""
     return (

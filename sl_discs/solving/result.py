@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64, Int8
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import COLOURS, new_figure, save_figure
 from sl_discs.solving.contraction import Contraction
-from sl_discs.solving.storing import read_result, write_result
+from sl_discs.solving.storing import read_fields, write_fields
 from sl_discs.solving.trajectory import Trajectory
 
 _ENDINGS = {
@@ -169,7 +169,7 @@ class Result:
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
         """
-        return write_result(self, Path(path))
+        return write_fields(Path(path), vars(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
@@ -178,7 +178,7 @@ class Result:
         Raises:
           InputError: there is no such file, or it is another one.
         """
-        return read_result(Path(path), cls)
+        return cls(**read_fields(Path(path)))
 
     def __repr__(self) -> str:
         infeasible = "" if self.feasible else ", infeasible"

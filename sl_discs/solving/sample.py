@@ -19,6 +19,7 @@ from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.samplers.base import Sampler
 from sl_discs.solving.arguments import as_states, check_arguments
@@ -102,8 +103,8 @@ def sample(
     check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
-            f"the problem is a {type(problem).__name__}; make one with sl_discs.mis, maxclique, maxcut, qubo, ising "
-            "or from_bqm"
+            f"the problem is a {type(problem).__name__}; make one with "
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
     recipe = check_arguments(
         sampler,
@@ -129,7 +130,7 @@ def sample(
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
     check_fit(problem, recipe, first, player_engine)
-    terms, constant = terms_of(problem)
+    terms = terms_of(problem)
     recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     stage = Stage(problem, terms, recipe, first, states, fit=growing)
     build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
@@ -145,7 +146,7 @@ def sample(
         return math.inf if time_limit is None else time_limit - build_s - clock()
 
     watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
-    collector = Collector(problem, constant)
+    collector = Collector(problem, terms.constant)
     if states is not None:
         collector.begin(np.resize(states, (chains, states.shape[1])))
         watcher.reached(states)
@@ -195,34 +196,3 @@ def _unit(engine: Engine, sampler: str) -> int:
 def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
     """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
     return max(1, min(steps // 100, engine.steps_per_call(sampler)))
-
-
-def _check(*, steps, time_limit, target, chains, seed) -> None:
-    for name, value in ("steps", steps), ("chains", chains):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-        if not whole and not (name == "steps" and value is None):
-            raise InputError(f"{name} is {value!r}; expected a whole number, at least 1")
-    for name, value in ("time_limit", time_limit), ("target", target):
-        if value is not None and not (isinstance(value, int | float | np.number) and math.isfinite(value)):
-            raise InputError(f"{name} is {value!r}; expected a finite number, or None")
-    if time_limit is not None and time_limit <= 0:
-        raise InputError(f"time_limit is {time_limit}; expected seconds above 0")
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-        raise InputError(f"seed is {seed!r}; expected a whole number from 0 to 2^64 - 1")
-
-
-def _initial_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        samples = [given]
-    elif isinstance(given, list | tuple) and given and isinstance(given[0], Mapping):
-        samples = given
-    else:
-        given = np.asarray(given)
-        samples = given[None] if given.ndim == 1 else given
-    if not 1 <= len(samples) <= chains:
-        raise InputError(
-            f"{len(samples)} initial states for {chains} chains; give from 1 to as many as there are chains"
-        )
-    return np.stack([problem.as_state(one) for one in samples])

@@ -12,10 +12,9 @@ from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import Method
+from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import sparse_is_cheaper
-from sl_discs.models.problems import Coefficients, coefficients, form_coefficients
 from sl_discs.problems import Problem
 from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe
@@ -26,23 +25,20 @@ _LARGEST, _SMALLEST = 1e30, 1e-30
 _SMALL = 128
 
 
-def terms_of(problem: Problem) -> tuple[Coefficients, float]:
-    """The model that is maximised, and the constant that it leaves out: their sum is the value, or its negative.
+def terms_of(problem: Problem) -> Coefficients:
+    """The model that is maximised, as `Kind.terms`.
 
     Raises:
       InputError: coefficients beyond the range of the model's 32-bit numbers.
     """
-    if isinstance(problem.source, Graph):
-        terms, constant = coefficients(problem.kind, problem.source, problem.penalty), 0.0
-    else:
-        terms, constant = form_coefficients(problem.source)
+    terms = problem.terms()
     largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
             f"lies between {_SMALLEST:g} and {_LARGEST:g}"
         )
-    return terms, constant
+    return terms
 
 
 class Stage:

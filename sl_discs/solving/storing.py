@@ -1,11 +1,11 @@
-"""A `Result` as one .npz file: arrays, and everything else as JSON text in it. Nothing is pickled."""
+"""The fields of a `Result` as one .npz file: arrays, and all else as JSON text in it. Nothing is pickled."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from sl_discs.parse_json import parse_json
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
 
-if TYPE_CHECKING:
-    from sl_discs.solving.result import Result
-
 _FORMAT = "sl_discs result 2"
 _ARRAYS = ("values", "states", "feasible_chains", "final_states")
 _PLAIN = (
@@ -27,20 +24,23 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def write_result(result: Result, path: Path) -> Path:
-    """As `Result.save`."""
-    ordered = isinstance(result.labels, range)
-    text = {name: getattr(result, name) for name in _PLAIN}
-    text |= {"format": _FORMAT, "labels": None if ordered else [_plain_label(path, label) for label in result.labels]}
-    arrays = {name: getattr(result, name) for name in _ARRAYS}
-    arrays |= {f"trajectory_{name}": leaf for name, leaf in result.trajectory._asdict().items()}
-    arrays |= {f"contraction_{name}": leaf for name, leaf in result.contraction._asdict().items()}
+def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
+    """Writes the fields by their names; errors are those of `Result.save`."""
+    labels = fields["labels"]
+    text = {name: fields[name] for name in _PLAIN}
+    text |= {
+        "format": _FORMAT,
+        "labels": None if isinstance(labels, range) else [_plain_label(path, label) for label in labels],
+    }
+    arrays = {name: fields[name] for name in _ARRAYS}
+    arrays |= {f"trajectory_{name}": leaf for name, leaf in fields["trajectory"]._asdict().items()}
+    arrays |= {f"contraction_{name}": leaf for name, leaf in fields["contraction"]._asdict().items()}
     arrays["json"] = np.array(json.dumps(text))
     return write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
 
 
-def read_result(path: Path, build: Callable[..., Result]) -> Result:
-    """As `Result.load`; `build` is given the fields by their names."""
+def read_fields(path: Path) -> dict[str, Any]:
+    """The fields by their names; errors are those of `Result.load`."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
@@ -48,11 +48,13 @@ def read_result(path: Path, build: Callable[..., Result]) -> Result:
         if text.pop("format") != _FORMAT:
             raise ValueError("another format")
         labels = text.pop("labels")
+        if set(text) != set(_PLAIN):
+            raise ValueError("other fields")
         labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(_label, labels))
         trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
         contraction = Contraction(*(arrays[f"contraction_{name}"] for name in Contraction._fields))
         whole = {name: arrays[name] for name in _ARRAYS}
-        return build(labels=labels, trajectory=trajectory, contraction=contraction, **whole, **text)
+        return {"labels": labels, "trajectory": trajectory, "contraction": contraction, **whole, **text}
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
     except DAMAGED_NPZ as error:

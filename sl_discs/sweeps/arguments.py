@@ -13,7 +13,7 @@ from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.families import find_family
 from sl_discs.localization import method
-from sl_discs.models.problems import PROBLEMS
+from sl_discs.models.coefficients import PROBLEMS
 from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 

@@ -13,8 +13,8 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Model
 from sl_discs.models.coupling import field_dtype
 from sl_discs.models.ising import IsingParams, ising_lattice
-from sl_discs.models.problems import coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
 
 _NUM_SITES = 5
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
     graph = Graph.from_arrays(problem, _NUM_SITES, np.array(edges), weights)
-    terms = coefficients(problem, graph, penalty=1.5)
+    terms = graph_kind(problem).terms(graph, penalty=1.5)
     params = quadratic_params(terms, _NUM_SITES, terms.max_degree() if sparse else None)
     return QuadraticModel(_NUM_SITES, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
@@ -66,7 +67,12 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
 
 
 def open_study(
-    storage: optuna.storages.BaseStorage, name: str, kind: dict[str, Any], first_points: list[Point]
+    storage: optuna.storages.BaseStorage,
+    name: str,
+    kind: dict[str, Any],
+    first_points: list[Point],
+    *,
+    maximise: bool = True,
 ) -> optuna.Study:
     """The study of this name, made if there is none.
 
@@ -75,14 +81,16 @@ def open_study(
       name: of the study.
       kind: space, dataset, budget and version, plain data; recorded in its user attributes.
       first_points: tried before any other; each may leave out dimensions.
+      maximise: the sense of the objective.
 
     Raises:
       InputError: a study of this name is of another kind.
     """
     kind = json.loads(json.dumps(kind))
     pruner = optuna.pruners.MedianPruner(n_startup_trials=8)
+    direction = "maximize" if maximise else "minimize"
     try:
-        study = optuna.create_study(storage=storage, study_name=name, direction="maximize", pruner=pruner)
+        study = optuna.create_study(storage=storage, study_name=name, direction=direction, pruner=pruner)
     except optuna.exceptions.DuplicatedStudyError:
         study = optuna.load_study(storage=storage, study_name=name, pruner=pruner)
     else:
@@ -184,8 +192,9 @@ def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
 
 def best_of_curve(study: optuna.Study) -> list[list[float]]:
     """[trial, value] of each trial that was better than those before it."""
+    sign = 1 if study.direction is StudyDirection.MAXIMIZE else -1
     curve: list[list[float]] = []
     for trial in complete_trials(study):
-        if not curve or trial.value > curve[-1][1]:
+        if not curve or sign * trial.value > sign * curve[-1][1]:
             curve.append([trial.number, trial.value])
     return curve

@@ -11,7 +11,7 @@ from test_register import whole_config
 from sl_discs.discs_plugin.own_problem import OwnProblem, problem_config
 from sl_discs.discs_plugin.own_sampler import BatchModel, OwnSampler
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
@@ -71,7 +71,7 @@ def test_own_problems_are_the_problems(standin, problem):
     x = model.get_init_samples(jax.random.PRNGKey(1), 3)
     for (_, params, _), graph in zip(batch, graphs, strict=True):
         params["temperature"] = jnp.float32(0.5)
-        terms = coefficients(problem, graph, 1.0001)
+        terms = graph_kind(problem).terms(graph, 1.0001)
         inside = np.asarray(x)[:, : graph.num_nodes].astype(float)
         pairs = (inside[:, terms.edges[:, 0]] * inside[:, terms.edges[:, 1]]) @ terms.weights
         wanted = inside @ terms.linear + terms.scale * pairs

@@ -16,8 +16,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.problems import Coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary

@@ -21,7 +21,7 @@ from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coupling import dense_coupling, sparse_coupling
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
@@ -139,7 +139,7 @@ def test_it_agrees_with_the_reference_on_a_benchmark_graph(name):
     """Means over 48 chains of acceptance, hops and value while it anneals, localized: five standard errors."""
     sampler = IN_STEPS[name]
     dataset = load_dataset("maxcut", "ba", "r-ba-4-n-64-75", None, num_instances=2)
-    terms = [coefficients("maxcut", graph, 1.0) for graph in dataset.graphs]
+    terms = [graph_kind("maxcut").terms(graph, 1.0) for graph in dataset.graphs]
     [pack] = plan(terms, 2, 48)
     model, batch = build_batch(terms, dataset.index, pack.shape, 0)
     program, noise = annealed(80)

@@ -16,11 +16,11 @@ from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import compile_program
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.problems import coefficients
+from sl_discs.models.kinds import graph_kind
 
 
 def terms_of(dataset):
-    return [coefficients("mis", graph, 1.0001) for graph in dataset.graphs]
+    return [graph_kind("mis").terms(graph, 1.0001) for graph in dataset.graphs]
 
 
 def need(dataset, instances):

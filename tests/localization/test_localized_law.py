@@ -14,8 +14,8 @@ import pytest
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.problems import Coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_values import FormValues
-from sl_discs.models.problems import form_coefficients
+from sl_discs.models.coefficients import form_coefficients
 
 
 @st.composite
@@ -29,7 +29,7 @@ def forms(draw):
 @settings(deadline=None)
 @given(forms())
 def test_value_and_model_agree_with_the_definition(form):
-    terms, constant = form_coefficients(form)
+    terms = form_coefficients(form)
     assert (terms.edges[:, 0] < terms.edges[:, 1]).all() and (terms.weights != 0).all()
     sign, values = 1 if form.maximise else -1, FormValues(form)
     for x in itertools.product((0, 1), repeat=form.num_variables):
@@ -41,7 +41,7 @@ def test_value_and_model_agree_with_the_definition(form):
         model = sum(c * one for c, one in zip(terms.linear, x, strict=True))
         for (a, b), weight in zip(terms.edges, terms.weights, strict=True):
             model += terms.scale * weight * x[a] * x[b]
-        assert model + constant == sign * value
+        assert model + terms.constant == sign * value
 
 
 @pytest.mark.parametrize("spread", [0, 60, 2_000])

@@ -12,8 +12,8 @@ from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.coupling import Dense, Sparse, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.models.ising import IsingParams, draw_couplings, ising_lattice, sherrington_kirkpatrick
-from sl_discs.models.problems import coefficients, quadratic_params
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params
 from sl_discs.models.spin import from_spin, to_spin
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.solving.scale import temperature_range
@@ -44,7 +44,7 @@ def direct_value(problem, graph, x, penalty):
 
 
 def build(problem, graph, sparse, padded=N):
-    terms = coefficients(problem, graph, 1.25)
+    terms = graph_kind(problem).terms(graph, 1.25)
     params = quadratic_params(terms, padded, terms.max_degree() if sparse else None)
     return QuadraticModel(padded, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 
@@ -174,8 +174,8 @@ def test_tilt_and_temperature():
 def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
     """The complement of 20,000 nodes has 2 10^8 edges; as a list and as a background it is the same model."""
     edges = np.array([[0, 1], [1, 2], [0, 2], [3, 5]])
-    assert len(coefficients("maxclique", Graph.from_arrays("large", 20_000, edges), 1.0001).edges) == 4
-    terms = coefficients("maxclique", Graph.from_arrays("small", 9, edges), 1.0001)
+    assert len(graph_kind("maxclique").terms(Graph.from_arrays("large", 20_000, edges), 1.0001).edges) == 4
+    terms = graph_kind("maxclique").terms(Graph.from_arrays("small", 9, edges), 1.0001)
     listed = terms.listed()
     assert terms.background == 1 and (terms.max_degree(), len(listed.edges)) == (8, 32)
     for one, other in zip(
@@ -187,15 +187,15 @@ def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():
     )
     assert temperature_range(terms) == pytest.approx(temperature_range(listed))
     nearly_all = Graph.from_arrays("dense", 9, listed.edges)
-    assert len(coefficients("maxclique", nearly_all, 1.0001).edges) == 4
+    assert len(graph_kind("maxclique").terms(nearly_all, 1.0001).edges) == 4
 
 
 def test_bad_problem_and_penalty():
     graph = random_graph(0, False)
     with pytest.raises(InputError, match="mis, maxcut, maxclique"):
-        coefficients("tsp", graph, 1.0)
+        graph_kind("tsp").terms(graph, 1.0)
     with pytest.raises(InputError, match="penalty"):
-        coefficients("mis", graph, 0.5)
+        graph_kind("mis").terms(graph, 0.5)
 
 
 @pytest.mark.parametrize("num_sites", [5, 1_100])

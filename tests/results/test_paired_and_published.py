@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.models.kinds import graph_kind
 from sl_discs.results import Spread, paired_differences, paired_percent_differences, published_row
-from sl_discs.results.published import published_name, published_unit
+from sl_discs.results.published import published_name
 
 
 def test_a_spread_is_mean_population_std_and_sample_standard_error():
@@ -65,7 +66,7 @@ def test_published_rows_by_our_names():
 
 
 def test_published_units_agree_with_the_values():
-    assert published_unit("mis") == "set size"
-    assert published_unit("maxcut") == published_unit("maxclique") == "% of reference"
+    assert graph_kind("mis").compared_unit == "set size"
+    assert graph_kind("maxcut").compared_unit == graph_kind("maxclique").compared_unit == "% of reference"
     assert published_row("maxcut/optsicom/r-b", "gwg").mean == 100.0
     assert published_row("maxclique/twitter", "sl_dmala").mean == 100.0

@@ -13,7 +13,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.models.problems import Coefficients
+from sl_discs.models.coefficients import Coefficients
 from sl_discs.solving.rounds import round_lengths
 from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.stage import terms_of
@@ -207,7 +207,7 @@ def chain_of(weights, linear=None):
 
 @pytest.mark.parametrize("name", ["mis", "maxcut", "qubo", "ising"])
 def test_temperatures_have_the_units_of_the_problem(name):
-    terms, _ = terms_of(PROBLEMS[name])
+    terms = terms_of(PROBLEMS[name])
     initial, final = temperature_range(terms)
     assert 0 < final < initial
     scaled = temperature_range(terms._replace(linear=8 * terms.linear, scale=8 * terms.scale))

@@ -31,11 +31,11 @@ def write_rudy(path, graph):
 
 @pytest.fixture
 def cycle(tmp_path):
-    """Of five nodes: the largest cut has four edges, the largest independent set and clique two nodes."""
+    """Of five nodes: the largest cut has four edges, independent set and clique two nodes, the smallest cover 3."""
     return write_rudy(tmp_path / "cycle.rudy", nx.cycle_graph(5))
 
 
-@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2)])
+@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2), ("vertex_cover", 3)])
 def test_graph(cycle, tmp_path, capsys, kind, value):
     saved = tmp_path / "answer.json"
     code, out, err = run(capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", f"--save={saved}")
@@ -167,7 +167,7 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; say what is asked: --problem=maxcut, mis or maxclique"),
+        ([], "a graph; say what is asked: --problem=mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of that file ends in .json"),
         (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),

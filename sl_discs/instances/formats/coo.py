@@ -18,6 +18,7 @@ from sl_discs.instances.formats.number_labels import number_labels
 from sl_discs.instances.formats.number_rows import Columns, show
 from sl_discs.instances.formats.quadratic_form import quadratic_form
 from sl_discs.instances.formats.source import Source
+from sl_discs.problem_names import FORM_PROBLEMS
 
 VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTILINE)
 
@@ -31,7 +32,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     types = sorted(set(VARTYPE.findall(source.head)))
     if len(types) > 1 or not set(types) <= {b"BINARY", b"SPIN"}:
         raise InputError(f"{source.path}: vartype {show(b' and '.join(types))}; write BINARY or SPIN, and once")
-    spins = types == [b"SPIN"] if types else problem == "ising"
+    spins = types == [b"SPIN"] if types else FORM_PROBLEMS.get(problem, False)
     rows = Columns(source, ("iif",), "a coefficient, 'i j v'").extend(LineReader(source, b"#").groups())
     if not len(rows):
         raise InputError(f"{source.path}: no coefficients; write lines 'i j v'")

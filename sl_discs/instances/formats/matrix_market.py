@@ -35,6 +35,7 @@ from sl_discs.instances.formats.quadratic_form import both_directions
 from sl_discs.instances.formats.simple_graph import simple_graph
 from sl_discs.instances.formats.source import Source
 from sl_discs.instances.graph import Graph
+from sl_discs.problem_names import FORM_PROBLEMS
 
 _BANNER = "'%%MatrixMarket matrix coordinate|array real|integer|pattern general|symmetric'"
 
@@ -80,8 +81,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
         (values,) = rows.arrays()
         i, j = _places(n, len(rows), symmetry)
     _refuse_repeats(rows, i, j, n, symmetry)
-    if problem in ("qubo", "ising"):
-        content = _form(source.name, n, i, j, values, rows, symmetry, problem == "ising")
+    if problem in FORM_PROBLEMS:
+        content = _form(source.name, n, i, j, values, rows, symmetry, FORM_PROBLEMS[problem])
     else:
         content = _graph(source.name, n, i, j, values, rows, weighted=field != "pattern")
     return [Instance(content, range(1, n + 1), "matrix_market", source.path)]

@@ -19,8 +19,9 @@ from sl_discs.instances.formats import (
     rudy,
 )
 from sl_discs.instances.formats.instance import Instance
-from sl_discs.instances.formats.recognise import FORM_PROBLEMS, candidates
+from sl_discs.instances.formats.recognise import candidates
 from sl_discs.instances.formats.source import Progress, Source
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 
 READERS = {
     "rudy": rudy.read,
@@ -34,7 +35,6 @@ READERS = {
     "coo": coo.read,
     "npz": npz.read,
 }
-_GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique")
 
 
 def read_instances(
@@ -51,8 +51,9 @@ def read_instances(
 
     Args:
       path: the file.
-      problem: mis, maxcut, maxclique (a graph is wanted), qubo or ising (a model is wanted, of zeros and ones or of
-        spins), or None for whatever is there. It decides what a MatrixMarket file and a bare list `i j v` stand for.
+      problem: one of `GRAPH_PROBLEMS` (a graph is wanted), `qubo` or `ising` (a model is wanted, of zeros and ones or
+        of spins), or None for whatever is there. It decides what a MatrixMarket file and a bare list `i j v` stand
+        for.
       format: one of `READERS`, to take the file as that.
       progress: is called with the number of bytes on the disk that each block took, about a MiB at a time.
 
@@ -60,8 +61,9 @@ def read_instances(
       InputError: the file cannot be read, is malformed, fits two formats, or holds something else than the problem
         needs; one line with the file, the line in it where there is one, and what to do.
     """
-    if problem not in (None, *_GRAPH_PROBLEMS, *FORM_PROBLEMS):
-        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(_GRAPH_PROBLEMS + FORM_PROBLEMS)}")
+    known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
+    if problem not in (None, *known):
+        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
     if format not in (None, *READERS):
         raise InputError(f"unknown format {format!r}; choose one of {', '.join(READERS)}")
     source = Source(path, progress)
@@ -102,12 +104,14 @@ def _try(name: str, source: Source, problem: str | None) -> list[Instance] | Non
 def _check_problem(instance: Instance, problem: str | None) -> None:
     content, where = instance.content, f"{instance.path}: {instance.format}"
     if isinstance(content, QuadraticForm):
-        if problem in _GRAPH_PROBLEMS:
-            raise InputError(f"{where} holds a quadratic model, but {problem} needs a graph; use qubo or ising")
-        if problem is not None and content.spins != (problem == "ising"):
+        if problem in GRAPH_PROBLEMS:
+            raise InputError(
+                f"{where} holds a quadratic model, but {problem} needs a graph; use {in_words(FORM_PROBLEMS)}"
+            )
+        if problem is not None and content.spins != FORM_PROBLEMS[problem]:
             kind = "spins" if content.spins else "zeros and ones"
-            raise InputError(f"{where} holds a model of {kind}; use problem={'ising' if content.spins else 'qubo'}")
+            raise InputError(f"{where} holds a model of {kind}; use problem={form_problem(content.spins)}")
     elif problem in FORM_PROBLEMS:
         raise InputError(
-            f"{where} holds a graph, but {problem} needs a quadratic model; use mis, maxcut or maxclique"
+            f"{where} holds a graph, but {problem} needs a quadratic model; use {in_words(GRAPH_PROBLEMS)}"
         )

@@ -25,8 +25,8 @@ from sl_discs.errors import InputError
 from sl_discs.instances.formats.coo import VARTYPE
 from sl_discs.instances.formats.lines import split
 from sl_discs.instances.formats.source import Source
+from sl_discs.problem_names import FORM_PROBLEMS
 
-FORM_PROBLEMS = ("qubo", "ising")
 _TAGS = {
     b"cnf": "cnf",
     b"qubo": "qbsolv",

@@ -106,7 +106,7 @@ def search_set(
             progress(sum(one.chain_length * one.batch_size for one in settings))
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
-        found = [run_sampler("maxcut", alone, 1.0, method, one, progress).instances[0] for one in settings]
+        found = [run_sampler(alone.problem, alone, 1.0, method, one, progress).instances[0] for one in settings]
         best = max(found, key=lambda instance: instance.best)
         references = references.with_starts(index, graph, run, [one.best for one in found], best.solution)
         save_references(references, folder)

@@ -18,8 +18,8 @@ from jaxtyping import Int8
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.experiment.verification import verify
 from sl_discs.instances.graph import Graph
+from sl_discs.models.kinds.maxcut import KIND as MAXCUT
 from sl_discs.parse_json import parse_json
 
 FOLDER = Path(__file__).parent
@@ -127,7 +127,7 @@ def digest(graph: Graph) -> str:
 
 def cut_of(graph: Graph, solution: Int8[np.ndarray, "N"]) -> float:
     """The exact cut of a partition."""
-    return verify("maxcut", graph, solution).objective
+    return MAXCUT.verifier(graph)(solution).objective
 
 
 def path_of(dataset: str, data_seed: int, folder: Path = FOLDER) -> Path:

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 from sl_discs.instances.dataset import Dataset
+from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.references.store import FOLDER, load_references
 
 # The seed that the reproduction draws its graphs from.
@@ -14,7 +15,7 @@ DATA_SEED = 0
 
 def takes_references(dataset: Dataset) -> bool:
     """Whether the references of a dataset are this project's: MaxCut graphs that were drawn come with none."""
-    return dataset.problem == "maxcut" and dataset.source == "generated"
+    return graph_kind(dataset.problem).searched_references and dataset.source == "generated"
 
 
 def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:

@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.verification import Verifier, drop_conflicts, verify
 from sl_discs.instances.graph import Graph
+from sl_discs.models.conflicts import drop_conflicts
+from sl_discs.models.kinds import graph_kind
+
+
+def verify(problem, graph, x):
+    return graph_kind(problem).verifier(graph)(x)
 
 
 @st.composite
@@ -131,7 +136,7 @@ def test_a_feasible_state_of_a_large_graph_takes_about_a_millisecond():
     u, v = np.triu_indices(1400, k=1)
     kept = rng.random(len(u)) < 0.092
     graph = Graph.from_arrays("large", 1400, np.stack([u[kept], v[kept]], axis=1))
-    verifier = Verifier("mis", graph)
+    verifier = graph_kind("mis").verifier(graph)
     feasible = verifier(np.ones(1400)).solution
     times = []
     for _ in range(20):

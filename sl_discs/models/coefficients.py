@@ -1,0 +1,83 @@
+"""Binary quadratic models as lists of terms, on the host."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int32
+from scipy import sparse
+
+from sl_discs.instances.form import QuadraticForm
+
+
+class Coefficients(NamedTuple):
+    """A quadratic model as a list of its terms, on the host.
+
+    Attributes:
+      linear: [N] c.
+      edges: [M, 2] pairs with u < v, each once.
+      weights: [M] K on those pairs.
+      scale: J = scale K.
+      background: K on all other pairs.
+      constant: what the terms leave out of the problem's value; samplers have no use for it.
+    """
+
+    linear: Float64[np.ndarray, "N"]
+    edges: Int32[np.ndarray, "M 2"]
+    weights: Float64[np.ndarray, "M"]
+    scale: float
+    background: float = 0.0
+    constant: float = 0.0
+
+    def max_degree(self) -> int:
+        """The largest number of terms that a site takes part in; with a background at most all others."""
+        if self.background:
+            return len(self.linear) - 1
+        return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
+
+    def largest_coupling(self) -> float:
+        """The largest absolute value of K; that of the background counts wherever there is one."""
+        return float(np.abs(self.weights).max(initial=abs(self.background)))
+
+    def listed(self) -> Coefficients:
+        """The same terms, all of them in the list: O(N^2) memory where there is a background."""
+        if not self.background:
+            return self
+        others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
+        others[self.edges[:, 0], self.edges[:, 1]] = False
+        pairs = np.argwhere(others).astype(np.int32)
+        kept = self.weights != 0
+        edges = np.concatenate([self.edges[kept], pairs])
+        weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
+        return self._replace(edges=edges, weights=weights, background=0.0)
+
+
+def form_coefficients(form: QuadraticForm) -> Coefficients:
+    """The terms of a form as a function of x in {0,1}^N to be maximised, those of its negative if it is minimised.
+
+    Spins are 2x - 1; pairs that repeat are added
+    up, and those of a variable with itself are linear.
+    """
+    sign = 1.0 if form.maximise else -1.0
+    first, second = form.pairs.T
+    own = first == second
+    linear, constant = form.linear.copy(), form.offset
+    couplings = form.couplings
+    if form.spins:
+        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
+        constant += couplings.sum() - linear.sum()
+        linear *= 2
+        for ends in (first, second):
+            np.add.at(linear, ends[~own], -2 * couplings[~own])
+        couplings = 4 * couplings
+    else:
+        np.add.at(linear, first[own], couplings[own])
+    size = form.num_variables
+    ends = np.minimum(first, second)[~own], np.maximum(first, second)[~own]
+    upper = sparse.csr_matrix((couplings[~own], ends), (size, size))
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
+    edges = np.stack([rows, upper.indices], axis=1)
+    return Coefficients(sign * linear, edges, upper.data, sign, constant=sign * constant)

@@ -1,0 +1,50 @@
+"""Problems on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form_values import FormValues
+from sl_discs.models.coefficients import Coefficients, form_coefficients
+from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.problem_names import FORM_PROBLEMS
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormKind(Kind):
+    """A problem on a form."""
+
+    recounted: str = "all terms as given, added up anew in exact arithmetic"
+    answer: str = "{ones:,} of {size:,} variables are 1"
+
+    @property
+    def spins(self) -> bool:
+        """Whether variables are -1 and 1 instead of 0 and 1."""
+        return FORM_PROBLEMS[self.name]
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this is a form of such variables."""
+        return isinstance(source, QuadraticForm) and source.spins == self.spins
+
+    def num_variables(self, source: QuadraticForm) -> int:
+        """Number of variables N."""
+        return source.num_variables
+
+    def maximises(self, source: QuadraticForm) -> bool:
+        """The sense, which is the form's own."""
+        return source.maximise
+
+    def terms(self, source: QuadraticForm, penalty: float = PENALTY) -> Coefficients:
+        """The form as a function of zeros and ones that is maximised; there is nothing to penalise."""
+        return form_coefficients(source)
+
+    def evaluator(self, source: QuadraticForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of each state."""
+        values = FormValues(source)
+        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)

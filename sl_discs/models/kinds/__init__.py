@@ -1,0 +1,26 @@
+"""Every problem by its name, which is also that of its module here, with one object: `KIND`.
+
+A further problem is a module here and its name in `sl_discs.problem_names`; commands, `sl_discs.<name>`, files,
+tables and reports then know it.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from sl_discs.errors import InputError
+from sl_discs.models.graph_kind import GraphKind
+from sl_discs.models.kind import Kind
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
+
+KINDS: dict[str, Kind] = {
+    name: importlib.import_module(f"{__name__}.{name}").KIND for name in (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
+}
+GRAPH_KINDS: dict[str, GraphKind] = {name: KINDS[name] for name in GRAPH_PROBLEMS}
+
+
+def graph_kind(name: str) -> GraphKind:
+    """The problem on graphs of this name; InputError where there is none."""
+    if name not in GRAPH_KINDS:
+        raise InputError(f"unknown problem {name!r}; known: {', '.join(GRAPH_KINDS)}")
+    return GRAPH_KINDS[name]

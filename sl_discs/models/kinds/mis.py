@@ -1,0 +1,40 @@
+"""Maximum independent set: f(x) = |x| - penalty * (edges inside), so c = 1 and J = -penalty A.
+
+With a penalty above 1 every maximiser is feasible.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl_discs.instances.graph import Graph
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.conflicts import drop_conflicts
+from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+
+
+def _model(graph: Graph, penalty: float) -> Coefficients:
+    return Coefficients(np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty)
+
+
+def _violations(edges: Edges, chosen: Chosen) -> int:
+    return int(np.count_nonzero(edges.inside(chosen)))
+
+
+def _repair(edges: Edges, chosen: Chosen) -> Chosen:
+    return drop_conflicts(chosen, edges.ends[edges.inside(chosen)])
+
+
+KIND = GraphKind(
+    name="mis",
+    task="The largest independent set: nodes of which no two are joined.",
+    problem="maximum independent set",
+    title="Largest independent set",
+    unit="set size",
+    recounted="counted anew from the edges as given, of which none lies inside the set",
+    answer="{ones:,} nodes in the set",
+    model=_model,
+    violations=_violations,
+    repair=_repair,
+    discs_family=("er_density", "r-0.10"),
+)

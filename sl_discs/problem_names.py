@@ -1,0 +1,19 @@
+"""The names of all problems; what a problem is stands in the module of its name in `sl_discs.models.kinds`."""
+
+from collections.abc import Iterable
+
+# Problems on a graph.
+GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
+# Problems on a quadratic form, and whether its variables are spins.
+FORM_PROBLEMS = {"qubo": False, "ising": True}
+
+
+def form_problem(spins: bool) -> str:
+    """The problem that a form of spins, or of zeros and ones, poses."""
+    return next(name for name, of_spins in FORM_PROBLEMS.items() if of_spins == spins)
+
+
+def in_words(names: Iterable[str]) -> str:
+    """`mis, maxcut or maxclique`."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
