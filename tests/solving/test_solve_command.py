@@ -31,11 +31,11 @@ def write_rudy(path, graph):
 
 @pytest.fixture
 def cycle(tmp_path):
-    """Of five nodes: the largest cut has four edges, the largest independent set and clique two nodes."""
+    """Of five nodes: the largest cut has four edges, independent set and clique two nodes, the smallest cover 3."""
     return write_rudy(tmp_path / "cycle.rudy", nx.cycle_graph(5))
 
 
-@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2)])
+@pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2), ("vertex_cover", 3)])
 def test_graph(cycle, tmp_path, capsys, kind, value):
     saved = tmp_path / "answer.json"
     code, out, err = run(capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", f"--save={saved}")

@@ -1,4 +1,8 @@
-"""Every problem by its name: a module here has its name and one object, `KIND`."""
+"""Every problem by its name, which is also that of its module here, with one object: `KIND`.
+
+A further problem is a module here and its name in `sl_discs.problem_names`; `sl_discs.<name>`, commands, tables and
+reports then know it.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,81 @@
+"""What a problem is: its model, sense, repair and count agree with each other on every state of small graphs."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sl_discs.errors import InputError
+from sl_discs.instances.families import find_family
+from sl_discs.instances.graph import Graph
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import GRAPH_KINDS, KINDS, graph_kind
+
+
+@st.composite
+def graphs(draw):
+    size = draw(st.integers(1, 7))
+    edges = [pair for pair in itertools.combinations(range(size), 2) if draw(st.booleans())]
+    return Graph.from_arrays("g", size, np.array(edges, int).reshape(-1, 2))
+
+
+def states_of(graph):
+    return np.array(list(itertools.product((0, 1), repeat=graph.num_nodes)), np.int8)
+
+
+def model_values(kind, graph, states, penalty=PENALTY):
+    terms = kind.terms(graph, penalty).listed()
+    pairs = (states[:, terms.edges[:, 0]] * states[:, terms.edges[:, 1]]) @ terms.weights
+    return states @ terms.linear + terms.scale * pairs + terms.constant
+
+
+def test_every_problem_has_its_own_name():
+    assert all(kind.name == name for name, kind in KINDS.items())
+    with pytest.raises(InputError, match="unknown problem 'tsp'; known: mis, "):
+        graph_kind("tsp")
+
+
+@pytest.mark.parametrize("name", GRAPH_KINDS)
+@settings(deadline=None, max_examples=30)
+@given(graph=graphs())
+def test_a_maximiser_of_the_model_is_an_optimum_of_the_problem(name, graph):
+    kind = graph_kind(name)
+    states = states_of(graph)
+    values, found = model_values(kind, graph, states), kind.evaluator(graph)(states)
+    unrepaired = (found.states == states).all(axis=1)
+    np.testing.assert_allclose(values[unrepaired], kind.sign * found.values[unrepaired], atol=1e-9)
+    assert found.feasible.all()
+    best = int(np.argmax(values))
+    assert unrepaired[best] and kind.sign * found.values[best] == (kind.sign * found.values).max()
+    # A repair is never worse than the penalised objective, rounded to the worse side.
+    assert (kind.sign * found.values >= np.floor(values + 1e-9)).all()
+
+
+@settings(deadline=None, max_examples=50)
+@given(graph=graphs())
+def test_a_vertex_cover_is_what_an_independent_set_leaves_out(graph):
+    states = states_of(graph)
+    cover, independent = graph_kind("vertex_cover").evaluator(graph), graph_kind("mis").evaluator(graph)
+    covers, sets = cover(states), independent(1 - states)
+    np.testing.assert_array_equal(covers.states, 1 - sets.states)
+    np.testing.assert_array_equal(covers.values, graph.num_nodes - sets.values)
+    assert (covers.states >= states).all()
+    covered = covers.states[:, graph.edges[:, 0]] | covers.states[:, graph.edges[:, 1]]
+    assert covered.all()
+    assert covers.values.min() == graph.num_nodes - independent(states).values.max()
+
+
+@pytest.mark.parametrize("name", [name for name, kind in GRAPH_KINDS.items() if kind.penalty is not None])
+@pytest.mark.parametrize("penalty", [0.5, math.nan, math.inf])
+def test_a_penalty_below_1_is_refused(name, penalty):
+    with pytest.raises(InputError, match=f"penalty is {penalty}; expected at least 1"):
+        graph_kind(name).terms(Graph.from_arrays("path", 2, np.array([[0, 1]])), penalty)
+
+
+def test_references_of_independent_sets_are_none_of_covers():
+    family = find_family("vertex_cover", "er_density", "r-0.1")
+    assert family.name == "vertex_cover/er_density/r-0.10" and not family.scored
+    assert family.generator.stream == find_family("mis", "er_density", "r-0.1").generator.stream
