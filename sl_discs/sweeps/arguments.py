@@ -13,7 +13,7 @@ from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.families import find_family
 from sl_discs.localization import method
-from sl_discs.models.coefficients import PROBLEMS
+from sl_discs.problem_names import GRAPH_PROBLEMS
 from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 
@@ -87,9 +87,9 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
     Raises:
       InputError: this project cannot do one of the runs.
     """
-    if sweep.model not in PROBLEMS or sweep.graph_type is None:
+    if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
-            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(PROBLEMS)}, on graphs. "
+            f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
             "sl_discs.discs_sweep runs DISCS's other models, with DISCS itself"
         )
     for number, given in zip(numbers, arguments, strict=True):
