@@ -218,7 +218,7 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
     if left and num_sweeps is not None:
         raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
     if ends is None:
-        hot, cold = temperature_range(terms_of(from_bqm(bqm))[0]) if bqm.num_variables else (1.0, 1.0)
+        hot, cold = temperature_range(terms_of(from_bqm(bqm))) if bqm.num_variables else (1.0, 1.0)
         ends = np.array([1 / hot, 1 / cold])
     if kind == "geometric" and not (ends > 0).all():
         raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")
