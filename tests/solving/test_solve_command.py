@@ -88,7 +88,15 @@ def test_several_models_in_a_file(tmp_path, capsys):
     assert [one.value for one in read_answers(tmp_path / "a.json").answers] == [1, 5]
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def sent(request):
+    """A signal with the action that it has in the foreground: shells ignore SIGINT in what runs in the background."""
+    usual = signal.default_int_handler if request.param == signal.SIGINT else signal.SIG_DFL
+    before = signal.signal(request.param, usual)
+    yield request.param
+    signal.signal(request.param, before)
+
+
 def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch, sent):
     """The problem at work ends with what it has; those after it have no answer."""
     path = tmp_path / "bqp.txt"
