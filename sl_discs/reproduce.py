@@ -28,6 +28,7 @@ from sl_discs.atomic import check_writable
 from sl_discs.command import run_app
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
+from sl_discs.experiment.provenance import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
@@ -38,7 +39,6 @@ from sl_discs.reproduction.profiles import DENSITIES, PROFILES, Profile
 from sl_discs.reproduction.references.use import describe, with_references
 from sl_discs.reproduction.runner import Runner
 from sl_discs.reproduction.sections import ORDER, write_report
-from sl_discs.reproduction.store import commit
 from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import trial_cells
 from sl_discs.results.published import has_ablation

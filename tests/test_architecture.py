@@ -26,7 +26,7 @@ ORDER = [
 ]
 ROOT_FILES = {
     "__init__", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
-    "exact_doubles", "exact_sum", "keys", "parse_json", "problem_names", "version",
+    "exact_doubles", "exact_sum", "finished_work", "keys", "parse_json", "problem_names", "version",
 }  # fmt: skip
 
 

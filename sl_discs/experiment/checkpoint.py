@@ -25,7 +25,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
-from sl_discs.parse_json import parse_json
+from sl_discs.finished_work import Damaged, differences, read_json, write_json
 
 _KEPT_STATES = 2
 
@@ -44,19 +44,6 @@ class Middle(NamedTuple):
     chains: list[np.ndarray]
     traces: list[list[np.ndarray]]
     run_s: float
-
-
-def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
-    """What differs between two nested dicts of plain values, in words."""
-    words = []
-    for name in sorted(ours.keys() | theirs.keys()):
-        mine, other = ours.get(name), theirs.get(name)
-        if isinstance(mine, dict) and isinstance(other, dict):
-            words += differences(mine, other, f"{prefix}{name}.")
-        elif mine != other:
-            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
-            words.append(f"{prefix}{name} {other!r} there, {mine!r} here" if short else f"another {prefix}{name}")
-    return words
 
 
 class Checkpoints:
@@ -83,13 +70,13 @@ class Checkpoints:
 
     def _check_kind(self) -> None:
         try:
-            found = parse_json((self.folder / "kind.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            found = read_json(self.folder / "kind.json")
+        except Damaged:
+            raise InputError(
+                f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew"
+            ) from None
+        if found is None:
             return
-        except (OSError, ValueError):
-            found = None
-        if not isinstance(found, dict):
-            raise InputError(f"{self.folder}: its kind.json cannot be read; remove the folder to begin anew")
         differs = differences(self._kind, found)
         if differs:
             raise InputError(
@@ -140,8 +127,7 @@ class Checkpoints:
         """A checkpoint that cannot be written must not end the run that it is to protect."""
         try:
             if not (self.folder / "kind.json").exists():
-                text = json.dumps(self._kind, indent=1).encode()
-                write_atomically(self.folder / "kind.json", lambda file: file.write(text))
+                write_json(self.folder / "kind.json", self._kind)
             write_atomically(self.folder / name, lambda file: np.savez(file, **arrays))
         except InputError as error:
             if self.notice.given:

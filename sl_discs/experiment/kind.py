@@ -12,8 +12,8 @@ import jax
 
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import differences
 from sl_discs.experiment.settings import Settings
+from sl_discs.finished_work import differences
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.localization.method import Method

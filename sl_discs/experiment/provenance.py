@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import subprocess
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -20,6 +22,19 @@ def versions() -> dict[str, str]:
     return {"sl_discs": __version__, "python": platform.python_version()} | {
         name: importlib.metadata.version(name) for name in names
     }
+
+
+def commit() -> str:
+    """The commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        head, changes = (
+            subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, timeout=10, check=True)
+            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
 def _device_in_words() -> str:

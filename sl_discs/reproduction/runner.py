@@ -12,11 +12,12 @@ import jax
 import numpy as np
 
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.provenance import commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.kind import PENALTY
 from sl_discs.reproduction.cell import Cell
-from sl_discs.reproduction.store import Result, commit, identity, load_result, references_of, save_result
+from sl_discs.reproduction.store import Result, identity, load_result, references_of, save_result
 
 Say = Callable[[str], None]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.parse_json import parse_json
+from sl_discs.finished_work import Damaged, read_json, write_json
 
 ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
@@ -40,7 +39,7 @@ def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, 
     """
     for name, section in sections.items():
         content = section._asdict() | {"made_by": made_by}
-        _write_json(folder / "sections" / f"{name}.json", content)
+        write_json(folder / "sections" / f"{name}.json", content, allow_nan=False)
     kept = {name: _read(folder / "sections" / f"{name}.json") for name in ORDER}
     kept = {name: content for name, content in kept.items() if content is not None}
     blocks = ["# The paper's numbers beside ours"]
@@ -54,19 +53,12 @@ def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, 
     text = "\n\n".join(blocks).encode() + b"\n"
     return (
         write_atomically(folder / "report.md", lambda file: file.write(text)),
-        _write_json(folder / "report.json", report),
+        write_json(folder / "report.json", report, allow_nan=False),
     )
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> Path:
-    text = json.dumps(content, indent=1, allow_nan=False).encode()
-    return write_atomically(path, lambda file: file.write(text + b"\n"))
 
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        return parse_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); remove it and run its command again") from error
+        return read_json(path)
+    except Damaged as error:
+        raise InputError(f"{error}; remove it and run its command again") from error

@@ -7,23 +7,19 @@ mixed with this one; and the same cell is found again whichever table asks for i
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import json
 import math
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import choose_engine
+from sl_discs.finished_work import Damaged, digest, read_json, write_json
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.models.kind import PENALTY
-from sl_discs.parse_json import parse_json
 from sl_discs.reproduction.cell import Cell
 from sl_discs.version import __version__
 
@@ -96,8 +92,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
 
 def path_of(folder: Path, content: dict[str, Any]) -> Path:
     """The file of a cell with this identity."""
-    text = json.dumps(content, sort_keys=True)
-    name = f"{content['sampler']['name']}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    name = f"{content['sampler']['name']}-{digest(content)[:16]}.json"
     return folder / re.sub(r"[^A-Za-z0-9._/-]+", "-", content["dataset"]) / name
 
 
@@ -105,12 +100,12 @@ def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
     """The cell with this identity; None where it is not there, or is not as it was written, which a warning says."""
     path = path_of(folder, content)
     try:
-        saved = parse_json(path.read_text(encoding="utf-8"))
-        if saved.pop("sha256") != _digest(saved) or saved["identity"] != content:
-            raise ValueError
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        saved = read_json(path)
+        if saved is None:
+            return None
+        if saved.pop("sha256", "") != digest(saved) or saved["identity"] != content:
+            raise Damaged
+    except Damaged:
         sys.stderr.write(f"warning: {path} is not used: its content does not match its digest; the cell runs again\n")
         return None
     arrays = ("best", "references", "logged_steps", "trajectory", "trajectory_se")
@@ -126,22 +121,5 @@ def save_result(folder: Path, result: Result) -> Path:
     content = dataclasses.asdict(result)
     content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
     content["references"] = [None if math.isnan(value) else value for value in content["references"]]
-    text = json.dumps({"sha256": _digest(content)} | content, allow_nan=False).encode()
-    return write_atomically(path_of(folder, result.identity), lambda file: file.write(text))
-
-
-def _digest(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def commit() -> str:
-    """The commit of the code, with a `+` where files differ from it; `unknown` outside a checkout."""
-    folder = Path(__file__).parent
-    try:
-        head, changes = (
-            subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True, timeout=10, check=True)
-            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno"))
-        )
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-    return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
+    content = {"sha256": digest(content)} | content
+    return write_json(path_of(folder, result.identity), content, indent=None, allow_nan=False)

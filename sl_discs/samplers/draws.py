@@ -7,6 +7,7 @@ the floored weights is that of the proposal actually used, and the law stays exa
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -35,13 +36,16 @@ class Draws(NamedTuple):
     flips: Bool[Array, "N"]
 
 
-def _blocks(values: Float[Array, "N"], fill: float = 0.0) -> Float[Array, "K W"]:
+def _in_blocks(values: Float[Array, "N"], fill: float) -> Float[Array, "K W"]:
+    """Values in rows of 32, the last one filled up."""
     return jnp.pad(values, (0, -values.shape[0] % _BLOCK), constant_values=fill).reshape(-1, _BLOCK)
 
 
 def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
     """Logits relative to the largest over the mask and at least -80; -inf outside the mask."""
-    top = jnp.max(_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf).max(axis=0))
+    # The maximum of rows is taken row by row: with one of N numbers, which XLA does not vectorise on CPUs, a step of
+    # dmala takes a fifth longer (N = 640).
+    top = jnp.max(functools.reduce(jnp.maximum, _in_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf)))
     return jnp.where(mask, jnp.maximum(logits - top, LOWEST_LOGIT), -jnp.inf)
 
 
@@ -65,7 +69,7 @@ def draw_site(key: Key, weights: Float[Array, "N"]) -> Int[Array, ""]:
     The site's block of 32 is drawn first, then the site in it: on CPUs one running sum over N = 832 takes ten times
     as long (4.9 microseconds instead of .5).
     """
-    blocks = _blocks(weights)
+    blocks = _in_blocks(weights, 0.0)
     uniforms = keys.uniforms(key, (2,))
     block = invert_cdf(uniforms[0], jnp.sum(blocks, axis=1))
     return block * _BLOCK + invert_cdf(uniforms[1], blocks[block])

@@ -22,9 +22,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.parse_json import parse_json
+from sl_discs.finished_work import Damaged, read_json, write_json
 from sl_discs.sweeps.processes import is_running, this_machine
 
 # Seconds between two signs of life, and the least that anyone may wait for one.
@@ -70,8 +69,8 @@ def latest(folder: Path) -> Seen | None:
     path = _path(folder, max(numbers))
     changed = path.stat().st_mtime_ns
     try:
-        content = parse_json(path.read_text())
-    except ValueError:
+        content = read_json(path) or {}
+    except Damaged:
         content = {}  # created, but not yet written
     return Seen(
         max(numbers),
@@ -127,8 +126,7 @@ class Claim:
     def end(self, outcome: str) -> None:
         """Writes how the attempt ended, and so frees the run."""
         content = self._content | {"outcome": outcome, "seconds": round(time.time() - self._content["since"], 3)}
-        text = json.dumps(content).encode() + b"\n"
-        write_atomically(_path(self._folder, self.number), lambda file: file.write(text))
+        write_json(_path(self._folder, self.number), content, indent=None)
 
 
 def take(folder: Path, stale_after: float) -> Claim | None:

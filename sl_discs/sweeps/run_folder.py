@@ -13,16 +13,14 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.parse_json import parse_json
+from sl_discs.finished_work import Damaged, differences, read_json, write_json
 from sl_discs.sweeps import claims
 
 DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"
@@ -95,7 +93,7 @@ def outcome_of(run: Run) -> State:
         difference = _difference(run)
         return State(DIFFERS, difference) if difference else State(DONE)
     path = run.folder / "failed.json"
-    failure = _read(path)
+    failure = _read(path)  # a damaged one does not count
     if failure is None:
         begun = (run.folder / "checkpoint").is_dir()
         return State(MISSING, "interrupted; it goes on from its checkpoint" if begun else "")
@@ -104,7 +102,7 @@ def outcome_of(run: Run) -> State:
 
 def note_arguments(run: Run) -> None:
     """Writes what is about to run, and forgets the last failure."""
-    _write(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
+    write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
     (run.folder / "failed.json").unlink(missing_ok=True)
 
 
@@ -116,7 +114,7 @@ def note_failure(run: Run, exit_code: int, message: str) -> None:
       exit_code: of its program, negative if a signal ended it.
       message: the last line that it wrote to stderr.
     """
-    _write(run.folder / "failed.json", {"exit_code": exit_code, "message": message})
+    write_json(run.folder / "failed.json", {"exit_code": exit_code, "message": message})
 
 
 def in_words(exit_code: int, message: str) -> str:
@@ -139,24 +137,16 @@ def read_results(run: Run) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
+    """What a file holds, None where it is not there or damaged."""
     try:
-        return parse_json(path.read_text())
-    except (FileNotFoundError, ValueError):
+        return read_json(path)
+    except Damaged:
         return None
-
-
-def _write(path: Path, content: dict[str, Any]) -> None:
-    text = json.dumps(content, indent=2).encode() + b"\n"
-    write_atomically(path, lambda file: file.write(text))
 
 
 def _difference(run: Run) -> str:
     """What sets a run apart from the one whose results its folder holds; empty if nothing."""
     noted = _read(run.folder / "run.json")
     if noted is None:
-        return "results of another command, without run.json"
-    theirs, ours = noted["arguments"], dict(run.arguments)
-    flags = sorted(flag for flag in theirs.keys() | ours.keys() if theirs.get(flag) != ours.get(flag))
-    return "; ".join(
-        f"--{flag} is {theirs.get(flag, 'not given')} there and {ours.get(flag, 'not given')} here" for flag in flags
-    )
+        return "results of another command, without a readable run.json"
+    return "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))

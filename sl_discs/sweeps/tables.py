@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.finished_work import write_json
 from sl_discs.results.table import aligned
 from sl_discs.sweeps.run_folder import DIFFERS, DONE, FAILED, MISSING, RUNNING, Run, State, outcome_of, read_results
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
@@ -62,10 +62,9 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     if not rows:
         raise InputError(f"{folder}: no run of the sweep is done; `run` does them, `status` shows how they stand")
     titles = list(dict.fromkeys(title for row in rows for title in row))
-    text = json.dumps({"sweep": sweep.name, "rows": rows}, indent=2).encode() + b"\n"
     paths = [
         write_atomically(folder / "collect.csv", lambda file: file.write(_csv(titles, rows))),
-        write_atomically(folder / "collect.json", lambda file: file.write(text)),
+        write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
     note = [f"{missing} of {len(runs)} runs are not done and left out"] if missing else []

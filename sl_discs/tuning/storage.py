@@ -20,6 +20,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
+from sl_discs.finished_work import differences
 from sl_discs.sweeps.processes import is_running, this_machine
 from sl_discs.tuning.journal import Journal
 from sl_discs.tuning.space import Point
@@ -53,17 +54,6 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
         raise
     except Exception as error:  # of whatever kind the driver of a database or the reader of a journal raises
         raise InputError(f"--storage={text}: cannot open it ({' '.join(str(error).split())[:200]})") from None
-
-
-def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
-    """What differs between two kinds of study, in words; empty if nothing."""
-    words = []
-    for name in sorted(ours.keys() | theirs.keys()):
-        mine, other = ours.get(name), theirs.get(name)
-        if mine != other:
-            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
-            words.append(f"{name} {other!r} there, {mine!r} here" if short else f"another {name}")
-    return "; ".join(words)
 
 
 def open_study(
@@ -100,7 +90,7 @@ def open_study(
     if found is None:
         _complete(study, kind, first_points)
         return study
-    differs = differences(kind, found)
+    differs = "; ".join(differences(kind, found))
     if differs:
         raise InputError(f"study {name!r} is of another kind: {differs}; give another --study, or another --storage")
     return study

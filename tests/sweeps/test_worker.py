@@ -238,11 +238,12 @@ def test_results_of_other_arguments_are_refused(tmp_path, start):
     noted = json.loads(path.read_text())
     path.write_text(json.dumps(noted | {"arguments": {"n": "7", "seed": "3"}}))
     code, _, err = ended(start(3, 0.1))
-    assert code == 2 and "--n is 7 there and 2 here; --seed is 3 there and not given here" in err
+    assert code == 2 and "--n '7' there, '2' here; --seed '3' there, None here" in err
     assert not (tmp_path / "runs" / "3").exists()
-    path.unlink()
-    code, _, err = ended(start(3, 0.1))
-    assert code == 2 and "results of another command" in err
+    for damage in (lambda: path.write_text("[]"), path.unlink):
+        damage()
+        code, _, err = ended(start(3, 0.1))
+        assert code == 2 and "results of another command" in err
 
 
 def test_states_in_words(tmp_path):

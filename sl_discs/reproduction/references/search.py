@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.provenance import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.reproduction.references.store import ReferenceSet, load_references, save_references
-from sl_discs.reproduction.store import commit
 from sl_discs.version import __version__
 
 
