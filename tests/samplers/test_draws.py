@@ -8,7 +8,7 @@ from scipy import stats
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
-from sl_discs.samplers.draws import draw_site, draw_sites, log_probability, softmax_weights
+from sl_discs.samplers.draws import draw_site, draw_sites, invert_cdf, log_probability, softmax_weights
 
 
 def many_keys(count, seed=0):
@@ -94,3 +94,17 @@ def test_lengths_may_differ_between_chains():
     np.testing.assert_array_equal((drawn.sites < 50).sum(axis=1), lengths)
     expected = -np.cumsum(np.log(50 - np.arange(40)))
     np.testing.assert_allclose(log_probabilities, expected, rtol=1e-5)
+
+
+def test_rounding_never_leads_to_a_place_without_weight():
+    """Running sums need not stay the same where weights are 0: their rounding depends on the place."""
+    rng = np.random.default_rng(0)
+    shape = (50, 333)
+    weights = np.where(rng.random(shape) < 0.5, 0, 10.0 ** rng.uniform(-6, 0, shape)).astype(np.float32)
+    # At 0, just below 1, and on both sides of every running sum.
+    running = np.asarray(jax.vmap(jnp.cumsum)(jnp.asarray(weights)))
+    edges = running / running[:, -1:]
+    uniforms = np.concatenate([np.zeros((50, 1), np.float32), edges, np.nextafter(edges, np.float32(0))], axis=1)
+    uniforms = np.minimum(uniforms, np.float32(1 - 2.0**-24))
+    places = jax.jit(jax.vmap(jax.vmap(invert_cdf, (0, None))))(uniforms, jnp.asarray(weights))
+    assert (np.take_along_axis(weights, np.asarray(places), axis=1) > 0).all()
