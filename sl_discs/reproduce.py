@@ -74,7 +74,9 @@ _TRIALS = flags.DEFINE_integer(
     "tilt off; 0: none. Default: the profile's.",
     0,
 )
-_SEEDS = flags.DEFINE_integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ...; means over them count.", 1)
+_SEEDS = flags.DEFINE_integer(
+    "seeds", 1, "Runs of each cell, with seeds 0, 1, ...; means over them count.", 1, upper_bound=1_000
+)
 _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains; on a GPU, gpu is the fastest.")
 _INSTANCES = flags.DEFINE_integer("instances", None, "Graphs of each dataset instead of the profile's.", 1)
 _STEPS = flags.DEFINE_integer("steps", None, "Steps a chain instead of the profile's.", 1)

@@ -28,6 +28,7 @@ from sl_discs.command import run_app
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
+from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
@@ -227,6 +228,9 @@ def run(arguments: list[str], notice: Notice) -> int:
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
     num_test = _TEST.value or settings.num_instances
     split = split_instances(names, data_root, _TRAIN.value, num_test, _TRAIN_SEED.value)
+    for dataset in split.train, split.test:
+        settings, _ = fit_to_memory(dataset, _PENALTY.value, [start.method(settings.batch_size)], settings)
+    stage = dataclasses.replace(stage, settings=settings)
     search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
     folder = check_writable(folder_of(_OUTPUT.value, split.train))
 

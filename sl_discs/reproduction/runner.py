@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
@@ -73,9 +74,10 @@ class Runner:
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
         """Plays a cell with all its seeds."""
         method, records = cell.build(), []
+        fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
             for seed in cell.seeds:
-                settings = dataclasses.replace(cell.settings, seed=seed)
+                settings = dataclasses.replace(fitting, seed=seed)
 
                 def report(steps):
                     progress(cell.method, steps)

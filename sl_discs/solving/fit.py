@@ -1,4 +1,4 @@
-"""The refusal of runs that memory cannot hold, before anything of them is laid out."""
+"""What laying a problem out will cost, said before it is done: memory that is not there, time that a limit lacks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sl_discs.solving.recipe import Recipe, tries_one_site
 
 # Of a term in the problem, the model and the matrices that temperatures and exact values are taken from.
 _TERM_BYTES = 60
+# Terms laid out a second on one core, at least.
+_TERMS_PER_S = 2e6
 
 
 def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shape: Shape | None = None) -> None:
@@ -28,8 +30,7 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
     Raises:
       InputError: it does not fit.
     """
-    source, size = problem.source, problem.num_variables
-    terms = source.num_edges if isinstance(source, Graph) else len(source.couplings)
+    size, terms = problem.num_variables, _num_terms(problem)
     shape = shape or Shape(padded_size(size), 1, recipe.chains, 0, Layout(1, 1))
     logged = min(steps, 100)
     need = terms * _TERM_BYTES + program_bytes(steps, not tries_one_site(recipe.sampler))
@@ -39,3 +40,13 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
         need,
         "give a smaller problem, or fewer chains or steps",
     )
+
+
+def layout_seconds(problem: Problem) -> float:
+    """About how long it takes to lay a problem out, on the high side."""
+    return _num_terms(problem) / _TERMS_PER_S
+
+
+def _num_terms(problem: Problem) -> int:
+    source = problem.source
+    return source.num_edges if isinstance(source, Graph) else len(source.couplings)

@@ -25,7 +25,7 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
-from sl_discs.solving.fit import check_fit
+from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
@@ -71,8 +71,8 @@ def sample(
         the answers come on top. A short annealing measures the rate, then each is twice as long as the one before,
         until one that fills the time. With `steps`, annealings of that length follow each other. The best of all
         counts. Time is looked at between calls to the engine, about ten times a second on CPU cores, so the limit may
-        be overrun by that. Where nothing is left of it for sampling, a warning says so, and one short annealing is
-        played all the same.
+        be overrun by that. Where nothing is left of it for sampling, a warning says so, before the layout of a
+        problem that is much too large for the limit, and one short annealing is played all the same.
       target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
@@ -130,12 +130,19 @@ def sample(
         first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
         first = -(-first // unit) * unit
     check_fit(problem, recipe, first, player_engine)
+    too_large = time_limit is not None and layout_seconds(problem) > time_limit
+    if too_large:
+        warnings.warn(
+            f"{problem.name}: laying the problem out will take about {layout_seconds(problem):.1f} s, more than the "
+            f"time limit of {time_limit:g} s; one short annealing will be played",
+            stacklevel=2,
+        )
     terms = terms_of(problem)
     recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     stage = Stage(problem, terms, recipe, first, states, fit=growing)
     build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
     clock = Clock()
-    if time_limit is not None and build_s >= time_limit:
+    if time_limit is not None and build_s >= time_limit and not too_large:
         warnings.warn(
             f"{problem.name}: laying the problem out took {build_s:.1f} s, more than the time limit of "
             f"{time_limit:g} s; one short annealing is played",

@@ -331,6 +331,7 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
         ([], "expected one of main, runtime, ablation, allocation, trajectories"),
         (["main", "--profile=huge"], "profile"),
         (["main", "--seeds=0"], "seeds"),
+        (["main", "--seeds=1000000000"], "seeds"),
         (["main", "--data_root=nowhere"], "nowhere is no folder"),
     ],
 )
@@ -338,3 +339,9 @@ def test_bad_flags_are_one_line_and_exit_code_2(tmp_path, arguments, message):
     refused = reproduce(tmp_path, *arguments)
     assert refused.returncode == 2 and message in refused.stderr, refused.stderr
     assert refused.stderr.startswith("error: ") and refused.stderr.count("\n") == 1 and refused.stdout == ""
+
+
+def test_more_chains_than_memory_holds_are_refused_before_they_start(tmp_path):
+    refused = reproduce(tmp_path, "main", "--datasets=mis/er_density/r-0.10", "--chains=1000000000")
+    assert refused.returncode == 2 and refused.stderr.count("\n") == 1, refused.stderr
+    assert refused.stderr.startswith("error: ") and "GiB" in refused.stderr and "fewer chains" in refused.stderr

@@ -167,9 +167,7 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     sl_discs.sample(sl_discs.qubo(Q), steps=10, chains=2)  # whatever must be compiled
     begin = time.perf_counter()
     problem = sl_discs.qubo(Q)
-    with pytest.warns(
-        UserWarning, match=r"qubo: laying the problem out took .* more than the time limit of 0\.001 s"
-    ):
+    with pytest.warns(UserWarning, match=r"qubo: .* will take about .* more than the time limit of 0\.001 s"):
         result = sl_discs.sample(problem, chains=2, time_limit=0.001)
     wall = time.perf_counter() - begin
     assert set(result.timing) == {"construct_s", "build_s", "compile_s", "run_s", "verify_s"}

@@ -116,6 +116,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path):
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
         (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is no folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
+        (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }
     processes = [start(tmp_path, *arguments) for arguments in cases]
     for process, message in zip(processes, cases.values(), strict=True):
