@@ -33,7 +33,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.instances.dataset import check_data_root, default_data_root
-from sl_discs.localization.method import method_fields
+from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
@@ -228,8 +228,9 @@ def run(arguments: list[str], notice: Notice) -> int:
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
     num_test = _TEST.value or settings.num_instances
     split = split_instances(names, data_root, _TRAIN.value, num_test, _TRAIN_SEED.value)
+    base = build_method(method_fields(base_name(sampler)), settings.batch_size)
     for dataset in split.train, split.test:
-        settings, _ = fit_to_memory(dataset, _PENALTY.value, [start.method(settings.batch_size)], settings)
+        settings, _ = fit_to_memory(dataset, _PENALTY.value, [base], settings)
     stage = dataclasses.replace(stage, settings=settings)
     search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
     folder = check_writable(folder_of(_OUTPUT.value, split.train))
