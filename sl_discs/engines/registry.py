@@ -19,8 +19,8 @@ _ENGINES = {
 # The reference engine's earlier name, in flags and configs.
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
-# What `auto` tries before the reference, and why it takes it. `"gpu": "the fastest on GPUs"` is added once a report of
-# `sl_discs.gpu_check` that passed is committed.
+# What `auto` tries before the reference, and why it takes it. `"gpu": "the fastest on GPUs"` is added once a report
+# of `sl_discs.gpu_check` that passed is committed.
 _AUTO = {"cpu": "the fastest on CPU cores"}
 
 
