@@ -26,6 +26,7 @@ from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.benchmark import cases, gpu_check, gpu_report
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.gpu_check import CASES, METHODS, PARTS, Compared
+from sl_discs.benchmark.gpu_verdict import in_a_line
 from sl_discs.benchmark.worker import Worker
 from sl_discs.command import run_app
 from sl_discs.errors import InputError
@@ -73,8 +74,7 @@ def _machine(worker: Worker) -> dict:
     outcome = worker.call(gpu_check.describe_device, (), 120.0)
     if outcome.error is not None:
         raise InputError(
-            f"JAX cannot start here: {gpu_check.in_a_line(outcome.error, 500)}; see `nvidia-smi`, or try the command "
-            "by --cpu"
+            f"JAX cannot start here: {in_a_line(outcome.error, 500)}; see `nvidia-smi`, or try the command by --cpu"
         )
     found = outcome.value
     if not _CPU.value and found["platform"] != "gpu":

@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.benchmark.gpu_check import (
-    ENGINES,
-    Compared,
-    Result,
-    Sizes,
-    in_a_line,
-    judge,
-    rows_of,
-    speedup,
-)
+from sl_discs.benchmark.gpu_check import ENGINES, Compared, Result, Sizes
+from sl_discs.benchmark.gpu_verdict import in_a_line, judge, rows_of, speedup
 from sl_discs.benchmark.report import Row, format_case
 from sl_discs.benchmark.report import as_json as rows_as_json
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sl_discs.engines import registry
 from sl_discs.engines.contract import Program, init_chains
 from sl_discs.engines.gpu.engine import Gpu, advance, dense_rows
 from sl_discs.engines.registry import choose_engine, get_engine
@@ -163,6 +164,17 @@ def test_what_it_cannot_play_is_explained():
 def test_it_plays_only_where_it_is_asked_for_and_can():
     assert choose_engine("gpu", GWG()) == (REFERENCE, "not gpu: it runs on GPUs, and JAX on cpu")
     assert choose_engine("auto", GWG())[0].name != "gpu"
+
+
+def test_auto_takes_it_once_it_is_entered(monkeypatch):
+    """On a device that the engine `cpu` does not play on."""
+    monkeypatch.setattr(get_engine("cpu"), "obstacle", lambda sampler: "no CPU")
+    monkeypatch.setattr(get_engine("gpu"), "way", "mapped")
+    assert choose_engine("auto", GWG()) == (REFERENCE, "not cpu: no CPU")
+    monkeypatch.setitem(registry._AUTO, "gpu", "the fastest on GPUs")
+    assert choose_engine("auto", GWG()) == (get_engine("gpu"), "auto: the fastest on GPUs")
+    engine, note = choose_engine("auto", GWG(balancing_fn_type="MIN"))
+    assert engine is REFERENCE and note.startswith("not cpu: no CPU; not gpu: it knows balancing_fn_type SQRT")
 
 
 def test_a_whole_run_on_it(monkeypatch):
