@@ -26,6 +26,7 @@ class Outcome(NamedTuple):
       details: the end of its traceback.
       seconds: of wall time, without the start of a process.
       usable: whether the process can be called again.
+      ended: whether it had not returned after its time.
     """
 
     value: Any
@@ -33,6 +34,7 @@ class Outcome(NamedTuple):
     details: str
     seconds: float
     usable: bool = True
+    ended: bool = False
 
 
 def call_here(function: Callable, arguments: tuple) -> Outcome:
@@ -79,8 +81,8 @@ class Worker:
             self._pipe.send((function, arguments))
             outcome = self._answer(limit_s)
         except (EOFError, OSError) as error:
-            seconds = limit_s if isinstance(error, TimeoutError) else 0.0
-            outcome = Outcome(None, self._last_words(error), "", seconds, usable=False)
+            ended = isinstance(error, TimeoutError)
+            outcome = Outcome(None, self._last_words(error), "", limit_s if ended else 0.0, False, ended)
         else:
             outcome = outcome._replace(seconds=time.monotonic() - begin)
         if not outcome.usable:

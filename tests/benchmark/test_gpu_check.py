@@ -109,6 +109,14 @@ def test_a_part_that_took_its_time_leaves_the_next_ones_theirs():
     assert all(41 < limit < 42.1 for limit in given)
 
 
+@pytest.mark.parametrize(("minutes", "status"), [(1.0, "left out"), (5.0, "failed")])
+def test_a_task_that_the_end_of_the_time_cuts_has_not_failed(minutes, status):
+    tasks = [Task("published", "gwg", "gpu", abs, (-1,))]
+    outcome = Outcome(None, "it was ended", "", 60.0, usable=False, ended=True)
+    results = run_tasks(tasks, lambda *_: outcome, time.monotonic(), minutes, lambda results: None)
+    assert [result.status for result in results] == [status]
+
+
 def test_what_raises_hangs_or_dies_leaves_the_rest():
     with Worker(gc.collect) as worker:
         call = functools.partial(worker.call, limit_s=20)
@@ -120,7 +128,8 @@ def test_what_raises_hangs_or_dies_leaves_the_rest():
         assert raised.error == "ZeroDivisionError: division by zero" and "Traceback" in raised.details
         second = call(os.getpid, ()).value
         assert second != first
-        assert worker.call(time.sleep, (30,), 0.2).error == "it took more than 0 s and was ended"
+        late = worker.call(time.sleep, (30,), 0.6)
+        assert late.error == "it took more than 1 s and was ended" and late.ended
         assert call(os._exit, (7,)).error == "its process died with exit code 7"
         assert call(abs, (-3,)).value == 3
 
