@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -55,14 +56,14 @@ class Case:
       problem: its name, such as `mis`.
       graphs: draws so many graphs.
       annealing: fields of `Settings`.
-      tuned: what `--samplers=tuned` plays.
+      tuned: what `--samplers=tuned` plays; None for a case that has no such choice.
     """
 
     name: str
     problem: str
     graphs: Callable[[int], list[Graph]]
     annealing: dict[str, Any]
-    tuned: Tuned
+    tuned: Tuned | None = None
 
     def dataset(self, num_graphs: int) -> Dataset:
         """The first graphs of the case, the same on every machine."""
@@ -81,8 +82,13 @@ class Case:
         )
 
 
-def _family(problem: str, graph_type: str, cfg_str: str) -> Callable[[int], list[Graph]]:
-    return lambda count: load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
+def family(problem: str, graph_type: str, cfg_str: str) -> Callable[[int], list[Graph]]:
+    """Draws the first graphs of a random family; can be sent to another process."""
+    return functools.partial(_drawn, problem, graph_type, cfg_str)
+
+
+def _drawn(problem: str, graph_type: str, cfg_str: str, count: int) -> list[Graph]:
+    return load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
 
 
 def _satlib_like(count: int) -> list[Graph]:
@@ -109,14 +115,14 @@ CASES = {
         Case(
             "mis-er-0.05",
             "mis",
-            _family("mis", "er_density", "r-0.05"),
+            family("mis", "er_density", "r-0.05"),
             _exp_decay(0.05, 1e-4),
             Tuned("metropolis", 100, 0.4, 0.15),
         ),
         Case(
             "mis-er-0.25",
             "mis",
-            _family("mis", "er_density", "r-0.25"),
+            family("mis", "er_density", "r-0.25"),
             _exp_decay(0.05, 1e-4),
             Tuned("path_auxiliary", 2, 0.4, 0.15),
         ),
@@ -124,28 +130,28 @@ CASES = {
         Case(
             "maxcut-ba-512",
             "maxcut",
-            _family("maxcut", "ba", "r-ba-4-n-512-600"),
+            family("maxcut", "ba", "r-ba-4-n-512-600"),
             _exp_decay(0.1, 1e-6),
             Tuned("metropolis", 100, 1.0, 0.3),
         ),
         Case(
             "maxcut-er-256",
             "maxcut",
-            _family("maxcut", "er", "r-er-0.15-n-256-300"),
+            family("maxcut", "er", "r-er-0.15-n-256-300"),
             {"t_schedule": "linear", "init_temperature": 1.0, "final_temperature": 0.5},
             Tuned("path_auxiliary", 1, 2.0, 0.3),
         ),
         Case(
             "maxcut-ba-1024",
             "maxcut",
-            _family("maxcut", "ba", "r-ba-4-n-1024-1100"),
+            family("maxcut", "ba", "r-ba-4-n-1024-1100"),
             _exp_decay(0.1, 1e-6),
             Tuned("metropolis", 120, 1.5, 0.25),
         ),
         Case(
             "maxclique-rb",
             "maxclique",
-            _family("maxclique", "rb", "_"),
+            family("maxclique", "rb", "_"),
             _exp_decay(0.1, 1e-3),
             Tuned("gwg", 2.5, 0.4, 0.05),
         ),

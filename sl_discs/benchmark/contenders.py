@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float64
@@ -58,7 +59,7 @@ class NotPlayed(Exception):
 
 
 class Own:
-    """A sampler of this project on one of its engines.
+    """A sampler of this project on one of its engines; `more` are fields of its config that differ from the defaults.
 
     Raises:
       NotPlayed: the engine does not know the sampler.
@@ -66,8 +67,10 @@ class Own:
 
     unit = "chain-steps"
 
-    def __init__(self, engine: str, sampler: str, dataset: Dataset, settings: Settings):
-        fields = {"name": sampler}
+    def __init__(
+        self, engine: str, sampler: str, dataset: Dataset, settings: Settings, more: Mapping[str, Any] | None = None
+    ):
+        fields = {"name": sampler, **(more or {})}
         if "K" in method_fields(sampler):
             # As many levels as fit: short runs are for speed, which does not depend on it.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))

@@ -14,12 +14,30 @@ from sl_discs.engines.contract import Engine, Program, initial_state
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import final_sample, init_observation, localized_step
 from sl_discs.localization.schedule import Localization
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import all_states, enumerate_law
+
+# Base samplers of each kind, for checks of what plays them.
+BASES = {
+    "gibbs": Gibbs(),
+    "metropolis": Metropolis(),
+    "gwg": GWG(),
+    "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
+    "dmala": DMALA(expected_flips=1.5),
+}
+FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
+_SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)
 
 
 def _untilted(case: Case) -> TiltedParams:
@@ -116,3 +134,20 @@ def check_localized(
     if distance > bound:
         raise ConformanceError(f"{case.name}: localized samples are {distance:.3f} from the target, bound {bound}")
     return distance
+
+
+def _three_sites() -> Case:
+    """Small enough for few levels, steps and chains."""
+    terms = Coefficients(np.array([0.5, 1.0, -0.3]), np.array([(0, 1), (1, 2)]), np.array([-2.0, 1.0]), 1.0)
+    params = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
+    start = np.zeros(3, np.int8)
+    model = QuadraticModel(3, "int16")
+    return Case("three sites", model, TiltedParams(params, jnp.float32(0.8), None), start == 0, start)
+
+
+def check_localized_law(engine: Engine, base: Sampler, count: int = 2_000, bound: float = 0.05) -> float:
+    """`check_localized` in a short form, for each engine with each base sampler.
+
+    The distance is 0.007 with so few levels, and 0.02 by chance with 2,000 chains.
+    """
+    return check_localized(engine, base, _three_sites(), _SHORT, chain_length=32 * 16, count=count, bound=bound)

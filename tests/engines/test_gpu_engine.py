@@ -10,18 +10,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sl_discs.engines import registry
 from sl_discs.engines.contract import Program, init_chains
 from sl_discs.engines.gpu.engine import Gpu, advance, dense_rows
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.experiment.mesh import Layout, make_mesh
-from sl_discs.experiment.packing import build_batch, plan
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coupling import dense_coupling, sparse_coupling
-from sl_discs.models.kinds import graph_kind
 from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
@@ -29,6 +28,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import standard_cases
+from sl_discs.testing.agreement import check_agreement
 from sl_discs.testing.engines import batch_of, play_program
 
 SAMPLERS = {
@@ -136,20 +136,7 @@ def test_the_kernel_can_be_lowered_for_a_gpu(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_STEPS)
 def test_it_agrees_with_the_reference_on_a_benchmark_graph(name):
-    """Means over 48 chains of acceptance, hops and value while it anneals, localized: five standard errors."""
-    sampler = IN_STEPS[name]
-    dataset = load_dataset("maxcut", "ba", "r-ba-4-n-64-75", None, num_instances=2)
-    terms = [graph_kind("maxcut").terms(graph, 1.0) for graph in dataset.graphs]
-    [pack] = plan(terms, 2, 48)
-    model, batch = build_batch(terms, dataset.index, pack.shape, 0)
-    program, noise = annealed(80)
-    x = np.zeros((2, 48, model.num_sites))
-    chains = start_at(x, model, sampler, batch, noise)
-    _, trace = play_program(MAPPED, model, sampler, batch, chains, program, intervals=2)
-    _, reference = play_program(REFERENCE, model, sampler, batch, chains, program, intervals=2)
-    for found, wanted in zip(trace, reference, strict=True):
-        error = np.sqrt((np.var(found, axis=2) + np.var(wanted, axis=2)) / 48)
-        assert (np.abs(np.mean(found, axis=2) - np.mean(wanted, axis=2)) <= 5 * error).all()
+    check_agreement(MAPPED, IN_STEPS[name])
 
 
 def test_lists_of_neighbours_are_written_out():
@@ -177,6 +164,17 @@ def test_what_it_cannot_play_is_explained():
 def test_it_plays_only_where_it_is_asked_for_and_can():
     assert choose_engine("gpu", GWG()) == (REFERENCE, "not gpu: it runs on GPUs, and JAX on cpu")
     assert choose_engine("auto", GWG())[0].name != "gpu"
+
+
+def test_auto_takes_it_once_it_is_entered(monkeypatch):
+    """On a device that the engine `cpu` does not play on."""
+    monkeypatch.setattr(get_engine("cpu"), "obstacle", lambda sampler: "no CPU")
+    monkeypatch.setattr(get_engine("gpu"), "way", "mapped")
+    assert choose_engine("auto", GWG()) == (REFERENCE, "not cpu: no CPU")
+    monkeypatch.setitem(registry._AUTO, "gpu", "the fastest on GPUs")
+    assert choose_engine("auto", GWG()) == (get_engine("gpu"), "auto: the fastest on GPUs")
+    engine, note = choose_engine("auto", GWG(balancing_fn_type="MIN"))
+    assert engine is REFERENCE and note.startswith("not cpu: no CPU; not gpu: it knows balancing_fn_type SQRT")
 
 
 def test_a_whole_run_on_it(monkeypatch):

@@ -6,30 +6,20 @@ Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discr
 import dataclasses
 import math
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
-from sl_discs.models.tilted import TiltedParams
-from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.testing import Case, ConformanceError, enumerate_law, standard_cases, total_variation
+from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
 from sl_discs.testing.engines import ENGINES, entry
-from sl_discs.testing.localized import check_localized, exact_localization
+from sl_discs.testing.localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 
 MIS, LATTICE = standard_cases()[0], standard_cases()[5]
-FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
 CLASSIC = dataclasses.replace(FINE, alpha="classic", horizon=30.0, eps=1e-3)
-BASES = [Gibbs(), Metropolis(), GWG(), PathAuxiliary(adaptive=True, adapt_until=100), DMALA(expected_flips=1.5)]
 
 
 def law_of(case):
@@ -81,23 +71,6 @@ def test_too_coarse_a_grid_is_seen():
     assert total_variation(exact_localization(MIS, coarse, 30_000), law_of(MIS)) > 0.05
 
 
-def three_sites():
-    """Small enough for few levels, steps and chains."""
-    terms = Coefficients(np.array([0.5, 1.0, -0.3]), np.array([(0, 1), (1, 2)]), np.array([-2.0, 1.0]), 1.0)
-    params = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
-    start = np.zeros(3, np.int8)
-    return Case(
-        "three sites", QuadraticModel(3, "int16"), TiltedParams(params, jnp.float32(0.8), None), start == 0, start
-    )
-
-
-def check_engine(engine, base):
-    """The law is missed by 0.02 by chance with 2,000 chains and by 0.007 with 32 levels."""
-    plan = dataclasses.replace(FINE, K=32, sigma=2.0)
-    assert plan.localizes
-    check_localized(engine, base, three_sites(), plan, chain_length=32 * 16, count=2_000, bound=0.05)
-
-
 FAST = {("reference", PathAuxiliary), ("gpu", Gibbs), ("gpu body", PathAuxiliary)}
 
 
@@ -111,15 +84,15 @@ FAST = {("reference", PathAuxiliary), ("gpu", Gibbs), ("gpu body", PathAuxiliary
             marks=[] if engine == "cpu" or (engine, type(base)) in FAST else pytest.mark.slow,
         )
         for engine in (*ENGINES, "gpu body")
-        for base in BASES
+        for base in BASES.values()
     ],
 )
 def test_each_engine_gives_the_law(engine, base):
-    check_engine(entry(engine), base)
+    check_localized_law(entry(engine), base)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("base", BASES, ids=lambda base: type(base).__name__)
+@pytest.mark.parametrize("base", BASES.values(), ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("case", [MIS, LATTICE], ids=lambda case: case.name)
 def test_much_mcmc_gives_the_law_closely(base, case):
     check_localized(entry("reference"), base, case, FINE, chain_length=128 * 40, count=20_000, bound=0.03)
@@ -137,4 +110,4 @@ def test_localization_without_one_of_its_parts_is_found(spoiled):
             return super().prepare(model, sampler, batch, program._replace(levels=levels), mesh, threads)
 
     with pytest.raises(ConformanceError, match="localized samples"):
-        check_engine(Spoiled(), Gibbs())
+        check_localized_law(Spoiled(), Gibbs())

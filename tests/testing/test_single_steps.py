@@ -4,36 +4,17 @@ Seeds are fixed; an engine that is right fails a single test with probability 1e
 all of its targets, and an adaptive radius or number of flips is set to the values that are tested.
 """
 
-from typing import NamedTuple
-
-import numpy as np
 import pytest
 
-from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
 from sl_discs.testing.engines import FALSE_ALARM, entry
 from sl_discs.testing.oracle import kernel_of
 from sl_discs.testing.single_step import check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
-ADAPTING = {"adaptive": True, "adapt_until": 50}
-SAMPLERS = {
-    "gibbs": Gibbs(),
-    "metropolis": Metropolis(),
-    "gwg": GWG(**ADAPTING),
-    "gwg, 2 flips": GWG(num_flips=2),
-    "path_auxiliary": PathAuxiliary(**ADAPTING),
-    "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
-    "dmala": DMALA(**ADAPTING),
-    "dmala, 1.7 flips": DMALA(expected_flips=1.7),
-    "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
-    "dula": DMALA(adjusted=False),
-    "dula, fixed": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
-}
 OTHER_BALANCING = {
     f"{name}, {balancing}": sampler
     for balancing in ("RATIO", "MAX", "MIN")
@@ -46,54 +27,8 @@ OTHER_BALANCING = {
 }
 
 
-class Moment(NamedTuple):
-    """The scale (radius, or expected number of flips) at which an adaptive sampler takes its step, and when."""
-
-    scale: float
-    frozen: bool = False
-
-
-def moments(sampler: Sampler) -> list[Moment | None]:
-    """Whole radii and others, while they adapt and afterwards."""
-    if not getattr(sampler, "adaptive", False):
-        return [None]
-    if isinstance(sampler, DMALA):
-        return [Moment(1.3), Moment(3.0, frozen=True)]
-    return [Moment(1.2), Moment(2.0), Moment(3.3), Moment(2.0, frozen=True), Moment(2.6, frozen=True)]
-
-
-def check_moment(engine, sampler, targets, temperature, moment, steps, **options):
-    """The scale follows the acceptance that is reported, with the gain of step 10 or none any more."""
-    name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
-    sites = np.array([[target.mask.sum()] for target in targets])
-    scales = np.minimum(moment.scale, sites)
-    kernels = [
-        kernel_of(sampler, one.log_density(temperature), one.mask, scale=scale, frozen=moment.frozen)
-        for one, [scale] in zip(targets, scales, strict=True)
-    ]
-    number, gain = (sampler.adapt_until, 0) if moment.frozen else (10, 1 - 10 / sampler.adapt_until)
-    state = {name: scales, "steps": number}
-    # A scale that adapts differs from chain to chain in the next call.
-    calls = 2 if moment.frozen else 1
-    played = play_steps(engine, sampler, targets, temperature, steps=steps, state=state, calls=calls, **options)
-    for one in played:
-        check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
-    if steps == 1:
-        moved = scales + factor * gain * (played[0].acceptance - sampler.target_acceptance_rate)
-        np.testing.assert_allclose(getattr(played[0].sampler, name), np.clip(moved, 1, sites), rtol=1e-5)
-
-
-def check(engine, sampler, *, num_sites=4, temperatures=(2.0, 0.5), tilted=True, whole=True, steps=1, **options):
-    """Each call but the first goes on with what a chain carries."""
-    targets = small_targets(num_sites, tilted=tilted, whole=whole)
-    for temperature in temperatures:
-        for moment in moments(sampler):
-            if moment is None:
-                kernels = [kernel_of(sampler, one.log_density(temperature), one.mask) for one in targets]
-                for one in play_steps(entry(engine), sampler, targets, temperature, steps=steps, calls=2, **options):
-                    check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
-            elif steps == 1 or moment.frozen:
-                check_moment(entry(engine), sampler, targets, temperature, moment, steps, **options)
+def check(engine, sampler, **options):
+    check_single_steps(entry(engine), sampler, **options)
 
 
 def some(names, fast):

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Is the engine `gpu` right and faster than the reference on this machine's GPU? Less than ten minutes, without the
+# download; the report is in results/gpu_check. For example:
+#   bash run_scripts/gpu_check.sh --save_root=results/gpu_check
+# --no-install: with the Python of the active environment, as it is, instead of making .venv.
+# --cpu: without a GPU, to try the script: the kernel is interpreted, and there is no verdict.
+# Further arguments go to `python -m sl_discs.gpu_check`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+installs=1
+cpu=0
+arguments=()
+for argument in "$@"; do
+  case "$argument" in
+    --no-install) installs=0 ;;
+    --cpu) cpu=1 arguments+=(--cpu) ;;
+    *) arguments+=("$argument") ;;
+  esac
+done
+cuda=""
+if [ "$cpu" = 0 ]; then
+  driver="$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | head -n 1 || true)"
+  major="${driver%%.*}"
+  if ! [[ "$major" =~ ^[0-9]+$ ]]; then
+    echo "error: no GPU: nvidia-smi finds none; call this on a machine with an NVIDIA GPU, or try it by --cpu" >&2
+    exit 2
+  elif [ "$major" -ge 580 ]; then
+    cuda=cuda13
+  elif [ "$major" -ge 525 ]; then
+    cuda=cuda12
+  else
+    echo "error: NVIDIA driver $driver is too old for JAX; install driver 525 or newer" >&2
+    exit 2
+  fi
+fi
+python="${PYTHON:-python3}"
+if [ "$installs" = 1 ]; then
+  EXTRAS=run source run_scripts/environment.sh
+  python=.venv/bin/python
+  # Needs no network where it is there already.
+  [ -z "$cuda" ] || "$python" -m pip install --quiet --disable-pip-version-check "jax[$cuda]"
+fi
+exec "$python" -m sl_discs.gpu_check ${arguments[@]+"${arguments[@]}"}

@@ -1,0 +1,128 @@
+"""Command: is the engine `gpu` right and faster than the reference on this machine's GPU? A report with a verdict.
+
+python -m sl_discs.gpu_check --save_root=results/gpu_check
+
+First the laws: single steps against an oracle, localized runs against enumerated laws, larger graphs against the
+reference. Then rates of both engines on cases of the benchmark, the laws of the reference here, and the paper's run
+times beside ours. Each part has a share of --minutes; a check that raises, hangs or dies is reported, and the others
+go on. SAVE_ROOT/report.md and report.json are written anew after each check. Of several GPUs one is used. Exit code 0
+if the verdict is passed, 1 if it is failed.
+
+With --cpu everything is played on the CPU, the kernel interpreted, in tiny sizes: it tries the command, there is no
+verdict, and the exit code says whether anything failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from absl import flags
+
+from sl_discs.atomic import check_writable, write_atomically
+from sl_discs.benchmark import cases, gpu_check, gpu_report
+from sl_discs.benchmark.choices import check_choice
+from sl_discs.benchmark.gpu_check import CASES, METHODS, PARTS, Compared
+from sl_discs.benchmark.gpu_verdict import in_a_line
+from sl_discs.benchmark.worker import Worker
+from sl_discs.command import run_app
+from sl_discs.errors import InputError
+from sl_discs.experiment.provenance import commit
+from sl_discs.reproduction.cell import published_fields
+from sl_discs.reproduction.datasets import PUBLISHED, PublishedSet
+from sl_discs.results.published import published_seconds
+
+_SAVE_ROOT = flags.DEFINE_string("save_root", "results/gpu_check", "Folder of report.md and report.json.")
+_MINUTES = flags.DEFINE_float("minutes", 9.0, "Of all checks; those that find no time are left out.", lower_bound=0.1)
+_CPU = flags.DEFINE_bool("cpu", False, "Try the command without a GPU: no verdict.")
+_PARTS = flags.DEFINE_list("parts", list(PARTS), "Parts of the check.")
+_SAMPLERS = flags.DEFINE_list("samplers", list(METHODS), "Samplers that are timed, and whose bases are checked.")
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases of the benchmark.")
+_DATASETS = flags.DEFINE_list(
+    "datasets", [name for name, one in PUBLISHED.items() if one.is_random()], "Of the paper's table, random ones."
+)
+_ANNEALING = ("t_schedule", "init_temperature", "decay_rate", "final_temperature")
+
+
+def _compared(one: PublishedSet) -> Compared:
+    """A dataset of the paper's table with DISCS's annealing and the paper's samplers."""
+    experiment = one.experiment()
+    return Compared(
+        cases.Case(
+            one.name,
+            one.problem,
+            cases.family(one.problem, one.graph_type, one.cfg_str),
+            {name: experiment[name] for name in _ANNEALING if name in experiment},
+        ),
+        {method: published_fields(method) for method in METHODS},
+        {method: published_seconds(one.name, method) for method in METHODS},
+        one.published_n,
+    )
+
+
+def _check_flags() -> None:
+    check_choice("parts", _PARTS.value, PARTS)
+    check_choice("samplers", _SAMPLERS.value, METHODS)
+    check_choice("datasets", _DATASETS.value, [name for name, one in PUBLISHED.items() if one.is_random()])
+
+
+def _machine(worker: Worker) -> dict:
+    """What is checked, and on what; InputError where that is no GPU."""
+    outcome = worker.call(gpu_check.describe_device, (), 120.0)
+    if outcome.error is not None:
+        raise InputError(
+            f"JAX cannot start here: {in_a_line(outcome.error, 500)}; see `nvidia-smi`, or try the command by --cpu"
+        )
+    found = outcome.value
+    if not _CPU.value and found["platform"] != "gpu":
+        raise InputError(
+            f"no GPU: JAX plays on {found['platform']} here; on a machine with an NVIDIA GPU install jax[cuda13] "
+            "(driver 580 or newer) or jax[cuda12], or try the command by --cpu"
+        )
+    interpreted = {"interpreted": _CPU.value}
+    return found | {"driver": gpu_check.driver_version(), "commit": commit()} | interpreted
+
+
+def _keep(folder: Path, report: dict, text: str) -> None:
+    for name, content in {"report.json": json.dumps(report, indent=1) + "\n", "report.md": text}.items():
+        write_atomically(folder / name, lambda file, content=content: file.write(content.encode()))
+
+
+def run(_) -> int:
+    """Plays all parts, says how each task ended, and keeps the report up to date."""
+    begin = time.monotonic()
+    _check_flags()
+    chosen = cases.chosen_cases(_CASES.value)
+    compared = [_compared(PUBLISHED[name]) for name in _DATASETS.value]
+    sizes = gpu_check.INTERPRETED if _CPU.value else gpu_check.ON_GPU
+    tasks = gpu_check.plan_tasks(sizes, chosen, compared, _SAMPLERS.value, _PARTS.value)
+    folder = check_writable(_SAVE_ROOT.value)
+    if _CPU.value:
+        os.environ["JAX_PLATFORMS"] = "cpu"
+    with Worker(gpu_check.interpreted if _CPU.value else gpu_check.use_gpu) as worker:
+        machine = _machine(worker)
+        sys.stdout.write(f"{machine['device']}, JAX {machine['jax']}, {len(tasks)} checks\n")
+
+        def keep(results):
+            seconds = time.monotonic() - begin
+            report = gpu_report.as_json(machine, sizes, len(tasks), results, compared, seconds)
+            _keep(folder, report, gpu_report.format_report(report, results))
+            return report
+
+        def show(results):
+            keep(results)
+            sys.stdout.write(f"[{len(results)}/{len(tasks)}] {gpu_report.in_short(results)}\n")
+            sys.stdout.flush()
+
+        report = keep(gpu_check.run_tasks(tasks, worker.call, begin, _MINUTES.value, show))
+    word, reasons = report["verdict"]["word"], report["verdict"]["reasons"]
+    sys.stdout.write(f"verdict: {word}\n" + "".join(f"- {reason}\n" for reason in reasons))
+    sys.stdout.write(f"saved {folder / 'report.md'} and {folder / 'report.json'}\n")
+    return int(any(check["status"] == "failed" for check in report["checks"]) or word == "failed")
+
+
+if __name__ == "__main__":
+    run_app(lambda argv: (run, argv))
