@@ -13,7 +13,7 @@ def main(path: str) -> None:
     graph = nx.random_geometric_graph(60, 0.22, seed=4)
 
     model = sl_discs.maxcut(graph)
-    result = sl_discs.sample(model, "sl_path_auxiliary", seed=0)
+    result = sl_discs.solve(model, "sl_path_auxiliary", seed=0)
     print(result)
 
     left, right = result.partition

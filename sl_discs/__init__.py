@@ -1,7 +1,7 @@
 """Stochastic localization on top of discrete MCMC samplers, for binary quadratic models and beyond.
 
 problem = sl_discs.maxcut(graph)
-result = sl_discs.sample(problem, "sl_path_auxiliary", seed=0)
+result = sl_discs.solve(problem, "sl_path_auxiliary", seed=0)
 result.best_value, result.best_sample
 """
 
@@ -11,14 +11,14 @@ from typing import Any
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
-# Where each name lives: it is imported when it is first used, and JAX with `sample` alone.
+# Where each name lives: it is imported when it is first used, and JAX with `solve` alone.
 _HOMES = {
     "Graph": "sl_discs.instances.graph",
     "InputError": "sl_discs.errors",
     "Problem": "sl_discs.problems",
     "Result": "sl_discs.solving.result",
     "from_bqm": "sl_discs.problems",
-    "sample": "sl_discs.solving.sample",
+    "solve": "sl_discs.solving.solve",
 } | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS), "sl_discs.problems")
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -6,7 +6,7 @@ Repetitions of all contenders alternate. A rate counts Markov steps of all chain
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
 engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison; `default` is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
+comparison; `default` is what `sl_discs.solve` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
 is measured for speed alone.
 """
 
@@ -36,7 +36,7 @@ _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
     "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs; "
-    "`default` is sl_discs.sample, which knows nothing of the case, for --seconds.",
+    "`default` is sl_discs.solve, which knows nothing of the case, for --seconds.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
 _STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10)

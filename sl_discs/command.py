@@ -29,12 +29,12 @@ def help_page(program: str, takes: str, words: str | None, listed_flags: str) ->
     """What --help prints.
 
     Args:
-      program: name of the module, such as `sl_discs.solve`.
+      program: how it is started, such as `sl-discs solve`.
       takes: what comes before the flags, such as `FILE`; empty where nothing does.
       words: docstring of the module.
       listed_flags: the flags and their meanings, as absl lists them.
     """
-    usage = " ".join(part for part in ("usage: python -m", program, takes, "[--flag=value ...]") if part)
+    usage = " ".join(part for part in ("usage:", program, takes, "[--flag=value ...]") if part)
     # Without the names of the modules that define them, and without absl's own.
     own = listed_flags.partition("\nabsl.flags:\n")[0].splitlines()
     shown = "\n".join(line for line in own if line.startswith(" "))
@@ -87,7 +87,7 @@ def _print_help(prepare, takes: str) -> None:
         note = f"\nnote: {error}\n"
     module = sys.modules["__main__"]
     name = module.__spec__.name if module.__spec__ else sys.argv[0]
-    sys.stdout.write(help_page(name, takes, module.__doc__, flags.FLAGS.main_module_help()) + note)
+    sys.stdout.write(help_page(f"python -m {name}", takes, module.__doc__, flags.FLAGS.main_module_help()) + note)
 
 
 def _parse_flags(argv: Sequence[str]) -> list[str]:

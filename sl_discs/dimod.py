@@ -27,8 +27,8 @@ from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
-from sl_discs.solving.sample import sample
 from sl_discs.solving.scale import temperature_range
+from sl_discs.solving.solve import solve
 from sl_discs.solving.stage import terms_of
 
 SCHEDULES = ("linear", "geometric", "custom")
@@ -98,13 +98,13 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
           initial_states_generator: `none`, `tile` or `random`, as dimod's `Initialized` has them.
           randomize_order: True; variables are tried in random order, there are no sweeps in a fixed one.
           proposal_acceptance_criteria: `Metropolis` or `Gibbs`, another way to name the sampler of that name.
-          sampler: a name, as for `sl_discs.sample`.
+          sampler: a name, as for `sl_discs.solve`.
           steps: of each chain, instead of num_sweeps.
-          time_limit: seconds, as for `sl_discs.sample`.
+          time_limit: seconds, as for `sl_discs.solve`.
           states: `best`: the lowest state that each chain met at any step; `final`: the one that it ended with, which
             is what samples at a fixed temperature are. `info["states"]` says what these are; of an `sl_` sampler that
             does not localize they are the chains' last states, and a warning says so.
-          engine: as for `sl_discs.sample`.
+          engine: as for `sl_discs.solve`.
           sampler_fields: of the sampler's config, as {"K": 128, "sigma": 4.0} of localized ones.
           **kwargs: are warned of and passed over.
 
@@ -148,7 +148,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
             begun = parsed.initial_states.record.sample[:, order]
         problem = from_bqm(bqm)
-        result = sample(
+        result = solve(
             problem,
             name,
             steps=count,

@@ -132,7 +132,7 @@ def _run() -> str:
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a summary, or 2 after one line about bad input."""
     if asks_for_help(argv):
-        sys.stdout.write(help_page("sl_discs.discs_data", "", __doc__, FLAGS.get_help()))
+        sys.stdout.write(help_page("python -m sl_discs.discs_data", "", __doc__, FLAGS.get_help()))
         return 0
     try:
         if rest := FLAGS(list(argv))[1:]:

@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "sl_discs"
 
 # Folders from the bottom to the top, as data passes through them; those of one row do not import each other.
-# `(root)` is what every station uses, `(commands)` the rest of the package's own files.
+# `(root)` is what every station uses, `commands` also the rest of the package's own files.
 ORDER = [
     ["(root)"],
     ["instances"],
@@ -22,7 +22,7 @@ ORDER = [
     ["solving", "sweeps"],
     ["tuning", "benchmark"],
     ["reproduction"],
-    ["(commands)"],
+    ["commands"],
 ]
 ROOT_FILES = {
     "__init__", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
@@ -82,7 +82,7 @@ def folder_of(module: str) -> str:
     folder, dot, _ = module.partition(".")
     if dot or (PACKAGE / folder).is_dir():
         return folder
-    return "(root)" if module in ROOT_FILES else "(commands)"
+    return "(root)" if module in ROOT_FILES else "commands"
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError, capacity
 from sl_discs.capacity import GIB, MOST_NUMBERED, check_memory, check_number, in_words, usable_memory
-from sl_discs.solving import sample as sample_module
+from sl_discs.solving import solve as solve_module
 
 
 @pytest.fixture
@@ -75,9 +75,9 @@ def test_runs_that_do_not_fit_are_refused_before_the_model_is_made(
     problem, arguments, message, with_memory, monkeypatch
 ):
     with_memory(16 * GIB)
-    monkeypatch.setattr(sample_module, "terms_of", lambda problem: pytest.fail("the model was made"))
+    monkeypatch.setattr(solve_module, "terms_of", lambda problem: pytest.fail("the model was made"))
     with pytest.raises(InputError, match=message):
-        sl_discs.sample(problem(), **arguments)
+        sl_discs.solve(problem(), **arguments)
 
 
 def test_matrices_that_do_not_fit_are_refused_before_they_are_made(with_memory):
@@ -85,14 +85,14 @@ def test_matrices_that_do_not_fit_are_refused_before_they_are_made(with_memory):
     graph = sl_discs.maxclique([(0, 1)], num_nodes=1_000)
     with_memory(5 * 2**20)
     with pytest.raises(InputError, match=r"maxclique \(1,000 variables, 1 terms\) with 2 chains .* would take about"):
-        sl_discs.sample(graph, chains=2, steps=10)
+        sl_discs.solve(graph, chains=2, steps=10)
     with_memory(50 * 2**20)
-    assert sl_discs.sample(graph, chains=2, steps=10).feasible
+    assert sl_discs.solve(graph, chains=2, steps=10).feasible
 
 
 def test_long_chains_take_no_memory():
     """Temperatures of so many steps would take 8 GB."""
-    result = sl_discs.sample(
+    result = sl_discs.solve(
         triangle(), "metropolis", steps=2_000_000_000, chains=1, callback=lambda steps, value: True
     )
     assert result.stopped == "callback" and result.best_value == 1

@@ -13,16 +13,18 @@ import pytest
 from absl import flags
 
 import sl_discs
+from sl_discs.commands.main import COMMANDS, main
 from sl_discs.discs_plugin import launch
 
 PACKAGE = Path(sl_discs.__file__).parent
 
 
 def commands():
-    """Modules that can be run, but for the program that a sweep's worker starts."""
+    """What starts each command: `sl-discs NAME`, or a module, but for the program that a sweep's worker starts."""
+    yield from (f"sl-discs {name}" for name in COMMANDS)
     for path in sorted(PACKAGE.glob("**/*.py")):
         if '__name__ == "__main__"' in path.read_text() and path.stem != "tied":
-            yield ".".join(("sl_discs", *path.relative_to(PACKAGE).with_suffix("").parts))
+            yield "python -m " + ".".join(("sl_discs", *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
 @contextlib.contextmanager
@@ -41,15 +43,19 @@ def no_flags_of_others():
 @pytest.mark.parametrize("flag", ["--help", "-h"])
 @pytest.mark.parametrize("command", list(commands()))
 def test_help_is_complete(command, flag, monkeypatch, capsys):
-    source = PACKAGE.parent / (command.replace(".", "/") + ".py")
+    name = command.split()[-1]
+    module = COMMANDS[name][0] if name in COMMANDS else name
+    source = PACKAGE.parent / (module.replace(".", "/") + ".py")
     monkeypatch.setattr(sys, "argv", [str(source), flag])
     with no_flags_of_others(), warnings.catch_warnings(), pytest.raises(SystemExit) as ended:
         warnings.simplefilter("ignore")  # of modules that were imported before they are run
-        runpy.run_module(command, run_name="__main__", alter_sys=True)
+        if name in COMMANDS:
+            sys.exit(main(["sl-discs", name, flag]))
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     out, err = capsys.readouterr()
     assert (ended.value.code, err) == (0, "")
     tree = ast.parse(source.read_text())
-    assert out.startswith(f"usage: python -m {command} ")
+    assert out.startswith(f"usage: {command} ")
     assert ast.get_docstring(tree, clean=False).strip().removeprefix("Command: ")[1:] in out
     defined = {
         call.args[0].value

@@ -20,7 +20,7 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.solving.sample import sample
+from sl_discs.solving.solve import solve
 
 
 class Measurement(NamedTuple):
@@ -95,7 +95,7 @@ class Own:
 
 
 class Default:
-    """`sl_discs.sample` as it comes: its own choice of sampler and annealing, for so many seconds a graph.
+    """`sl_discs.solve` as it comes: its own choice of sampler and annealing, for so many seconds a graph.
 
     Raises:
       NotPlayed: the engine is not the one that it takes.
@@ -106,7 +106,7 @@ class Default:
     def __init__(self, engine: str, dataset: Dataset, chains: int, seconds: float):
         self.name, self._chains, self._seconds = engine, chains, seconds
         if choose_engine("auto", Metropolis())[0].name != engine:
-            raise NotPlayed("sl_discs.sample chooses another engine here")
+            raise NotPlayed("sl_discs.solve chooses another engine here")
         self._problems = [
             Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs
         ]
@@ -115,7 +115,7 @@ class Default:
         """One graph after the other; `seconds` are those of the peers."""
         del seconds
         results = [
-            sample(problem, chains=self._chains, seed=seed, time_limit=self._seconds) for problem in self._problems
+            solve(problem, chains=self._chains, seed=seed, time_limit=self._seconds) for problem in self._problems
         ]
         steps = [result.steps * self._chains for result in results]
         flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))

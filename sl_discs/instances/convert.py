@@ -28,7 +28,7 @@ flags.DEFINE_integer("data_seed", 0, "Seed of drawn graphs.", flag_values=FLAGS)
 def main(argv: list[str]) -> int:
     """Converts, and says in one line what was written; status 2 and one line of explanation on bad input."""
     if asks_for_help(argv):
-        sys.stdout.write(help_page("sl_discs.instances.convert", "", __doc__, FLAGS.get_help()))
+        sys.stdout.write(help_page("python -m sl_discs.instances.convert", "", __doc__, FLAGS.get_help()))
         return 0
     try:
         if rest := FLAGS(argv)[1:]:

@@ -107,7 +107,7 @@ def read_answers(path: Path) -> Answers:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise InputError(f"{path}: no file of answers; python -m sl_discs.solve FILE --save=... writes one") from None
+        raise InputError(f"{path}: no file of answers; sl-discs solve FILE --save=... writes one") from None
 
 
 def _number(value: Any) -> float:

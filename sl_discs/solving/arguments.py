@@ -1,4 +1,4 @@
-"""The arguments of `sl_discs.sample`: whatever is wrong with them without looking at the problem."""
+"""The arguments of `sl_discs.solve`: whatever is wrong with them without looking at the problem."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def check_arguments(
     interrupt: Any = None,
     **sampler_fields: Any,
 ) -> Recipe:
-    """Checks arguments of `sl_discs.sample`, whose names they have.
+    """Checks arguments of `sl_discs.solve`, whose names they have.
 
     Returns:
       what the chains have in common; of the annealing, what is given.
@@ -53,7 +53,7 @@ def check_arguments(
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The states that chains begin at, as zeros and ones, of the forms that `sl_discs.sample` takes.
+    """The states that chains begin at, as zeros and ones, of the forms that `sl_discs.solve` takes.
 
     Raises:
       InputError: it is none of them, too many, or a state is not one of the problem's.

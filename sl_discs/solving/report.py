@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
     Attributes:
       problem: as it was given.
-      result: of `sl_discs.sample`.
+      result: of `sl_discs.solve`.
       given: what is known of the source, as (title, words).
       read_s: seconds of reading it.
     """

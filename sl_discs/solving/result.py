@@ -1,4 +1,4 @@
-"""What `sl_discs.sample` returns: the best answer, what every chain found, and how the run went."""
+"""What `sl_discs.solve` returns: the best answer, what every chain found, and how the run went."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ def test_the_signature_is_that_of_simulated_annealing():
 def test_schedules_of_inverse_temperature(monkeypatch, arguments, betas, sweeps):
     """As the peer has them; each lasts for equally many sweeps, and 0 is a temperature that refuses nothing."""
     seen, bqm = [], random_bqm(4)
-    real = sl_discs.dimod.sample
-    monkeypatch.setattr(sl_discs.dimod, "sample", lambda *a, **more: seen.append(real(*a, **more)) or seen[-1])
+    real = sl_discs.dimod.solve
+    monkeypatch.setattr(sl_discs.dimod, "solve", lambda *a, **more: seen.append(real(*a, **more)) or seen[-1])
     found = SLSampler().sample(bqm, **arguments, seed=1, sampler="gibbs")
     assert found.info["beta_range"] == pytest.approx([betas[0], betas[-1]])
     assert found.info["steps"] == sweeps * bqm.num_variables

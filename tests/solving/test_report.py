@@ -48,14 +48,14 @@ class Page(HTMLParser):
 def run():
     graph = nx.relabel_nodes(nx.gnp_random_graph(30, 0.2, seed=1), lambda node: f"<{node}>")
     problem = sl_discs.mis(graph, name="thirty & more")
-    result = sl_discs.sample(problem, "sl_gwg", steps=600, chains=8, K=20, sigma=1.0)
+    result = sl_discs.solve(problem, "sl_gwg", steps=600, chains=8, K=20, sigma=1.0)
     return Run(problem, result, (("file", "thirty.clq (dimacs)"),), 0.25)
 
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "run.html"
-    return write_report(path, [run, run], "python -m sl_discs.solve 'a b.clq' --problem=mis")
+    return write_report(path, [run, run], "sl-discs solve 'a b.clq' --problem=mis")
 
 
 def test_one_page_that_needs_nothing_else(page):
@@ -72,7 +72,7 @@ def test_it_says_what_was_found(page, run):
     text = page.read_text()
     assert f"<strong>{run.result.best_value:g}</strong>" in text and "✓ verified" in text
     assert "thirty &amp; more" in text and "thirty.clq (dimacs)" in text and "&lt;" in text
-    assert "python -m sl_discs.solve &#x27;a b.clq&#x27; --problem=mis" in text
+    assert "sl-discs solve &#x27;a b.clq&#x27; --problem=mis" in text
 
 
 def test_an_answer_that_does_not_hold_is_called_so(run):

@@ -15,7 +15,7 @@ from sl_discs import InputError, Result
 def cut():
     graph = nx.relabel_nodes(nx.cycle_graph(6), {0: "zero", 1: (1, ("a", None)), 2: 2.5, 3: -3, 4: 4, 5: 5})
     graph.graph["name"] = "ring"
-    return graph, sl_discs.sample(sl_discs.maxcut(graph), steps=600, chains=3, seed=4)
+    return graph, sl_discs.solve(sl_discs.maxcut(graph), steps=600, chains=3, seed=4)
 
 
 def test_the_answer_in_words(cut):
@@ -49,7 +49,7 @@ def test_a_file_holds_all_of_it(cut, tmp_path):
     assert [file.name for file in path.parent.iterdir()] == ["cut.npz"]
     with np.load(path, allow_pickle=False) as file:
         assert all(file[name].dtype.kind != "O" for name in file)
-    spins = sl_discs.sample(sl_discs.ising([1.0, -1.0], {}), steps=20, chains=2)
+    spins = sl_discs.solve(sl_discs.ising([1.0, -1.0], {}), steps=20, chains=2)
     assert_same(spins, Result.load(spins.save(tmp_path / "spins")))
 
 
@@ -66,7 +66,7 @@ def test_files_that_are_not_results(cut, tmp_path):
 
 
 def test_labels_that_cannot_be_written(tmp_path):
-    result = sl_discs.sample(sl_discs.qubo({(frozenset("ab"), "c"): 1.0}), steps=20, chains=1)
+    result = sl_discs.solve(sl_discs.qubo({(frozenset("ab"), "c"): 1.0}), steps=20, chains=1)
     with pytest.raises(InputError, match="frozenset; relabel"):
         result.save(tmp_path / "result.npz")
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs import solve
+from sl_discs.commands import solve
 from sl_discs.solving.answers import read_answers
 
 ROOT = Path(__file__).parents[2]
@@ -101,13 +101,13 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
     """The problem at work ends with what it has; those after it have no answer."""
     path = tmp_path / "bqp.txt"
     path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
-    real = solve.sample
+    real = solve.solve
 
-    def sample(*arguments, **more):
+    def interrupted(*arguments, **more):
         os.kill(os.getpid(), sent)
         return real(*arguments, **more)
 
-    monkeypatch.setattr(solve, "sample", sample)
+    monkeypatch.setattr(solve, "solve", interrupted)
     before = signal.getsignal(sent)
     files = tmp_path / "a.json", tmp_path / "a.html"
     code, out, err = run(capsys, path, "--time_limit=60", "--chains=2", f"--save={files[0]}", f"--report={files[1]}")
@@ -220,7 +220,7 @@ def test_help_names_every_flag(capsys):
 
 
 def test_in_a_process_of_its_own(cycle):
-    command = [sys.executable, "-m", "sl_discs.solve", str(cycle), "--problem=maxcut", "--steps=200", "--chains=2"]
+    command = [sys.executable, "-m", "sl_discs", "solve", str(cycle), "--problem=maxcut", "--steps=200", "--chains=2"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "best 4" in done.stdout, done.stderr
     assert "Traceback" not in done.stderr

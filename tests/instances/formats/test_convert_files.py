@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import convert
+from sl_discs.commands import convert
 from sl_discs.errors import InputError
 from sl_discs.instances import complement as complements
 from sl_discs.instances.archive import write_archive
@@ -104,7 +104,7 @@ def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):
 
 def test_as_a_command(tmp_path):
     def command(*arguments):
-        words = [sys.executable, "-m", "sl_discs.convert", *map(str, arguments)]
+        words = [sys.executable, "-m", "sl_discs", "convert", *map(str, arguments)]
         return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
 
     shown = command("--help")

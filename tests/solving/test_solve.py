@@ -60,7 +60,7 @@ def assert_exact(problem, result):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_optimum_of_every_kind(name):
     problem = PROBLEMS[name]
-    result = sl_discs.sample(problem, chains=8, seed=1)
+    result = sl_discs.solve(problem, chains=8, seed=1)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem)
     assert (result.sampler, result.engine, result.stopped) == ("metropolis", "cpu", "steps")
@@ -72,8 +72,8 @@ def test_the_optimum_of_every_kind(name):
 def test_the_reference_engine_under_a_time_limit():
     """Rounds of growing length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
-    sl_discs.sample(problem, chains=4, engine="reference", time_limit=0.1)
-    result = sl_discs.sample(problem, chains=4, engine="reference", time_limit=1.5, seed=2)
+    sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1)
+    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=1.5, seed=2)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem) and result.sampler == "path_auxiliary"
     assert result.rounds > 1 and result.stopped == "time" and result.timing["compile_s"] == 0
@@ -84,7 +84,7 @@ def test_the_reference_engine_under_a_time_limit():
 @pytest.mark.parametrize("sampler", ["metropolis", "sl_metropolis"])
 def test_the_same_seed_gives_the_same_bits(sampler):
     problem = PROBLEMS["ising"]
-    one, two, other = (sl_discs.sample(problem, sampler, steps=2_000, chains=4, seed=s) for s in (7, 7, 8))
+    one, two, other = (sl_discs.solve(problem, sampler, steps=2_000, chains=4, seed=s) for s in (7, 7, 8))
     for field in ("values", "states", "final_states"):
         np.testing.assert_array_equal(getattr(one, field), getattr(two, field))
     np.testing.assert_array_equal(one.trajectory.mean, two.trajectory.mean)
@@ -96,8 +96,8 @@ def test_a_problem_in_two_forms_gives_the_same_bits():
     Q = np.random.default_rng(1).normal(size=(9, 9))
     labels = "abcdefghi"
     named = {(labels[i], labels[j]): Q[i, j] for i in range(9) for j in range(9)}
-    one = sl_discs.sample(sl_discs.qubo(Q), steps=1_000, chains=3)
-    two = sl_discs.sample(
+    one = sl_discs.solve(sl_discs.qubo(Q), steps=1_000, chains=3)
+    two = sl_discs.solve(
         sl_discs.qubo({key: -q for key, q in named.items()}, maximise=True, offset=5.0), steps=1_000, chains=3
     )
     np.testing.assert_array_equal(one.states, two.states)
@@ -109,21 +109,21 @@ def test_chains_begin_where_they_are_told_to():
     problem = PROBLEMS["ising"]
     rng = np.random.default_rng(2)
     starts = rng.choice([-1, 1], size=(3, 11))
-    result = sl_discs.sample(problem, "metropolis", steps=1, chains=7, initial_states=starts)
+    result = sl_discs.solve(problem, "metropolis", steps=1, chains=7, initial_states=starts)
     told = starts[np.arange(7) % 3]
     assert ((result.final_states != told).sum(axis=1) <= 1).all()
     assert all(v <= problem.value(s) for v, s in zip(result.values, told, strict=True))
-    best = sl_discs.sample(problem, chains=4, seed=1).best_sample
-    kept = sl_discs.sample(problem, "metropolis", steps=1, chains=2, initial_states=best)
+    best = sl_discs.solve(problem, chains=4, seed=1).best_sample
+    kept = sl_discs.solve(problem, "metropolis", steps=1, chains=2, initial_states=best)
     assert kept.values.tolist() == [optimum(problem)] * 2
-    assert sl_discs.sample(problem, steps=1, chains=2, initial_states=[best, best]).best_sample == best
+    assert sl_discs.solve(problem, steps=1, chains=2, initial_states=[best, best]).best_sample == best
 
 
 def test_it_stops_at_the_target():
     """At the first look at the chains after it was reached; a run to a target begins as one without."""
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 60, seed=1))
     whole, ended, easy = (
-        sl_discs.sample(problem, "metropolis", steps=2_000_000, chains=2, seed=1, target=target)
+        sl_discs.solve(problem, "metropolis", steps=2_000_000, chains=2, seed=1, target=target)
         for target in (None, 80, 70)
     )
     assert whole.stopped == "steps" and whole.best_value >= 80
@@ -131,7 +131,7 @@ def test_it_stops_at_the_target():
     assert easy.stopped == "target" and easy.best_value >= 70 and easy.steps < 2_000_000
     played = len(easy.trajectory.step)
     np.testing.assert_array_equal(easy.trajectory.mean, whole.trajectory.mean[:played])
-    beyond = sl_discs.sample(problem, "metropolis", steps=1_000, chains=2, target=91)
+    beyond = sl_discs.solve(problem, "metropolis", steps=1_000, chains=2, target=91)
     assert beyond.stopped == "steps" and beyond.steps == 1_000
 
 
@@ -142,7 +142,7 @@ def test_a_callback_sees_exact_values_and_may_stop():
         seen.append((steps, best))
         return len(seen) == 3
 
-    result = sl_discs.sample(problem, "metropolis", steps=2_500_000, chains=1, callback=callback)
+    result = sl_discs.solve(problem, "metropolis", steps=2_500_000, chains=1, callback=callback)
     assert result.stopped == "callback" and len(seen) == 3
     assert [steps for steps, _ in seen] == [result.steps * k // 3 for k in (1, 2, 3)]
     assert seen[-1][1] == result.best_value
@@ -150,25 +150,25 @@ def test_a_callback_sees_exact_values_and_may_stop():
 
 def test_a_time_limit_is_filled_and_kept():
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1))
-    sl_discs.sample(problem, steps=10)  # whatever must be compiled
-    result = sl_discs.sample(problem, time_limit=1.5)
+    sl_discs.solve(problem, steps=10)  # whatever must be compiled
+    result = sl_discs.solve(problem, time_limit=1.5)
     assert result.stopped == "time" and result.rounds > 2
     # The machine may be busy with other things; idle, this is 1.3 to 1.6 s.
     assert 0.75 < result.timing["run_s"] < 6
     steps = np.bincount(result.trajectory.round)
     assert (steps > 0).all()
-    fixed = sl_discs.sample(problem, steps=20_000, time_limit=0.5)
+    fixed = sl_discs.solve(problem, steps=20_000, time_limit=0.5)
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
 
 
 def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     """Of a dense problem of 700 variables, whose layout and exact values take part of the time."""
     Q = np.random.default_rng(0).normal(size=(700, 700))
-    sl_discs.sample(sl_discs.qubo(Q), steps=10, chains=2)  # whatever must be compiled
+    sl_discs.solve(sl_discs.qubo(Q), steps=10, chains=2)  # whatever must be compiled
     begin = time.perf_counter()
     problem = sl_discs.qubo(Q)
     with pytest.warns(UserWarning, match=r"qubo: .* will take about .* more than the time limit of 0\.001 s"):
-        result = sl_discs.sample(problem, chains=2, time_limit=0.001)
+        result = sl_discs.solve(problem, chains=2, time_limit=0.001)
     wall = time.perf_counter() - begin
     assert set(result.timing) == {"construct_s", "build_s", "compile_s", "run_s", "verify_s"}
     assert all(part > 0 for name, part in result.timing.items() if name != "compile_s")
@@ -230,7 +230,7 @@ def test_annealing_can_be_given():
     problem = PROBLEMS["ising"]
 
     def temperatures(annealing):
-        return sl_discs.sample(problem, "gibbs", steps=100, chains=1, annealing=annealing).trajectory.temperature
+        return sl_discs.solve(problem, "gibbs", steps=100, chains=1, annealing=annealing).trajectory.temperature
 
     decay = temperatures((2.0, 0.02))
     assert decay[-1] == pytest.approx(0.02) and decay[49] == pytest.approx(0.2)
@@ -289,12 +289,12 @@ BAD = {
 def test_bad_arguments_are_explained(case):
     arguments, message = BAD[case]
     with pytest.raises(InputError, match=message):
-        sl_discs.sample(**{"problem": PROBLEMS["ising"], "sampler": "metropolis"} | arguments)
+        sl_discs.solve(**{"problem": PROBLEMS["ising"], "sampler": "metropolis"} | arguments)
 
 
 def test_coefficients_out_of_range():
     with pytest.raises(InputError, match="largest coefficient is 1e\\+35"):
-        sl_discs.sample(sl_discs.qubo({(0, 0): 1e35}))
+        sl_discs.solve(sl_discs.qubo({(0, 0): 1e35}))
 
 
 FORKING = """
@@ -304,11 +304,11 @@ problem = sl_discs.qubo({(0, 1): -1.0, (1, 2): 2.0})
 
 def play(_):
     try:
-        return sl_discs.sample(problem, "metropolis", steps=50, chains=1, engine="xla").best_value
+        return sl_discs.solve(problem, "metropolis", steps=50, chains=1, engine="xla").best_value
     except sl_discs.InputError as error:
         return str(error)
 
-sl_discs.sample  # imports JAX, which alone does no harm
+sl_discs.solve  # imports JAX, which alone does no harm
 with multiprocessing.get_context("fork").Pool(1) as pool:
     print(pool.map(play, [0])[0])
 play(0)
@@ -331,7 +331,7 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
     problem, calls = PROBLEMS["ising"], []
 
     def run(**more):
-        return sl_discs.sample(problem, "gibbs", steps=3_000, chains=2, engine="xla", seed=1, **more)
+        return sl_discs.solve(problem, "gibbs", steps=3_000, chains=2, engine="xla", seed=1, **more)
 
     def press(*_):
         raise KeyboardInterrupt
@@ -352,7 +352,7 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
 @pytest.mark.parametrize("name", ["mis", "maxclique", "maxcut", "qubo", "ising, maximised"])
 def test_every_sampler_finds_the_optimum(name, sampler):
     problem = PROBLEMS[name]
-    result = sl_discs.sample(problem, sampler, chains=16, seed=1)
+    result = sl_discs.solve(problem, sampler, chains=16, seed=1)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem)
 

@@ -1,4 +1,4 @@
-"""`sl_discs.sample`: from a problem to its answer."""
+"""`sl_discs.solve`: from a problem to its answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _LOOK_S = 0.1
 _LOOKS = 50
 
 
-def sample(
+def solve(
     problem: Problem,
     sampler: str = AUTO,
     *,

@@ -1,6 +1,6 @@
 """Command: turns a file of a graph, or of a quadratic model, into one of another format.
 
-python -m sl_discs.convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
+sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
 
 INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket, a SAT formula
 for its conflict graph), a quadratic model (OR-Library bqp, qbsolv .qubo, dimod's list of coefficients, and
@@ -20,6 +20,7 @@ import numpy as np
 from absl import flags
 
 from sl_discs.command import asks_for_help, help_page
+from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.complement import complement
@@ -28,7 +29,6 @@ from sl_discs.instances.form_archive import write_forms
 from sl_discs.instances.formats import READERS, dimacs, rudy
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
-from sl_discs.reading import read_with_progress
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -67,7 +67,7 @@ _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a line about what was written, or 2 after one line about bad input."""
     if asks_for_help(argv):
-        sys.stdout.write(help_page("sl_discs.convert", "INPUT OUTPUT", __doc__, FLAGS.get_help()))
+        sys.stdout.write(help_page("sl-discs convert", "INPUT OUTPUT", __doc__, FLAGS.get_help()))
         return 0
     try:
         paths = FLAGS(list(argv))[1:]
@@ -140,7 +140,3 @@ def _span(counts) -> str:
 def _numbers(what: str, arrays: list[np.ndarray]) -> str:
     numbers = np.concatenate([np.zeros(0), *arrays])
     return f"{what} {numbers.min():g} to {numbers.max():g}" if len(numbers) else f"no {what}"
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

@@ -1,8 +1,8 @@
 """Command: solves the problem in a file.
 
-python -m sl_discs.solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
+sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
-python -m sl_discs.solve FILE --check=ANSWERS.json
+sl-discs solve FILE --check=ANSWERS.json
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
@@ -31,6 +31,7 @@ from absl import flags
 from sl_discs.atomic import check_file
 from sl_discs.checks import real
 from sl_discs.command import asks_for_help, help_page
+from sl_discs.commands.reading import read_with_progress
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
@@ -41,13 +42,12 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import in_order
-from sl_discs.reading import read_with_progress
 from sl_discs.results.canvas import check_matplotlib, or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
 from sl_discs.solving.arguments import check_arguments
 from sl_discs.solving.report import Run, seconds, verification, write_report
 from sl_discs.solving.result import Result
-from sl_discs.solving.sample import sample
+from sl_discs.solving.solve import solve
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -94,7 +94,7 @@ _define(flags.DEFINE_string, "check", None, "File of answers to recount instead 
 def main(argv: Sequence[str]) -> int:
     """Exit codes as above."""
     if asks_for_help(argv):
-        sys.stdout.write(help_page("sl_discs.solve", "FILE", __doc__, FLAGS.get_help()))
+        sys.stdout.write(help_page("sl-discs solve", "FILE", __doc__, FLAGS.get_help()))
         return 0
     try:
         paths = FLAGS(list(argv))[1:]
@@ -116,7 +116,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `sample`, after whatever can be wrong with any flag, before a file is read."""
+    """The arguments of `solve`, after whatever can be wrong with any flag, before a file is read."""
     for name, suffix in ("save", ".json"), ("report", ".html"):
         target = FLAGS[name].value
         if target is not None and Path(target).suffix != suffix:
@@ -147,13 +147,13 @@ def _solve(path: Path, arguments: dict[str, Any], argv: Sequence[str]) -> int:
     if limited and read_s > FLAGS.time_limit >= expected_s:
         _warn(f"reading took {read_s:.1f} s, which --time_limit={FLAGS.time_limit:g} does not count")
     problems = [problem_of(instance, FLAGS.problem, FLAGS.penalty) for instance in instances]
-    command = shlex.join(["python", "-m", "sl_discs.solve", *argv[1:]])
+    command = shlex.join(["sl-discs", "solve", *argv[1:]])
     runs, good = [], True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for instance, problem in zip(instances, problems, strict=True):
             given = _given(instance)
             _say(f"{problem.name}: {problem.kind} of {', '.join(words for _, words in given)}")
-            result = sample(problem, **arguments, interrupt=lambda: notice.given, progress=True)
+            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
             held, words = verification(problem, result)
             good &= held
             _say(_summary(result, read_s, words))
@@ -288,7 +288,3 @@ def _warn(message: Any, *_: Any) -> None:
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))

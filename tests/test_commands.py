@@ -1,0 +1,56 @@
+"""`sl-discs`: its list of commands, the name that it does not know, and what starting it imports."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import sl_discs
+from sl_discs.commands.main import COMMANDS, main
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_lists_the_commands(flag, capsys):
+    assert main(["sl-discs", flag]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: sl-discs COMMAND") and not err
+    for name, (_, words) in COMMANDS.items():
+        assert f"  {name} " in out and words in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["slove", "--help"], "unknown command 'slove'"),
+        ([], "no command"),
+        (["--seed=1"], "unknown command '--seed=1'"),
+    ],
+)
+def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
+    assert main(["sl-discs", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith(f"error: {said}; expected ") and err.count("\n") == 1
+    assert all(name in err for name in COMMANDS)
+
+
+def test_the_script_and_the_package_are_one_program():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert declared == {"sl-discs": f"{main.__module__}:{main.__name__}"}
+    module = [sys.executable, "-X", "importtime", "-m", "sl_discs", "--help"]
+    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.startswith("usage: sl-discs COMMAND")
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "sl_discs.commands.main" in imported and not imported & {"jax", "numba", "numpy"}
+
+
+def test_a_command_does_not_hide_the_function_of_its_name():
+    """A module `sl_discs.solve` would take the function's place once it is imported."""
+    for name in COMMANDS:
+        __import__(COMMANDS[name][0])
+    assert callable(sl_discs.solve)
+    root = {path.stem for path in Path(sl_discs.__file__).parent.glob("*") if path.suffix == ".py" or path.is_dir()}
+    assert not root & set(sl_discs.__all__)
