@@ -6,7 +6,7 @@ Repetitions of all contenders alternate. A rate counts Markov steps of all chain
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
 engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison; `default` is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
+comparison, and `tuned-sequential` the same with a sequential scan; `default` is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
 is measured for speed alone.
 """
 
@@ -19,7 +19,7 @@ from absl import flags
 
 from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, TUNED, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
@@ -35,7 +35,8 @@ _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
-    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs; "
+    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs, and "
+    "`tuned-sequential` the same with scan=sequential; "
     "`default` is sl_discs.sample, which knows nothing of the case, for --seconds.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
@@ -71,10 +72,11 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             try:
                 if own and sampler == "default":
                     contenders[sampler, name] = Default(name, dataset, _CHAINS.value, _SECONDS.value)
-                elif own and sampler == "tuned":
+                elif own and sampler in TUNED:
                     if name != "cpu":
                         raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
-                    contenders[sampler, name] = build(case.tuned.sampler, dataset, case.tuned.settings(settings))
+                    given = case.tuned.sampler, dataset, case.tuned.settings(settings), TUNED[sampler]
+                    contenders[sampler, name] = build(*given)
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
@@ -96,7 +98,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
     one_device_per_core()
-    check_choice("samplers", _SAMPLERS.value, ["tuned", "default", *known_samplers()])
+    check_choice("samplers", _SAMPLERS.value, [*TUNED, "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
     names, output = _contenders(), check_file(_OUTPUT.value)
     if "discs" in names:

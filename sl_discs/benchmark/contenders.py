@@ -19,6 +19,7 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.single_site import RANDOM
 from sl_discs.solving.sample import sample
 
 
@@ -66,8 +67,12 @@ class Own:
 
     unit = "chain-steps"
 
-    def __init__(self, engine: str, sampler: str, dataset: Dataset, settings: Settings):
+    def __init__(self, engine: str, sampler: str, dataset: Dataset, settings: Settings, scan: str = RANDOM):
         fields = {"name": sampler}
+        if scan != RANDOM:
+            if "scan" not in method_fields(sampler):
+                raise NotPlayed(f"{sampler} has no scan")
+            fields["scan"] = scan
         if "K" in method_fields(sampler):
             # As many levels as fit: short runs are for speed, which does not depend on it.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from sl_discs.benchmark.choices import TUNED
 from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
 from sl_discs.engines.devices import num_cores
 from sl_discs.experiment.settings import Settings
@@ -27,7 +28,7 @@ class Discs:
     _STEPS = 20
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
-        if sampler in ("tuned", "default"):
+        if sampler in (*TUNED, "default"):
             raise NotPlayed("its steps are those of our samplers by their names")
         loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
         experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))

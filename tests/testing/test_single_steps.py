@@ -16,7 +16,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.engines import FALSE_ALARM, entry
-from sl_discs.testing.oracle import kernel_of
+from sl_discs.testing.oracle import kernel_of, kernel_of_steps
 from sl_discs.testing.single_step import check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
@@ -24,6 +24,8 @@ ADAPTING = {"adaptive": True, "adapt_until": 50}
 SAMPLERS = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
+    "gibbs, sequential": Gibbs(scan="sequential"),
+    "metropolis, sequential": Metropolis(scan="sequential"),
     "gwg": GWG(**ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**ADAPTING),
@@ -34,6 +36,7 @@ SAMPLERS = {
     "dula": DMALA(adjusted=False),
     "dula, fixed": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
 }
+ON_GPU = [name for name, one in SAMPLERS.items() if entry("gpu").obstacle(one) is None]
 OTHER_BALANCING = {
     f"{name}, {balancing}": sampler
     for balancing in ("RATIO", "MAX", "MIN")
@@ -68,7 +71,7 @@ def check_moment(engine, sampler, targets, temperature, moment, steps, **options
     sites = np.array([[target.mask.sum()] for target in targets])
     scales = np.minimum(moment.scale, sites)
     kernels = [
-        kernel_of(sampler, one.log_density(temperature), one.mask, scale=scale, frozen=moment.frozen)
+        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=moment.frozen)
         for one, [scale] in zip(targets, scales, strict=True)
     ]
     number, gain = (sampler.adapt_until, 0) if moment.frozen else (10, 1 - 10 / sampler.adapt_until)
@@ -89,9 +92,13 @@ def check(engine, sampler, *, num_sites=4, temperatures=(2.0, 0.5), tilted=True,
     for temperature in temperatures:
         for moment in moments(sampler):
             if moment is None:
-                kernels = [kernel_of(sampler, one.log_density(temperature), one.mask) for one in targets]
-                for one in play_steps(entry(engine), sampler, targets, temperature, steps=steps, calls=2, **options):
-                    check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
+                played = play_steps(entry(engine), sampler, targets, temperature, steps=steps, calls=2, **options)
+                for call, found in enumerate(played):
+                    kernels = [
+                        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, done=call * steps)
+                        for one in targets
+                    ]
+                    check_steps(found, kernels, FALSE_ALARM / 20, number=steps)
             elif steps == 1 or moment.frozen:
                 check_moment(entry(engine), sampler, targets, temperature, moment, steps, **options)
 
@@ -102,7 +109,10 @@ def some(names, fast):
 
 
 @pytest.mark.parametrize(
-    "name", some(SAMPLERS, ("gibbs", "metropolis", "gwg", "path_auxiliary", "dmala", "dmala, fixed"))
+    "name",
+    some(
+        SAMPLERS, ("gibbs", "metropolis", "metropolis, sequential", "gwg", "path_auxiliary", "dmala", "dmala, fixed")
+    ),
 )
 def test_reference(name):
     check("reference", SAMPLERS[name], copies=1024)
@@ -136,7 +146,7 @@ def test_cpu_with_real_couplings(name):
         check("cpu", SAMPLERS[name], copies=4096, whole=False, sparse=steps == 1, steps=steps)
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in ("gibbs", "metropolis")])
+@pytest.mark.parametrize("name", [name for name, one in SAMPLERS.items() if not hasattr(one, "scan")])
 def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     """What has no test proposes at the target's own temperature."""
     sampler, targets = SAMPLERS[name], small_targets(4)
@@ -149,19 +159,19 @@ def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     check_steps(steps, kernels, FALSE_ALARM)
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("path_auxiliary", "dmala, 1.7 flips")))
+@pytest.mark.parametrize("name", some(ON_GPU, ("path_auxiliary", "dmala, 1.7 flips")))
 def test_body_of_the_gpu_kernel(name):
     """Mapped over chains by JAX, which plays many; that the kernel does the same is tested on few."""
     check("gpu body", SAMPLERS[name], copies=1024)
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("metropolis",)))
+@pytest.mark.parametrize("name", some(ON_GPU, ("metropolis",)))
 def test_gpu_kernel_interpreted(name):
     """The interpreter copies all chains for each of them, so they are few."""
     check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ON_GPU)
 def test_gpu_kernel_interpreted_sparse_and_not_localized(name):
     check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,), sparse=True, tilted=False)
