@@ -6,8 +6,9 @@ Repetitions of all contenders alternate. A rate counts Markov steps of all chain
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
 engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison, and `tuned-sequential` the same with a sequential scan; `default` is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
-is measured for speed alone.
+comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; `default`
+is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for speed
+alone.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
     "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs, and "
-    "`tuned-sequential` the same with scan=sequential; "
+    "`tuned-sequential` the same with scan=sequential and twice the steps, for about the same time; "
     "`default` is sl_discs.sample, which knows nothing of the case, for --seconds.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
@@ -75,8 +76,9 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                 elif own and sampler in TUNED:
                     if name != "cpu":
                         raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
-                    given = case.tuned.sampler, dataset, case.tuned.settings(settings), TUNED[sampler]
-                    contenders[sampler, name] = build(*given)
+                    scan, pace = TUNED[sampler]
+                    annealing = case.tuned.settings(settings, pace)
+                    contenders[sampler, name] = build(case.tuned.sampler, dataset, annealing, scan)
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:

@@ -34,11 +34,11 @@ class Tuned:
     initial: float
     final: float
 
-    def settings(self, settings: Settings) -> Settings:
-        """The settings of a run with this annealing."""
+    def settings(self, settings: Settings, pace: float = 1) -> Settings:
+        """The settings of a run with this annealing, of `pace` times as many steps."""
         return dataclasses.replace(
             settings,
-            chain_length=max(settings.log_every_steps, round(self.steps * settings.chain_length)),
+            chain_length=max(settings.log_every_steps, round(pace * self.steps * settings.chain_length)),
             t_schedule="exp_decay",
             init_temperature=self.initial,
             final_temperature=self.final,

@@ -9,8 +9,8 @@ from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 
 # Those that can be measured on any machine; the GPU engine needs one, and is chosen by no benchmark.
 ENGINES = ("reference", "cpu")
-# What stands for the case's own choice of a sampler, with its scan where it has one.
-TUNED = {"tuned": RANDOM, "tuned-sequential": SEQUENTIAL}
+# What stands for the case's own choice of a sampler: its scan, and steps of it in the time of one of a random scan.
+TUNED = {"tuned": (RANDOM, 1), "tuned-sequential": (SEQUENTIAL, 2)}
 
 
 def check_choice(

@@ -111,6 +111,7 @@ def test_report():
         and found["reference"]["min"] == 200
         and found["reference"]["max"] == 400
     )
+    assert found["reference"]["error_of_mean"] == 0 and found["discs"]["error_of_mean"] is None
     assert found["reference"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None
     assert found["annealer"]["unit"] == "updates of a site"
 
