@@ -6,9 +6,9 @@ Repetitions of all contenders alternate. A rate counts Markov steps of all chain
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
 engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; `default`
-is what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for speed
-alone.
+comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; and
+`default` what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for
+speed alone.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ from sl_discs.checks import boolean, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
+from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
 from sl_discs.solving.sample import sample
 from sl_discs.solving.scale import temperature_range
