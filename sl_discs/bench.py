@@ -4,7 +4,7 @@ python -m sl_discs.bench --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg
 
 Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
-engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
+engine took (for it uses one core): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
 comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; and
 `default` what `sl_discs.sample` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for
@@ -26,7 +26,7 @@ from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_g
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
-from sl_discs.engines.devices import num_cores, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
@@ -91,7 +91,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
         seconds: dict[str, float] = {}
         for (sampler, name), contender in contenders.items():
             measured = contender.play(seed, seconds.get(sampler))
-            seconds.setdefault(sampler, measured.seconds * num_cores())
+            seconds.setdefault(sampler, measured.cpu_seconds)
             rows[sampler, name].measurements.append(measured)
             progress("benchmark", 1)
     return list(rows.values())
