@@ -4,10 +4,11 @@ python -m sl_discs.bench --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg
 
 Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
-engine took (wall time x cores, for it uses one): its quality is that at equal time and equal cores. The sampler
+engine took (for it uses one core): its quality is that at equal time and equal cores. The sampler
 `tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison; `default` is what `sl_discs.solve` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and
-is measured for speed alone.
+comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; and
+`default` what `sl_discs.solve` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for
+speed alone.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from absl import flags
 
 from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
-from sl_discs.benchmark.choices import ENGINES, check_choice
+from sl_discs.benchmark.choices import ENGINES, TUNED, check_choice
 from sl_discs.benchmark.contenders import Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.command import run_app
 from sl_discs.discs_plugin import launch
-from sl_discs.engines.devices import num_cores, one_device_per_core
+from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
@@ -35,7 +36,8 @@ _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
-    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs; "
+    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs, and "
+    "`tuned-sequential` the same with scan=sequential and twice the steps, for about the same time; "
     "`default` is sl_discs.solve, which knows nothing of the case, for --seconds.",
 )
 _ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
@@ -71,10 +73,12 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             try:
                 if own and sampler == "default":
                     contenders[sampler, name] = Default(name, dataset, _CHAINS.value, _SECONDS.value)
-                elif own and sampler == "tuned":
+                elif own and sampler in TUNED:
                     if name != "cpu":
                         raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
-                    contenders[sampler, name] = build(case.tuned.sampler, dataset, case.tuned.settings(settings))
+                    fields, pace = TUNED[sampler]
+                    annealing = case.tuned.settings(settings, pace)
+                    contenders[sampler, name] = build(case.tuned.sampler, dataset, annealing, fields)
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
@@ -87,7 +91,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
         seconds: dict[str, float] = {}
         for (sampler, name), contender in contenders.items():
             measured = contender.play(seed, seconds.get(sampler))
-            seconds.setdefault(sampler, measured.seconds * num_cores())
+            seconds.setdefault(sampler, measured.cpu_seconds)
             rows[sampler, name].measurements.append(measured)
             progress("benchmark", 1)
     return list(rows.values())
@@ -96,7 +100,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 def run(_) -> int:
     """Plays all cases, prints a table after each, and saves the figures."""
     one_device_per_core()
-    check_choice("samplers", _SAMPLERS.value, ["tuned", "default", *known_samplers()])
+    check_choice("samplers", _SAMPLERS.value, [*TUNED, "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
     names, output = _contenders(), check_file(_OUTPUT.value)
     if "discs" in names:

@@ -26,6 +26,7 @@ from sl_discs.checks import boolean, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
+from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
 from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.solve import solve
@@ -96,7 +97,8 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
           beta_schedule: of `custom` alone: inverse temperatures of at least 0, one after the other.
           initial_states: samples-like, one a read.
           initial_states_generator: `none`, `tile` or `random`, as dimod's `Initialized` has them.
-          randomize_order: True; variables are tried in random order, there are no sweeps in a fixed one.
+          randomize_order: False has `metropolis` and `gibbs` try the variables in their order, again and again; True
+            has them try a random one each step.
           proposal_acceptance_criteria: `Metropolis` or `Gibbs`, another way to name the sampler of that name.
           sampler: a name, as for `sl_discs.solve`.
           steps: of each chain, instead of num_sweeps.
@@ -123,12 +125,15 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             raise InputError(f"states is {states!r}; known: {', '.join(STATES)}")
         if steps is not None and num_sweeps is not None:
             raise InputError("num_sweeps and steps are both given; give one of them")
-        if not boolean("randomize_order", randomize_order):
-            raise InputError("randomize_order is False; variables are tried in random order here, so leave it out")
         if interrupt_function is not None and not callable(interrupt_function):
             raise InputError(f"interrupt_function is {interrupt_function!r}; expected a function")
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
+        fields = dict(sampler_fields or {})
+        if not boolean("randomize_order", randomize_order):
+            if not tries_one_site(name):
+                raise InputError(f"randomize_order is False; {name} looks at all variables, so leave it out")
+            fields = {"scan": SEQUENTIAL} | fields
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
         betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         try:
@@ -159,7 +164,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             engine=engine,
             seed=seed,
             interrupt=interrupt_function,
-            **(sampler_fields or {}),
+            **fields,
         )
         sampled = time.perf_counter_ns()
         reads = result.states if states == "best" else result.final_states

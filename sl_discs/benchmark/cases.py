@@ -35,11 +35,11 @@ class Tuned:
     initial: float
     final: float
 
-    def settings(self, settings: Settings) -> Settings:
-        """The settings of a run with this annealing."""
+    def settings(self, settings: Settings, pace: float = 1) -> Settings:
+        """The settings of a run with this annealing, of `pace` times as many steps."""
         return dataclasses.replace(
             settings,
-            chain_length=max(settings.log_every_steps, round(self.steps * settings.chain_length)),
+            chain_length=max(settings.log_every_steps, round(pace * self.steps * settings.chain_length)),
             t_schedule="exp_decay",
             init_temperature=self.initial,
             final_temperature=self.final,
@@ -105,6 +105,18 @@ def _satlib_like(count: int) -> list[Graph]:
     return graphs
 
 
+def _spin_glasses(count: int) -> list[Graph]:
+    """Tori of 64 x 64 sites whose bonds weigh -1 or 1 with equal probability."""
+    sites = np.arange(64**2).reshape(64, 64)
+    edges = np.concatenate([np.stack([sites, np.roll(sites, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)])
+    return [
+        Graph.from_arrays(
+            f"torus-{number}", sites.size, edges, np.random.default_rng([64, number]).choice((-1.0, 1.0), len(edges))
+        )
+        for number in range(count)
+    ]
+
+
 def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
     return {"t_schedule": "exp_decay", "init_temperature": 1.0, "decay_rate": rate, "final_temperature": floor}
 
@@ -147,6 +159,13 @@ CASES = {
             family("maxcut", "ba", "r-ba-4-n-1024-1100"),
             _exp_decay(0.1, 1e-6),
             Tuned("metropolis", 120, 1.5, 0.25),
+        ),
+        Case(
+            "maxcut-torus-64",
+            "maxcut",
+            _spin_glasses,
+            _exp_decay(0.1, 1e-6),
+            Tuned("metropolis", 100, 1.0, 0.3),
         ),
         Case(
             "maxclique-rb",

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from sl_discs.errors import InputError
+from sl_discs.samplers.single_site import SEQUENTIAL
 
 # Those that can be measured on any machine; the GPU engine needs one, and is chosen by no benchmark.
 ENGINES = ("reference", "cpu")
+# What stands for the case's own choice of a sampler: further fields, and its steps in the time of one by default.
+TUNED = {"tuned": ({}, 1), "tuned-sequential": ({"scan": SEQUENTIAL}, 2)}
 
 
 def check_choice(

@@ -30,12 +30,14 @@ class Measurement(NamedTuple):
       chain_steps: Markov steps of all chains; a peer's unit is its own (`Contender.unit`).
       flips: sites that changed; None where it is not known.
       seconds: of wall time, compilation apart.
+      cpu_seconds: of all cores of this process for all of it, whatever else the machine does.
       best: [G] verified objective of the best state of each graph; None where speed alone was measured.
     """
 
     chain_steps: int
     flips: float | None
     seconds: float
+    cpu_seconds: float
     best: Float64[np.ndarray, "G"] | None
 
 
@@ -71,6 +73,9 @@ class Own:
         self, engine: str, sampler: str, dataset: Dataset, settings: Settings, more: Mapping[str, Any] | None = None
     ):
         fields = {"name": sampler, **(more or {})}
+        unknown = [name for name in fields if name not in {"name", *method_fields(sampler)}]
+        if unknown:
+            raise NotPlayed(f"{sampler} has no {unknown[0]}")
         if "K" in method_fields(sampler):
             # As many levels as fit: short runs are for speed, which does not depend on it.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
@@ -86,12 +91,13 @@ class Own:
         """The whole chain; its time does not depend on `seconds`."""
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
-        record = run_sampler(
-            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None
-        )
+        cpu_seconds, _, record = timed(
+            run_sampler,
+            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None,
+        )  # fmt: skip
         chain_steps = round(record.chain_steps_per_s * record.run_s)
         best = np.array([instance.best for instance in record.instances])
-        return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, best)
+        return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, cpu_seconds, best)
 
 
 class Default:
@@ -114,13 +120,17 @@ class Default:
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One graph after the other; `seconds` are those of the peers."""
         del seconds
+        begin = time.process_time()
         results = [
             solve(problem, chains=self._chains, seed=seed, time_limit=self._seconds) for problem in self._problems
         ]
+        cpu_seconds = time.process_time() - begin
         steps = [result.steps * self._chains for result in results]
         flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))
         elapsed = sum(result.timing["run_s"] for result in results)
-        return Measurement(sum(steps), flips, elapsed, np.array([result.best_value for result in results]))
+        return Measurement(
+            sum(steps), flips, elapsed, cpu_seconds, np.array([result.best_value for result in results])
+        )
 
 
 def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarray, "G"]:
@@ -134,7 +144,7 @@ def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarr
 
 
 def timed(function, *arguments):
-    """Seconds that a call took, and its result."""
-    begin = time.perf_counter()
+    """Seconds that a call took: of all cores together, and on the wall; and its result."""
+    begin, cpu_begin = time.perf_counter(), time.process_time()
     result = function(*arguments)
-    return time.perf_counter() - begin, result
+    return time.process_time() - cpu_begin, time.perf_counter() - begin, result

@@ -22,6 +22,7 @@ from sl_discs.benchmark.worker import Outcome
 from sl_discs.engines.registry import get_engine
 from sl_discs.testing.agreement import check_agreement
 from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
+from sl_discs.testing.engines import known_to
 from sl_discs.testing.localized import BASES, check_localized_law
 
 ENGINES = ("gpu", "reference")
@@ -201,7 +202,7 @@ def plan_tasks(
 
     tasks = []
     for engine, steps, localized in (("gpu", "steps", "localized"), ("reference", "reference", "reference")):
-        for name in chosen(SAMPLERS):
+        for name in chosen(known_to(engine, SAMPLERS)):
             tasks.append(Task(steps, name, engine, steps_task, (engine, name, sizes.steps)))
         for name in chosen(BASES):
             arguments = (engine, name, sizes.localized)

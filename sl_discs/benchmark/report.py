@@ -23,6 +23,10 @@ class Row(NamedTuple):
         """Chain-steps (or the peer's unit) per second of each repetition."""
         return np.array([one.chain_steps / one.seconds for one in self.measurements])
 
+    def rate_of_core(self) -> float:
+        """Median of those per CPU-second, which other work on the machine changes little."""
+        return statistics.median(one.chain_steps / one.cpu_seconds for one in self.measurements)
+
     def flip_rate(self) -> float | None:
         """Median of flips per second, None where they were not counted."""
         flips = [one.flips / one.seconds for one in self.measurements if one.flips is not None]
@@ -33,6 +37,13 @@ class Row(NamedTuple):
         values = [one.best.mean() for one in self.measurements if one.best is not None]
         return float(np.mean(values)) if values else None
 
+    def error_of_mean(self) -> float | None:
+        """Standard error of that mean over repetitions, the graphs being what they are; None for a single one."""
+        values = np.array([one.best for one in self.measurements if one.best is not None])
+        if len(values) < 2:
+            return None
+        return float(np.sqrt(values.var(axis=0, ddof=1).mean() / values.size))
+
 
 def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     """`cases -> case -> sampler -> engine or peer -> figures`, and the settings."""
@@ -41,11 +52,13 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
         rates = row.rates()
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
+            "per_cpu_second": row.rate_of_core(),
             "min": float(rates.min()),
             "max": float(rates.max()),
             "unit": row.unit,
             "flips_per_s": row.flip_rate(),
             "mean_best": row.mean_best(),
+            "error_of_mean": row.error_of_mean(),
             "seconds": [one.seconds for one in row.measurements],
         }
     return {"settings": settings, "cases": cases}
@@ -63,17 +76,19 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
     """The table of one case: rates with their spread, quality, seconds a graph, and ratios."""
     lines = [
         f"{rows[0].case}",
-        f"  {'sampler':<20} {'on':<15} {'per second':>14} {'(lowest - highest)':>25} {'flips/s':>11} "
-        f"{'s a graph':>9} {'mean best':>10}",
+        f"  {'sampler':<20} {'on':<15} {'per second':>14} {'(lowest - highest)':>25} {'per CPU-s':>12} "
+        f"{'flips/s':>11} {'s a graph':>9} {'mean best':>10} {'(+-)':>6}",
     ]
     for row in rows:
-        rates, flips, best = row.rates(), row.flip_rate(), row.mean_best()
+        rates, flips, best, error = row.rates(), row.flip_rate(), row.mean_best(), row.error_of_mean()
         seconds = statistics.median(one.seconds for one in row.measurements) / num_graphs
         first = next(other for other in rows if other.sampler == row.sampler)
         spread = f"({rates.min():,.0f} - {rates.max():,.0f})"
         lines.append(
             f"  {row.sampler:<20} {row.contender:<15} {np.median(rates):>14,.0f} {spread:>25} "
+            f"{row.rate_of_core():>12,.0f} "
             f"{f'{flips:,.0f}' if flips is not None else '-':>11} {seconds:>9.2f} "
-            f"{f'{best:.2f}' if best is not None else '-':>10}  {_ratio(row, first)}".rstrip()
+            f"{f'{best:.2f}' if best is not None else '-':>10} {f'({error:.2f})' if error is not None else '':>6}  "
+            f"{_ratio(row, first)}".rstrip()
         )
     return "\n".join(lines)

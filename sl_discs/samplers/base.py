@@ -42,6 +42,11 @@ class Sampler(abc.ABC):
         """Whether a chain's step depends on the other chains of its instance."""
         return False
 
+    @property
+    def reversible(self) -> bool:
+        """Whether any number of its steps together satisfies detailed balance, if the sampler is exact at all."""
+        return True
+
     @abc.abstractmethod
     def init_state(self, num_sites: int) -> SamplerState:
         """The state of one chain before its first step, with the dtypes that it keeps."""

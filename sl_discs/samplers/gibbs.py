@@ -1,4 +1,4 @@
-"""Random-scan Gibbs sampling (Glauber dynamics)."""
+"""Gibbs sampling (Glauber dynamics)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random-scan single-site Metropolis."""
+"""Single-site Metropolis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from sl_discs.samplers.single_site import SingleSiteSampler
 
 @dataclasses.dataclass(frozen=True)
 class Metropolis(SingleSiteSampler):
-    """Flips with probability min(1, exp(change))."""
+    """Flips with probability min(1, exp(change)).
+
+    A change of 0 is always accepted: where nothing changes f, as at infinite temperature, a sequential scan flips
+    every site in every sweep and reaches few states. `Gibbs` has no such case.
+    """
 
     def acceptance(self, change):
         """min(1, exp(change))."""

@@ -1,4 +1,4 @@
-"""Samplers that try to flip one uniformly drawn site a step: what gibbs and metropolis share."""
+"""Samplers that try to flip one site a step: what gibbs and metropolis share."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import dataclasses
 from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
+from sl_discs.errors import InputError
+from sl_discs.keys import Key
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 
+# The order in which sites are tried.
+RANDOM, SEQUENTIAL = SCANS = ("random", "sequential")
+
 
 class SingleSiteState(NamedTuple):
-    """Steps done and log-likelihood calls (2 a step)."""
+    """Steps done, which say whose turn a sequential scan has come to, and log-likelihood calls (2 a step)."""
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -23,11 +28,29 @@ class SingleSiteState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SingleSiteSampler(Sampler):
-    """Random scan; a subclass says with what probability a change of log-density is accepted."""
+    """Tries one site a step; a subclass says with what probability a change of log-density is accepted.
+
+    A sequential scan leaves the target invariant, as each of its steps does, but a sweep of it is not reversible.
+
+    Attributes:
+      num_chains: chains a batch in DISCS's calling convention.
+      scan: `random`, a uniformly drawn site each step, or `sequential`, the sites of the mask in their order, again
+        and again.
+    """
 
     calls_a_step: ClassVar[int] = 2
 
     num_chains: int = 1
+    scan: str = RANDOM
+
+    def __post_init__(self):
+        if self.scan not in SCANS:
+            raise InputError(f"sampler_config.scan is {self.scan!r}; known: {', '.join(SCANS)}")
+
+    @property
+    def reversible(self):
+        """A random scan is."""
+        return self.scan == RANDOM
 
     @abc.abstractmethod
     def acceptance(self, change: Float[Array, ""]) -> Float[Array, ""]:
@@ -37,9 +60,16 @@ class SingleSiteSampler(Sampler):
         """Counters at zero."""
         return SingleSiteState(jnp.int32(0), jnp.int32(0))
 
+    def site(self, key: Key, state: SingleSiteState, mask: Bool[Array, "N"]) -> Int[Array, ""]:
+        """The site that a step tries."""
+        if self.scan == RANDOM:
+            return draw_site(key, mask.astype(jnp.float32))
+        place = state.steps % jnp.sum(mask, dtype=jnp.int32)
+        return jnp.argmax(jnp.cumsum(mask) > place)
+
     def kernel(self, key, model, params, x, field, state, mask):
-        """Draw a site, flip it with the rule's probability."""
-        site = draw_site(keys.fold(key, 0), mask.astype(jnp.float32))
+        """Flip one site with the rule's probability."""
+        site = self.site(keys.fold(key, 0), state, mask)
         flips = jnp.arange(x.shape[0]) == site
         y, field_y = model.flip(params, x, field, flips)
         acceptance = self.acceptance(model.change(params, x, field, flips, field_y))

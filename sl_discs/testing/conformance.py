@@ -75,7 +75,7 @@ def check_case(
     sampler,
     case: Case,
     *,
-    reversible: bool = True,
+    reversible: bool | None = None,
     batches: int = 2**16,
     chains: int = 4,
     steps: int = 8,
@@ -88,14 +88,15 @@ def check_case(
     Args:
       sampler: with DISCS's calling convention.
       case: the target.
-      reversible: whether to test detailed balance too.
+      reversible: whether to test detailed balance too, of one step and of all together; None: as a `Sampler` says of
+        itself, and of any other.
       batches: independent batches of chains.
       chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
         rebuilt for so many if it is a dataclass and a `Sampler`; any other keeps its own number.
       steps: between exact draw and test.
       warm_up: steps before, for a sampler that adapts; its adaptation must have ended by then.
       seed: of everything.
-      false_alarm: probability with which a correct sampler fails one of the two tests.
+      false_alarm: probability with which a correct sampler fails any one of the tests.
 
     Raises:
       ConformanceError: the sampler broke a law.
@@ -117,20 +118,22 @@ def check_case(
             f"{case.name}: the target is not invariant: after {steps} steps from exact draws, chi-squared "
             f"{statistic:.0f} (p = {p_value:.1e}), total variation {total_variation(visited[-1], law):.4f}"
         )
-    if not reversible:
-        return
-    size = len(law.probabilities)
-    pairs = np.bincount(
-        (state_index(visited[0]) * size + state_index(visited[1])).ravel(), minlength=size * size
-    ).reshape(size, size)
+    if reversible if reversible is not None else getattr(sampler, "reversible", True):
+        for number in {1, steps}:
+            _check_detailed_balance(case, visited[0], visited[number], len(law.probabilities), number, false_alarm)
+
+
+def _check_detailed_balance(case: Case, before, after, size: int, number: int, false_alarm: float) -> None:
+    pairs = np.bincount((state_index(before) * size + state_index(after)).ravel(), minlength=size * size)
+    pairs = pairs.reshape(size, size)
     forth, back = pairs[np.triu_indices(size, 1)], pairs.T[np.triu_indices(size, 1)]
     often = forth + back >= 10
     statistic = float(((forth - back)[often] ** 2 / (forth + back)[often]).sum())
     p_value = float(stats.chi2.sf(statistic, max(int(often.sum()), 1)))
     if p_value < false_alarm:
         raise ConformanceError(
-            f"{case.name}: detailed balance does not hold: chi-squared {statistic:.0f} over {int(often.sum())} "
-            f"pairs of states (p = {p_value:.1e})"
+            f"{case.name}: detailed balance does not hold after {number} steps: chi-squared {statistic:.0f} over "
+            f"{int(often.sum())} pairs of states (p = {p_value:.1e})"
         )
 
 

@@ -19,7 +19,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.engines import FALSE_ALARM
-from sl_discs.testing.oracle import kernel_of
+from sl_discs.testing.oracle import kernel_of_steps
 from sl_discs.testing.single_step import check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
@@ -27,6 +27,8 @@ _ADAPTING = {"adaptive": True, "adapt_until": 50}
 SAMPLERS = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
+    "gibbs, sequential": Gibbs(scan="sequential"),
+    "metropolis, sequential": Metropolis(scan="sequential"),
     "gwg": GWG(**_ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**_ADAPTING),
@@ -61,7 +63,7 @@ def _check_moment(engine, sampler, targets, temperature, moment, steps, **option
     sites = np.array([[target.mask.sum()] for target in targets])
     scales = np.minimum(moment.scale, sites)
     kernels = [
-        kernel_of(sampler, one.log_density(temperature), one.mask, scale=scale, frozen=moment.frozen)
+        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=moment.frozen)
         for one, [scale] in zip(targets, scales, strict=True)
     ]
     number, gain = (sampler.adapt_until, 0) if moment.frozen else (10, 1 - 10 / sampler.adapt_until)
@@ -106,8 +108,12 @@ def check_single_steps(
     for temperature in temperatures:
         for moment in _moments(sampler):
             if moment is None:
-                kernels = [kernel_of(sampler, one.log_density(temperature), one.mask) for one in targets]
-                for one in play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options):
-                    check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
+                played = play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options)
+                for call, found in enumerate(played):
+                    kernels = [
+                        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, done=call * steps)
+                        for one in targets
+                    ]
+                    check_steps(found, kernels, FALSE_ALARM / 20, number=steps)
             elif steps == 1 or moment.frozen:
                 _check_moment(engine, sampler, targets, temperature, moment, steps, **options)

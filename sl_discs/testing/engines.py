@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +33,11 @@ def entry(name: str) -> Engine:
     """
     ways = {"gpu": "interpret", "gpu body": "mapped"}
     return Gpu(ways[name]) if name in ways else get_engine(name)
+
+
+def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
+    """The names of those samplers that an engine can play, whatever machine this is."""
+    return [key for key, sampler in samplers.items() if entry(name).obstacle(sampler) is None]
 
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:

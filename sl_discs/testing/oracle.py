@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -27,6 +27,7 @@ from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.testing.enumeration import all_states
 
 LogDensity = Float64[np.ndarray, "S"]
@@ -97,9 +98,9 @@ def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Flo
     return np.where(mask, BALANCING[balancing](np.exp(gains)), 0.0)
 
 
-def single_site(log_density: LogDensity, mask: Mask, test: Callable[[float], float]) -> Kernel:
-    """Proposes to flip one uniformly drawn site."""
-    sites = np.flatnonzero(mask)
+def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]) -> Kernel:
+    """Proposes to flip one uniformly drawn site of these."""
+    sites = list(sites)
 
     def proposals(x):
         for site in sites:
@@ -197,8 +198,9 @@ def kernel_of(
     proposed: LogDensity | None = None,
     scale: float | None = None,
     frozen: bool = False,
+    done: int = 0,
 ) -> Kernel:
-    """The kernel of one of this project's samplers.
+    """The kernel of one step of one of this project's samplers.
 
     Args:
       sampler: one whose chains do not depend on each other.
@@ -207,11 +209,13 @@ def kernel_of(
       proposed: log-density whose flip gains weigh the proposals; that of the target by default.
       scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
       frozen: whether the step comes after `adapt_until`.
+      done: steps before it, which say whose turn a sequential scan has come to.
     """
-    if type(sampler) is Gibbs:
-        return single_site(log_density, mask, barker_test)
-    if type(sampler) is Metropolis:
-        return single_site(log_density, mask, metropolis_test)
+    if type(sampler) in (Gibbs, Metropolis):
+        sites = np.flatnonzero(mask)
+        if sampler.scan == SEQUENTIAL:
+            sites = sites[[done % len(sites)]]
+        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else metropolis_test)
     balancing = sampler.balancing_fn_type
     if type(sampler) is DMALA:
         step = {"step_size": sampler.step_size}
@@ -224,3 +228,15 @@ def kernel_of(
     numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
     parts = [(chance, matrix(log_density, mask, number, balancing, proposed)) for number, chance in numbers.items()]
     return Kernel(*(sum(chance * kernel[field] for chance, kernel in parts) for field in range(2)))
+
+
+def kernel_of_steps(
+    sampler: Sampler, log_density: LogDensity, mask: Mask, number: int, *, done: int = 0, **options: Any
+) -> Kernel:
+    """Several steps as one: the states that they lead to and their mean acceptance; arguments as of `kernel_of`."""
+    transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
+    for k in range(done, done + number):
+        step = kernel_of(sampler, log_density, mask, done=k, **options)
+        acceptance += transitions @ step.acceptance / number
+        transitions = transitions @ step.transitions
+    return Kernel(transitions, acceptance)

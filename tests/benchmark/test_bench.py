@@ -95,7 +95,7 @@ def test_reads_are_verified():
 
 def test_report():
     def row(contender, rates, best, unit="chain-steps"):
-        measurements = [Measurement(100, 50.0, 100 / rate, best) for rate in rates]
+        measurements = [Measurement(100, 50.0, 100 / rate, 200 / rate, best) for rate in rates]
         return Row("case", "gwg", contender, unit, measurements)
 
     rows = [
@@ -111,6 +111,8 @@ def test_report():
         and found["reference"]["min"] == 200
         and found["reference"]["max"] == 400
     )
+    assert found["reference"]["per_cpu_second"] == 150
+    assert found["reference"]["error_of_mean"] == 0 and found["discs"]["error_of_mean"] is None
     assert found["reference"]["mean_best"] == 6.0 and found["discs"]["mean_best"] is None
     assert found["annealer"]["unit"] == "updates of a site"
 

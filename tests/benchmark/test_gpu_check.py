@@ -35,7 +35,7 @@ def all_passed(rates=(("gpu", 300.0), ("reference", 100.0))):
         value = None
         if task.part == "bench":
             rate = dict(rates)[task.engine]
-            seconds = [Measurement(100, 50.0, 100 / rate, np.array([5.0]))] * 2
+            seconds = [Measurement(100, 50.0, 100 / rate, 100 / rate, np.array([5.0]))] * 2
             value = Row(task.arguments[2].name, task.arguments[1], task.engine, "chain-steps", seconds)
         results.append(Result(task, Outcome(value, None, "", 1.0)))
     return results

@@ -9,6 +9,7 @@ import pytest
 
 from sl_discs.engines.contract import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
+from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler
@@ -19,7 +20,9 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import standard_cases
 from sl_discs.testing.engines import batch_of, play_program
@@ -33,13 +36,20 @@ QUADRATIC = [case for case in standard_cases() if isinstance(case.model, Quadrat
     [QUADRATIC[2], pytest.param(QUADRATIC[3], marks=pytest.mark.slow)],
     ids=["whole couplings", "real couplings"],
 )
-@pytest.mark.parametrize("budget", ["exp_decay", "identical"])
-def test_cut_into_calls_it_is_the_same_run(case, budget):
+@pytest.mark.parametrize(
+    ("sampler", "budget"),
+    [
+        (PathAuxiliary(adaptive=True), "exp_decay"),
+        (PathAuxiliary(adaptive=True), "identical"),
+        (Gibbs(scan="sequential"), "exp_decay"),
+    ],
+    ids=["exp_decay", "identical", "sequential scan"],
+)
+def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     """In the middle of levels, and (identical ones) where they end; and the field that is carried along is right."""
     steps = 120
     plan = Localization(K=8, sigma=2.0, n_min=3, budget=budget)
     program = Program(np.linspace(2.0, 0.5, steps).astype(np.float32), plan.levels(steps))
-    sampler = PathAuxiliary(adaptive=True)
     batch = batch_of(case, 16)
     x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
     begin = init_chains(case.model, sampler, batch, x, plan.initial_noise())
@@ -104,6 +114,8 @@ def test_the_choice_of_an_engine_is_explained():
     engine, note = choose_engine("cpu", DMALA(shared_scale=True))
     assert engine is reference and note.startswith("not cpu: its chains do not know of each other")
     assert choose_engine("auto", DMALA(scaling="fixed"))[0] is CPU
+    assert choose_engine("auto", Metropolis(scan="sequential"))[0] is CPU
+    assert Gpu("mapped").obstacle(Metropolis(scan="sequential")) == "it knows scan random alone"
     assert "SQRT" in CPU.obstacle(GWG(balancing_fn_type="MIN"))
     with pytest.raises(InputError, match="known: auto, reference"):
         get_engine("cuda")
@@ -134,6 +146,30 @@ def test_closed_sites_beyond_the_open_ones_stay_and_count(degree):
     np.testing.assert_allclose(open_ones, np.asarray(fields.coupled)[:, :num_open], atol=1e-3)
     for name in ("linear", "pairs"):
         np.testing.assert_allclose(getattr(chains.chain.field, name)[0], getattr(fields, name), atol=1e-2)
+
+
+@pytest.mark.parametrize("rule", [Gibbs, Metropolis])
+def test_a_sequential_scan_is_that_of_one_step_after_the_other(rule):
+    """Many steps at once, among vectors of sites, meet the states that the same thresholds lead to one by one."""
+    rng = np.random.default_rng(7)
+    num_sites, chains, steps = 90, 6, 1_000
+    edges = np.unique(np.sort(rng.integers(0, num_sites, (200, 2)), axis=1), axis=0)
+    edges = edges[edges[:, 0] != edges[:, 1]].astype(np.int32)
+    terms = Coefficients(rng.normal(size=num_sites), edges, rng.normal(size=len(edges)), 1.0)
+    params, model = quadratic_params(terms, num_sites, None), QuadraticModel(num_sites)
+    keys = StepKeys(*jnp.zeros((2, 1, chains, 2), jnp.uint32).at[..., 1].set(jnp.arange(chains, dtype=jnp.uint32)))
+    mask = jnp.asarray((rng.random(num_sites) < 0.98) & (np.arange(num_sites) < 85))[None]
+    batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), mask, keys)
+    x = jnp.asarray(rng.integers(0, 2, (1, chains, num_sites)), jnp.int8)
+    sampler, program = rule(scan="sequential"), Program(np.geomspace(3, 0.1, steps).astype(np.float32), None)
+    begin = init_chains(model, sampler, batch, x, None)
+    found = {every: play_program(CPU, model, sampler, batch, begin, program, steps // every) for every in (1, 1_000)}
+    for name in ("chain", "best"):
+        one, other = (getattr(found[every][0], name).x for every in found)
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(np.asarray(found[1][0].chain.x)[..., ~np.asarray(mask[0])], x[..., ~mask[0]])
+    moves = np.mean(found[1][1].hops, axis=0)
+    assert (moves > 0.05).all() and (moves < 0.9).all()
 
 
 @pytest.mark.parametrize("expected_flips", [3.0, 290.0, 800.0])

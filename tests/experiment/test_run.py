@@ -91,10 +91,11 @@ def test_one_or_three_threads():
 
 
 def small(name):
-    return {"K": 20} if name.startswith("sl_") else {}
+    fields = {"K": 20} if name.startswith("sl_") else {}
+    return fields | ({"scan": "sequential"} if name.endswith("gibbs") else {})
 
 
-@on_both_engines(["gwg", "sl_path_auxiliary", "sl_dmala"], ["sl_path_auxiliary", "metropolis"])
+@on_both_engines(["gwg", "gibbs", "sl_path_auxiliary", "sl_dmala"], ["sl_path_auxiliary", "metropolis", "sl_gibbs"])
 def test_an_instance_alone_or_with_seven_others(name, settings):
     dataset = random_dataset(8)
     together = play(dataset, method(name, **small(name)), settings)

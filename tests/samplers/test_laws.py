@@ -29,6 +29,8 @@ ADAPTING = {"warm_up": 30}
 SAMPLERS = {
     "gibbs": (Gibbs(), {}),
     "metropolis": (Metropolis(), {}),
+    "gibbs, sequential": (Gibbs(scan="sequential"), {}),
+    "metropolis, sequential": (Metropolis(scan="sequential"), {}),
     "gwg": (GWG(), {}),
     "gwg, 3 flips": (GWG(num_flips=3), {}),
     "gwg, adapted": (GWG(adaptive=True, adapt_until=30), ADAPTING),
@@ -115,6 +117,13 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
 def test_broken_samplers_fail(sampler, case, message):
     with pytest.raises(ConformanceError, match=message):
         check_case(sampler, case, **QUICK)
+
+
+def test_a_sequential_scan_is_invariant_and_known_not_to_be_reversible():
+    sampler = Metropolis(scan="sequential", num_chains=CHAINS)
+    check_case(sampler, TILTED, **QUICK)
+    with pytest.raises(ConformanceError, match="detailed balance does not hold after 8 steps"):
+        check_case(sampler, TILTED, reversible=True, **QUICK)
 
 
 def test_a_wrong_reverse_probability_fails(monkeypatch):

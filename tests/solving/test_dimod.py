@@ -124,6 +124,16 @@ def test_schedules_of_inverse_temperature(monkeypatch, arguments, betas, sweeps)
     np.testing.assert_allclose(1 / seen[0].trajectory.temperature, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_one_sweep_in_order_tries_every_variable(in_order):
+    """In the cold each free variable falls to its lower side when it is tried, and in a random order not all are."""
+    bqm = dimod.BinaryQuadraticModel(dict.fromkeys(range(200), 1.0), {}, dimod.SPIN)
+    found = SLSampler().sample(
+        bqm, num_reads=4, num_sweeps=1, beta_range=(50.0, 50.0), randomize_order=not in_order, states="final", seed=1
+    )
+    assert ((found.record.energy == -200) == in_order).all()
+
+
 def test_criteria_name_samplers():
     names = [
         SLSampler().sample(random_bqm(4), num_sweeps=1, proposal_acceptance_criteria=one).info["sampler"]
@@ -147,7 +157,7 @@ def test_criteria_name_samplers():
         {"beta_range": 1.0},
         {"num_sweeps": 3, "num_sweeps_per_beta": 2},
         {"num_sweeps_per_beta": 0},
-        {"randomize_order": False},
+        {"randomize_order": False, "sampler": "gwg"},
         {"proposal_acceptance_criteria": "Glauber"},
         {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
         {"interrupt_function": 3},

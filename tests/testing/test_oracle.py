@@ -11,7 +11,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.oracle import gwg, kernel_of, numbers_of_flips, path_auxiliary
+from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
 from sl_discs.testing.small_targets import small_targets
 
 BALANCED = [
@@ -21,12 +21,14 @@ BALANCED = [
 SAMPLERS = [
     Gibbs(),
     Metropolis(),
+    Gibbs(scan="sequential"),
+    Metropolis(scan="sequential"),
     *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
 ]
 
 
 def name_of(sampler):
-    flips = getattr(sampler, "num_flips", getattr(sampler, "scaling", ""))
+    flips = getattr(sampler, "num_flips", getattr(sampler, "scaling", getattr(sampler, "scan", "")))
     return f"{type(sampler).__name__} {flips} {getattr(sampler, 'balancing_fn_type', '')}"
 
 
@@ -44,6 +46,22 @@ def test_detailed_balance(sampler, heat):
             flow = law[:, None] * kernel.transitions
             np.testing.assert_allclose(flow, flow.T, atol=1e-12)
             np.testing.assert_allclose(law @ kernel.transitions, law, atol=1e-12)
+
+
+@pytest.mark.parametrize("rule", [Gibbs, Metropolis])
+def test_a_sequential_sweep_is_invariant_but_not_reversible(rule):
+    """It tries each open site once: a sweep of four free sites under Gibbs is an independent draw."""
+    for target in small_targets(4):
+        log_density, sites = target.log_density(0.7), int(target.mask.sum())
+        sweep = kernel_of_steps(rule(scan="sequential"), log_density, target.mask, sites).transitions
+        law = np.exp(log_density - log_density.max())
+        law /= law.sum()
+        np.testing.assert_allclose(law @ sweep, law, atol=1e-12)
+        flow = law[:, None] * sweep
+        assert (np.abs(flow - flow.T).max() > 1e-3) == target.couplings.any()
+    draws = kernel_of_steps(Gibbs(scan="sequential"), np.zeros(16), np.ones(4, bool), 4)
+    np.testing.assert_allclose(draws.transitions, 1 / 16)
+    np.testing.assert_allclose(draws.acceptance, 1 / 2)
 
 
 @pytest.mark.parametrize("scaling", ["normalized", "fixed"])

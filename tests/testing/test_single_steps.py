@@ -10,11 +10,12 @@ from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
-from sl_discs.testing.engines import FALSE_ALARM, entry
+from sl_discs.testing.engines import FALSE_ALARM, entry, known_to
 from sl_discs.testing.oracle import kernel_of
 from sl_discs.testing.single_step import check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
+ON_GPU = known_to("gpu", SAMPLERS)
 OTHER_BALANCING = {
     f"{name}, {balancing}": sampler
     for balancing in ("RATIO", "MAX", "MIN")
@@ -37,7 +38,10 @@ def some(names, fast):
 
 
 @pytest.mark.parametrize(
-    "name", some(SAMPLERS, ("gibbs", "metropolis", "gwg", "path_auxiliary", "dmala", "dmala, fixed"))
+    "name",
+    some(
+        SAMPLERS, ("gibbs", "metropolis", "metropolis, sequential", "gwg", "path_auxiliary", "dmala", "dmala, fixed")
+    ),
 )
 def test_reference(name):
     check("reference", SAMPLERS[name], copies=1024)
@@ -71,7 +75,7 @@ def test_cpu_with_real_couplings(name):
         check("cpu", SAMPLERS[name], copies=4096, whole=False, sparse=steps == 1, steps=steps)
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLERS if name not in ("gibbs", "metropolis")])
+@pytest.mark.parametrize("name", [name for name, one in SAMPLERS.items() if not hasattr(one, "scan")])
 def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     """What has no test proposes at the target's own temperature."""
     sampler, targets = SAMPLERS[name], small_targets(4)
@@ -84,19 +88,19 @@ def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     check_steps(steps, kernels, FALSE_ALARM)
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("path_auxiliary", "dmala, 1.7 flips")))
+@pytest.mark.parametrize("name", some(ON_GPU, ("path_auxiliary", "dmala, 1.7 flips")))
 def test_body_of_the_gpu_kernel(name):
     """Mapped over chains by JAX, which plays many; that the kernel does the same is tested on few."""
     check("gpu body", SAMPLERS[name], copies=1024)
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("metropolis",)))
+@pytest.mark.parametrize("name", some(ON_GPU, ("metropolis",)))
 def test_gpu_kernel_interpreted(name):
     """The interpreter copies all chains for each of them, so they are few."""
     check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ON_GPU)
 def test_gpu_kernel_interpreted_sparse_and_not_localized(name):
     check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,), sparse=True, tilted=False)

@@ -24,8 +24,8 @@ TARGETS = small_targets(4)
 COPIES = 1024
 
 
-def check(engine, asked, played, targets=TARGETS, temperature=0.7, **state):
-    kernels = [kernel_of(asked, one.log_density(0.7), one.mask) for one in TARGETS]
+def check(engine, asked, played, targets=TARGETS, temperature=0.7, done=0, **state):
+    kernels = [kernel_of(asked, one.log_density(0.7), one.mask, done=done) for one in TARGETS]
     [steps] = play_steps(engine, played, targets, temperature, copies=COPIES, state=state)
     check_steps(steps, kernels, FALSE_ALARM)
 
@@ -46,6 +46,8 @@ WRONG = {
 IN_PLACE = {
     "gibbs for metropolis": (Metropolis(), Gibbs()),
     "metropolis for gibbs": (Gibbs(), Metropolis()),
+    "random order for sequential": (Metropolis(scan="sequential"), Metropolis()),
+    "sequential order for random": (Gibbs(), Gibbs(scan="sequential")),
     "gwg for path_auxiliary": (PathAuxiliary(num_flips=2), GWG(num_flips=2)),
     "path_auxiliary for gwg": (GWG(num_flips=2), PathAuxiliary(num_flips=2)),
     "one flip too many": (PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3)),
@@ -71,6 +73,40 @@ def test_another_kernel_is_found(name):
     pytest.importorskip("numba")
     with pytest.raises(Disagreement):
         check(entry("cpu"), *IN_PLACE[name])
+
+
+def always_the_first(sampler, key, state, mask):
+    """Site 0 again and again."""
+    return jnp.argmax(mask)
+
+
+def every_other(sampler, key, state, mask):
+    """Skips a site after each."""
+    return Metropolis.site(sampler, key, state._replace(steps=2 * state.steps), mask)
+
+
+def closed_ones_too(sampler, key, state, mask):
+    """A turn for each site of the arrays."""
+    return Metropolis.site(sampler, key, state, jnp.ones_like(mask))
+
+
+@pytest.mark.parametrize("mistake", [always_the_first, every_other, closed_ones_too])
+def test_a_sequential_scan_in_another_order_is_found(mistake):
+    """They leave the target invariant too; in the second step every target but the one with two sites shows them."""
+    sampler = Metropolis(scan="sequential")
+    wrong = type(mistake.__name__, (Metropolis,), {"site": mistake})(scan="sequential")
+    check(entry("reference"), sampler, sampler, done=1, steps=1)
+    with pytest.raises(Disagreement):
+        check(entry("reference"), sampler, wrong, done=1, steps=1)
+
+
+def test_a_sequential_scan_that_stands_still_is_found():
+    """On the engine whose steps are not those of the sampler's own code: a chain that lost its number of steps."""
+    pytest.importorskip("numba")
+    sampler = Metropolis(scan="sequential")
+    check(entry("cpu"), sampler, sampler, done=1, steps=1)
+    with pytest.raises(Disagreement):
+        check(entry("cpu"), sampler, sampler, done=1, steps=0)
 
 
 @pytest.mark.parametrize("sampler", [GWG(num_flips=2), DMALA()], ids=lambda sampler: type(sampler).__name__)

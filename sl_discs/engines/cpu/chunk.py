@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.aligned import aligned_zeros
 from sl_discs.engines.cpu.coupling import Target
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.observation import complete, move, turn
 from sl_discs.engines.cpu.record import Record, make_record, note, write_out
-from sl_discs.engines.cpu.samplers import play_step, usual_draws, weigh_state
-from sl_discs.engines.cpu.step import BLOCK, MOST_DRAWS, Moment, fill_words
+from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
+from sl_discs.engines.cpu.step import BLOCK, Moment, Words, make_words
 from sl_discs.engines.cpu.tree import TILE, Tree, make_tree, smaller_tree
 from sl_discs.engines.cpu.walk import Walk, make_walk, smaller_walk
 from sl_discs.localization.schedule import Levels
@@ -121,22 +120,19 @@ class Room(NamedTuple):
       record: its best state.
       one: its weights, or room for those of a proposal.
       other: the other of the two.
-      first: [1 + MOST_DRAWS, BLOCK] random words, like second.
-      second: likewise.
+      words: random ones.
     """
 
     walk: Walk
     record: Record
     one: Tree
     other: Tree
-    first: np.ndarray
-    second: np.ndarray
+    words: Words
 
 
 def make_room(size: int, coupled_dtype) -> Room:
     """Room for chains of padded length `size`."""
-    words = aligned_zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
-    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), *words)
+    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words())
 
 
 @inlined
@@ -146,7 +142,7 @@ def _smaller_room(room, y, size):
     return Room(
         smaller_walk(room.walk, y, size),
         Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.first, room.second,
+        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.words,
     )  # fmt: skip
 
 
@@ -194,28 +190,29 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
     in_long_vectors()
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
-    first, second = room.first, room.second
+    words = room.words
     spins, size = walk.spins, walk.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
     linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
-    number, row_of_words, draws = first_step, BLOCK, 0
+    number, filled, draws = first_step, first_step, 0
     intervals, steps_an_interval = values.shape[0], program.rate.shape[1] // max(values.shape[0], 1)
     row = c % program.rate.shape[0]
     rate, proposal_rate, refresh = program.rate[row], program.proposal_rate[row], program.refresh[row]
     # Numbers of steps: the level's last one, and the last of those that do not count for its posterior mean.
-    levels, level, last, uncounted, share = program.levels, program.level, 0, 0, _F(0)
+    levels, level, last, uncounted, share, weight = program.levels, program.level, 0, 0, _F(0), _F(0)
     if program.localized:
         last = levels.last[level] + 1
     step = _P(0)
     for interval in range(intervals):
         sum_acceptance, sum_hops = 0.0, 0.0
-        for _ in range(steps_an_interval):
-            if row_of_words == BLOCK:
-                draws = min(usual_draws(settings, pace), MOST_DRAWS)
-                fill_words(key0, key1, number, draws, first, second)
-                row_of_words = 0
+        left = steps_an_interval
+        while left > 0:
+            if number >= filled:
+                # Blocks begin at the same numbers wherever a run is cut into calls.
+                draws = fill_block(settings, pace, key0, key1, number - number % BLOCK, words)
+                filled = number - number % BLOCK + BLOCK
             # One question a step: a level ends where the next one asks for new weights.
             if refresh[step]:
                 if program.localized:
@@ -225,14 +222,24 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
                     last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
                     uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
                 slope = weigh_state(settings, walk, target, proposal_rate[step], tilt_scale, tree)
-            moment = Moment(rate[step], tilt_scale, slope, key0, key1, number, row_of_words, first, second, draws)
+            # Steps taken at once belong to one interval and one part of a level, and the first state is met alone.
+            most = 1 if record.value[0] == -np.inf else left
+            if program.localized:
+                most = min(most, (last if number > uncounted else uncounted) + 1 - number)
+            row_of_words = number % BLOCK
+            moment = Moment(
+                rate[step], rate[step:], most, tilt_scale, slope, key0, key1, number, row_of_words, words, draws
+            )
             done = play_step(settings, moment, walk, target, tree, other, pace, steps)
             if done.swapped:
                 tree, other = other, tree
             pace = done.pace
-            steps += 1
-            row_of_words += 1
+            steps += done.steps
             sum_acceptance += done.acceptance
+            if program.localized:
+                weight = share if number > uncounted else _F(0)
+                if done.steps > 1:
+                    collected += _F(done.steps - 1) * weight
             if done.accepted:
                 sum_hops += done.flips
                 linear += done.changes.linear
@@ -244,9 +251,10 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             elif record.value[0] == -np.inf:
                 note(record, linear + scale * pairs, spins, walk.flipped, 0)
             if program.localized:
-                collected += share if number > uncounted else _F(0)
-            number += 1
-            step += _P(1)
+                collected += weight
+            number += done.steps
+            left -= done.steps
+            step += _P(done.steps)
         value = linear + scale * pairs
         values[interval, c] = value
         acceptances[interval, c] = sum_acceptance / steps_an_interval

@@ -8,6 +8,9 @@ import numpy as np
 
 from sl_discs.engines.cpu.jit import in_long_vectors, inlined
 
+# Unsigned, as in tree.py.
+_NEXT = np.uint64(1)
+
 
 class Target(NamedTuple):
     """f of one instance, for a chain of padded length N; the unused form of K is empty.
@@ -46,24 +49,20 @@ def flip(target, spins, coupled, site):
       site: which site.
     """
     in_long_vectors()
-    rises = spins[site] < 0
-    spins[site] = -spins[site]
+    sign = -spins[site]
+    spins[site] = sign
     if target.dense:
         row = target.rows[site]
-        if rises:
+        if sign > 0:
             for i in range(coupled.shape[0]):
                 coupled[i] += row[i]
         else:
             for i in range(coupled.shape[0]):
                 coupled[i] -= row[i]
     else:
-        if rises:
-            for k in range(target.starts[site], target.starts[site + 1]):
-                coupled[target.neighbours[k]] += target.weights[k]
-        else:
-            for k in range(target.starts[site], target.starts[site + 1]):
-                coupled[target.neighbours[k]] -= target.weights[k]
+        # Multiplied, as the core cannot guess which of two loops comes.
+        by = coupled.dtype.type(sign)
+        for k in range(target.starts[site], target.starts[site + _NEXT]):
+            coupled[target.neighbours[k]] += by * target.weights[k]
     # No site is its own neighbour, so `coupled[site]` is what it was.
-    if rises:
-        return np.float64(target.linear[site]), np.float64(coupled[site])
-    return -np.float64(target.linear[site]), -np.float64(coupled[site])
+    return np.float64(sign) * target.linear[site], np.float64(sign) * coupled[site]

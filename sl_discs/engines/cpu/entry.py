@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.jit import inlined
+from sl_discs.engines.cpu.step import fill_words
 from sl_discs.engines.cpu.walk import set_base, weigh_all
 from sl_discs.samplers.base import Sampler
 
@@ -18,12 +19,12 @@ class Kernel(NamedTuple):
     Attributes:
       step: one step, with the arguments of `path.path_step`.
       weigh: forms anew what the tree keeps about a state, with the arguments of `weigh_softmax`.
-      usual_draws: of (settings, pace): for how many draws of a step random words are made in advance.
+      fill: makes the random words of BLOCK steps, with the arguments of `fill_own`.
     """
 
     step: Callable
     weigh: Callable
-    usual_draws: Callable
+    fill: Callable
 
 
 class Entry(NamedTuple):
@@ -58,6 +59,6 @@ def weigh_nothing(settings, walk, target, rate, tilt_scale, tree):
 
 
 @inlined
-def no_draws(settings, pace):
-    """Of steps that need no words but their own."""
-    return 0
+def fill_own(settings, pace, key0, key1, first_number, words):
+    """Of steps that draw nothing but their own words; returns for how many draws there are words."""
+    return fill_words(key0, key1, first_number, 0, words)

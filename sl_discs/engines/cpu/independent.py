@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import STEP, threefry, uniform
-from sl_discs.engines.cpu.entry import Kernel, no_draws
+from sl_discs.engines.cpu.entry import Kernel, fill_own
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.odds import product_of_odds
 from sl_discs.engines.cpu.step import Outcome, step_uniform, target_change
@@ -81,12 +81,12 @@ def independent_step(settings, moment, walk, target, tree, other, pace, steps):
         log_back = -other.sums[NORM]
         for k in range(count):
             log_back += np.log(np.float64(other.weights[walk.flipped[k]]))
-        change = target_change(moment, target, changes)
+        change = target_change(moment.rate, moment.tilt_scale, target, changes)
         acceptance = np.exp(min(change + log_back - log_forward, 0.0))
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, False, touched, count)
-    return Outcome(acceptance, accepted, accepted, count, changes, pace)
+    return Outcome(acceptance, accepted, accepted, count, changes, pace, 1)
 
 
 @inlined
@@ -96,4 +96,4 @@ def _weigh(settings, walk, target, rate, tilt_scale, tree):
     return slope
 
 
-KERNEL = Kernel(independent_step, _weigh, no_draws)
+KERNEL = Kernel(independent_step, _weigh, fill_own)

@@ -17,7 +17,7 @@ from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.odds import product_of_odds
 from sl_discs.engines.cpu.probability import Probability, accepted_part, times
-from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, step_uniform, target_change
+from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, fill_words, step_uniform, target_change
 from sl_discs.engines.cpu.tree import NORM, TOTAL, draw
 from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
 from sl_discs.samplers.dmala import DMALA
@@ -100,7 +100,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
         unit = 1.0 / proposed.sums[TOTAL]
         for k in range(count):
             back = times(back, unit * np.float64(proposed.weights[walk.flipped[k]]), 1.0)
-        change = target_change(moment, target, changes)
+        change = target_change(moment.rate, moment.tilt_scale, target, changes)
         acceptance = accepted_part(change + norm - norm_back, forward, back)
     accepted = step_uniform(moment) < acceptance
     if accepted:
@@ -113,7 +113,7 @@ def langevin_step(settings, moment, walk, target, tree, other, expected_flips, s
             expected_flips / _F(3), acceptance, settings.target_acceptance, steps, settings.adapt_until
         )
         expected_flips = min(max(_F(flips), _F(1)), _F(target.open_sites.shape[0]))
-    return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips))
+    return Outcome(acceptance, accepted, accepted and not in_place, count, changes, _F(expected_flips), 1)
 
 
 def _settings(sampler: DMALA) -> LangevinSettings | independent.IndependentSettings:
@@ -125,14 +125,14 @@ def _settings(sampler: DMALA) -> LangevinSettings | independent.IndependentSetti
 
 
 @inlined
-def _usual_draws(settings, expected_flips):
-    return 3 * int(expected_flips) + 4
+def _fill(settings, expected_flips, key0, key1, first_number, words):
+    return fill_words(key0, key1, first_number, 3 * int(expected_flips) + 4, words)
 
 
 ENTRY = Entry(
     _settings,
     {
-        LangevinSettings: Kernel(langevin_step, weigh_softmax, _usual_draws),
+        LangevinSettings: Kernel(langevin_step, weigh_softmax, _fill),
         independent.IndependentSettings: independent.KERNEL,
     },
     keeps_weights=lambda sampler: sampler.adjusted,

@@ -9,7 +9,15 @@ import numpy as np
 from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.probability import Probability, accepted_part, times
-from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, other_uniform, step_uniform, target_change
+from sl_discs.engines.cpu.step import (
+    Outcome,
+    adapted,
+    draw_uniform,
+    fill_words,
+    other_uniform,
+    step_uniform,
+    target_change,
+)
 from sl_discs.engines.cpu.tree import TOTAL, draw, put
 from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
 from sl_discs.samplers.path import PathSampler
@@ -151,14 +159,14 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
     in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
     back = _probability_back(settings, walk, tree if in_place else other, length)
 
-    acceptance = accepted_part(target_change(moment, target, changes), forward, back)
+    acceptance = accepted_part(target_change(moment.rate, moment.tilt_scale, target, changes), forward, back)
     accepted = step_uniform(moment) < acceptance
     if not accepted:
         take_back(walk, target, tree, in_place, touched, distinct)
     if settings.adaptive:
         radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
         radius = min(max(radius, _F(1)), _F(available))
-    return Outcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius))
+    return Outcome(acceptance, accepted, accepted and not in_place, distinct, changes, _F(radius), 1)
 
 
 def _settings(sampler: PathSampler) -> PathSettings:
@@ -167,8 +175,8 @@ def _settings(sampler: PathSampler) -> PathSettings:
 
 
 @inlined
-def _usual_draws(settings, radius):
-    return int(radius) + 2
+def _fill(settings, radius, key0, key1, first_number, words):
+    return fill_words(key0, key1, first_number, int(radius) + 2, words)
 
 
-ENTRY = Entry(_settings, {PathSettings: Kernel(path_step, weigh_softmax, _usual_draws)})
+ENTRY = Entry(_settings, {PathSettings: Kernel(path_step, weigh_softmax, _fill)})

@@ -34,8 +34,8 @@ def weigh_state(settings, walk, target, rate, tilt_scale, tree):
     raise NotImplementedError("compiled code only")
 
 
-def usual_draws(settings, pace):
-    """`Kernel.usual_draws` of the settings."""
+def fill_block(settings, pace, key0, key1, first_number, words):
+    """`Kernel.fill` of the settings."""
     raise NotImplementedError("compiled code only")
 
 
@@ -55,7 +55,9 @@ def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
     )
 
 
-@overload(usual_draws)
-def _usual_draws(settings, pace):
-    draws = _KERNELS[settings.instance_class].usual_draws
-    return lambda settings, pace: draws(settings, pace)
+@overload(fill_block)
+def _fill_block(settings, pace, key0, key1, first_number, words):
+    fill = _KERNELS[settings.instance_class].fill
+    return lambda settings, pace, key0, key1, first_number, words: fill(
+        settings, pace, key0, key1, first_number, words
+    )

@@ -25,6 +25,7 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.single_site import RANDOM
 
 
 def dense_rows(coupling: Dense | Sparse, size: int):
@@ -146,6 +147,8 @@ class Gpu(Engine):
         """Another platform than GPUs, or a sampler that the kernel does not know."""
         if self.way == "triton" and jax.default_backend() != "gpu":
             return f"it runs on GPUs, and JAX on {jax.default_backend()}"
+        if getattr(sampler, "scan", RANDOM) != RANDOM:
+            return f"it knows scan {RANDOM} alone"
         return unknown_to(STEPS, sampler)
 
     def prepare(self, model, sampler, batch, program, mesh, threads):
