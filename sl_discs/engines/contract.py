@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Float32, Int8
 
 from sl_discs import keys
 from sl_discs.batching import over_chains, over_instances
+from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.localization.algorithm import Observation, init_observation
 from sl_discs.localization.schedule import Levels
@@ -28,12 +29,19 @@ class Program(NamedTuple):
 
     Attributes:
       temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
-        such as `experiment.annealing.Temperatures`, which forms them when they are asked for.
+        such as `experiment.annealing.Temperatures`, which forms them when they are asked for. A temperature may be
+        infinite. Those of shape [T, B] are asked for in the call that plays them and may change until then.
       levels: of localization, leaves [K]; None without it.
+      ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
+        chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
+        and best states stay with the place. 1: nothing is exchanged.
+      keeps_states: whether the trace has the states of the first place of each ladder.
     """
 
     temperature: Float32[np.ndarray, "T *B"]
     levels: Levels | None
+    ladder: int = 1
+    keeps_states: bool = False
 
 
 class StepKeys(NamedTuple):
@@ -91,14 +99,18 @@ class Trace(NamedTuple):
     """What is recorded at each of L logged steps, with axes [L, G, B].
 
     Attributes:
-      value: f at the logged step.
+      value: f at the logged step, before any exchange.
       acceptance: mean acceptance probability since the previous logged step.
       hops: mean number of sites changed a step, likewise.
+      exchanged: whether the chain then exchanged its state with the next one; None for ladders of one place.
+      states: of the first place of each ladder, before the exchange; None unless the program keeps them.
     """
 
     value: Float[Array, "L G B"]
     acceptance: Float[Array, "L G B"]
     hops: Float[Array, "L G B"]
+    exchanged: Bool[Array, "L G B"] | None = None
+    states: Int8[Array, "L G B/R N"] | None = None
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
@@ -139,7 +151,28 @@ class Engine(abc.ABC):
           program: of the whole run.
           mesh: of devices, whose parts divide instances and chains; an engine on the host does not look at it.
           threads: of an engine on the host; 0 for as many as there are cores.
+
+        Raises:
+          InputError: the engine cannot play such a program, see `check_ladder`.
         """
+
+
+def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
+    """Ladders are whole, on one device, and without localization, whose chains have targets of their own.
+
+    Args:
+      program: to be played.
+      num_chains: B.
+      parts: into which the chains of an instance are cut.
+
+    Raises:
+      InputError: they are not.
+    """
+    if num_chains % (program.ladder * parts):
+        cut = f", cut into {parts} parts for devices," if parts > 1 else ""
+        raise InputError(f"{num_chains} chains{cut} are not made of whole ladders of {program.ladder}")
+    if program.ladder > 1 and program.levels is not None:
+        raise InputError("localized chains have targets of their own and exchange no states; expected a ladder of 1")
 
 
 def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:

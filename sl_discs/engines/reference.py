@@ -15,7 +15,8 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Trace
+from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Trace, check_ladder
+from sl_discs.engines.exchange import exchange, exchanges
 from sl_discs.keys import fold
 from sl_discs.localization.algorithm import localized_step
 from sl_discs.localization.schedule import Levels
@@ -36,7 +37,9 @@ class Reference(Engine):
     def prepare(self, model, sampler, batch, program, mesh, threads):
         """Compiles for each number of intervals and steps when it is first asked for."""
         del threads
-        return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh)
+        check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
+        static = {"ladder": program.ladder, "keeps_states": program.keeps_states}
+        return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh, **static)
 
 
 def _keep_better(best: Best, value, x) -> Best:
@@ -71,7 +74,10 @@ def _log(model: Model, params, chains: Chains):
     return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value
 
 
-def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, levels, level, temperature, done):
+def _play(
+    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: Chains, levels, level,
+    temperature, done,
+):  # fmt: skip
     """Plays L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
     of_chain = 0 if temperature.ndim == 3 else None
     # Levels and the number of the step are the same for all: noise is drawn only where a level ends.
@@ -92,16 +98,27 @@ def _play(model: Model, sampler: Sampler, batch: Batch, chains: Chains, levels, 
         (chains, level, done, sums), _ = lax.scan(one_step, (chains, level, done, Info(zero, zero)), temperature)
         chains, value = log(batch.params, chains)
         steps = temperature.shape[0]
-        return (chains, level, done), Trace(value, sums.acceptance / steps, sums.hops / steps)
+        trace = Trace(value, sums.acceptance / steps, sums.hops / steps)
+        if keeps_states:
+            trace = trace._replace(states=chains.chain.x[:, ::ladder])
+        if ladder > 1:
+            exchanged = exchanges(batch.keys, value, temperature[-1], done, done // steps, ladder)
+            trace = trace._replace(exchanged=exchanged)
+            x, field, value = exchange((chains.chain.x, chains.chain.field, value), exchanged)
+            best = over_instances(over_chains(_keep_better))(chains.best, value, x)
+            chains = chains._replace(chain=chains.chain._replace(x=x, field=field), best=best)
+        return (chains, level, done), trace
 
     (chains, _, _), trace = lax.scan(interval, (chains, level, done), temperature)
     return chains, trace
 
 
-@functools.partial(jax.jit, static_argnames=("model", "sampler", "mesh"), donate_argnames="chains")
+@functools.partial(
+    jax.jit, static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"), donate_argnames="chains"
+)
 def advance(
     batch: Batch, chains: Chains, levels: Levels | None, level, temperature, done, *, model: Model, sampler: Sampler,
-    mesh: Mesh,
+    mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
 ) -> tuple[Chains, Trace]:  # fmt: skip
     """Plays a part of a program on a batch of chains.
 
@@ -114,7 +131,9 @@ def advance(
       done: steps that were played before; keys are folded from the number of a step, from 1.
       model: the model of f.
       sampler: the base sampler.
-      mesh: whose parts divide instances and chains.
+      mesh: whose parts divide instances and ladders of chains.
+      ladder: of the program, as `keeps_states`.
+      keeps_states: likewise.
 
     Returns:
       the chains afterwards, and what was recorded at the L logged steps.
@@ -123,7 +142,7 @@ def advance(
     all_alike = PartitionSpec()
     of_chains = PartitionSpec(None, None, DEVICE_CHAINS) if temperature.ndim == 3 else all_alike
     play = jax.shard_map(
-        functools.partial(_play, model, sampler),
+        functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
         in_specs=(Batch(instances, instances, both), both, all_alike, all_alike, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),

@@ -58,13 +58,15 @@ class Outcome:
         for name in ("best", "best_logged"):
             value, state = getattr(self, name)
             arrays |= {f"{name}_value": value, f"{name}_state": state}
-        return arrays | {f"trace_{name}": leaf for name, leaf in self.trace._asdict().items()}
+        recorded = {name: leaf for name, leaf in self.trace._asdict().items() if leaf is not None}
+        return arrays | {f"trace_{name}": leaf for name, leaf in recorded.items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Outcome:
         """Of `as_arrays`."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
-        trace = Trace(*(arrays[f"trace_{name}"] for name in Trace._fields))
+        recorded = {name: f"trace_{name}" for name in Trace._fields if f"trace_{name}" in arrays}
+        trace = Trace(**{name: arrays[entry] for name, entry in recorded.items()})
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 

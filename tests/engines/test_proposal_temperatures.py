@@ -57,5 +57,5 @@ def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target(sampler
     """No acceptance test makes up for another one."""
     program = Program(SCHEDULES["exponential"].astype(np.float32), levels_of(16))
     for one, same in ((sampler, True), (DMALA(), False)):
-        part = LoopsProgram(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, STEPS)
+        part = LoopsProgram(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, 1, STEPS)
         assert np.array_equal(part.rate, part.proposal_rate) == same

@@ -4,6 +4,7 @@ Seeds are fixed; an engine that is right fails a single test with probability 1e
 all of its targets, and an adaptive radius or number of flips is set to the values that are tested.
 """
 
+import numpy as np
 import pytest
 
 from sl_discs.samplers.dmala import DMALA
@@ -44,7 +45,7 @@ def some(names, fast):
     ),
 )
 def test_reference(name):
-    check("reference", SAMPLERS[name], copies=1024)
+    check("reference", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
 
 
 @pytest.mark.slow
@@ -65,7 +66,7 @@ def test_cpu(name):
     sampler = SAMPLERS[name]
     check("cpu", sampler, copies=1024)
     check("cpu", sampler, copies=512, steps=5, temperatures=(0.5,))
-    check("cpu", sampler, copies=512, num_sites=3, temperatures=(1.0,), sparse=True, tilted=False)
+    check("cpu", sampler, copies=512, num_sites=3, temperatures=(np.inf, 1.0), sparse=True, tilted=False)
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.contract import Batch, Best, Chain, Chains
+from sl_discs.engines.contract import Batch, Best, Chain, Chains, Program, Trace
 from sl_discs.engines.cpu.aligned import aligned_zeros
-from sl_discs.engines.cpu.chunk import ChainArrays, Targets
+from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.localization.algorithm import Observation
 from sl_discs.models.coupling import Dense, Sparse
@@ -164,3 +164,23 @@ def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
         Best(back(arrays.best), states(arrays.best_spins)),
         Best(back(arrays.best_logged), states(arrays.best_logged_spins)),
     )
+
+
+def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Recorded:
+    """Room for what the loops record in a call."""
+    count = instances * chains
+    numbers = (np.zeros((intervals, count), np.float32) for _ in range(3))
+    exchanged = np.zeros((intervals if program.ladder > 1 else 0, count), bool)
+    kept = intervals if program.keeps_states else 0
+    return Recorded(*numbers, exchanged, np.zeros((kept, count // program.ladder, num_sites), np.int8))
+
+
+def as_trace(program: Program, recorded: Recorded, instances: int, chains: int, num_sites: int) -> Trace:
+    """What the loops recorded, in the form of the reference engine."""
+    exchanged, states = None, None
+    if program.ladder > 1:
+        exchanged = recorded.exchanged.reshape(-1, instances, chains)
+    if program.keeps_states:
+        states = recorded.states.reshape(-1, instances, chains // program.ladder, num_sites)
+    numbers = (recorded.values, recorded.acceptances, recorded.hops)
+    return Trace(*(leaf.reshape(-1, instances, chains) for leaf in numbers), exchanged, states)

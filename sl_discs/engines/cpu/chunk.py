@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.coupling import Target
+from sl_discs.engines.cpu.exchange import exchange
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.observation import complete, move, turn
 from sl_discs.engines.cpu.record import Record, make_record, note, write_out
@@ -112,6 +113,24 @@ class ChainArrays(NamedTuple):
     best_logged_spins: np.ndarray
 
 
+class Recorded(NamedTuple):
+    """What L intervals of C chains in ladders of R record; `exchanged` and `states` are empty where not wanted.
+
+    Attributes:
+      values: [L, C] f at the end of each interval.
+      acceptances: [L, C] mean over the interval, like hops.
+      hops: [L, C] likewise.
+      exchanged: [L, C] whether a chain exchanged its state with the next one.
+      states: [L, C/R, N] int8 of the first place of each ladder, N as outside the loops.
+    """
+
+    values: np.ndarray
+    acceptances: np.ndarray
+    hops: np.ndarray
+    exchanged: np.ndarray
+    states: np.ndarray
+
+
 class Room(NamedTuple):
     """What one chain after the other uses on a core.
 
@@ -185,8 +204,19 @@ def _end_level(levels, level, chains, c, walk, collected):
 
 
 @inlined
-def _play_chain(settings, program, target, chains, c, room, first_step, values, acceptances, hops):
-    """All steps of one chain; its arrays stay in the core's cache."""
+def _write_state(spins, chains, c, state):
+    """0 and 1 for the spins of a chain, of which `spins` are those that it looks at."""
+    in_long_vectors()
+    looked_at = min(spins.shape[0], state.shape[0])
+    for i in range(looked_at):
+        state[i] = spins[i] > 0
+    for i in range(looked_at, state.shape[0]):
+        state[i] = chains.spins[c, i] > 0
+
+
+@inlined
+def _play_chain(settings, program, target, chains, c, room, first_step, ladder, first_interval, last_interval, found):
+    """The steps of one chain in some intervals; its arrays stay in the core's cache."""
     in_long_vectors()
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
@@ -196,16 +226,17 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
     linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
-    number, filled, draws = first_step, first_step, 0
-    intervals, steps_an_interval = values.shape[0], program.rate.shape[1] // max(values.shape[0], 1)
+    steps_an_interval = program.rate.shape[1] // max(found.values.shape[0], 1)
+    number = first_step + first_interval * steps_an_interval
+    filled, draws = number, 0
     row = c % program.rate.shape[0]
     rate, proposal_rate, refresh = program.rate[row], program.proposal_rate[row], program.refresh[row]
     # Numbers of steps: the level's last one, and the last of those that do not count for its posterior mean.
     levels, level, last, uncounted, share, weight = program.levels, program.level, 0, 0, _F(0), _F(0)
     if program.localized:
         last = levels.last[level] + 1
-    step = _P(0)
-    for interval in range(intervals):
+    step = _P(first_interval * steps_an_interval)
+    for interval in range(first_interval, last_interval):
         sum_acceptance, sum_hops = 0.0, 0.0
         left = steps_an_interval
         while left > 0:
@@ -256,9 +287,11 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
             left -= done.steps
             step += _P(done.steps)
         value = linear + scale * pairs
-        values[interval, c] = value
-        acceptances[interval, c] = sum_acceptance / steps_an_interval
-        hops[interval, c] = sum_hops / steps_an_interval
+        found.values[interval, c] = value
+        found.acceptances[interval, c] = sum_acceptance / steps_an_interval
+        found.hops[interval, c] = sum_hops / steps_an_interval
+        if found.states.shape[0] and c % ladder == 0:
+            _write_state(spins, chains, c, found.states[interval, c // ladder])
         if value > chains.best_logged[c]:
             chains.best_logged[c] = value
             for i in range(size):
@@ -272,33 +305,45 @@ def _play_chain(settings, program, target, chains, c, room, first_step, values, 
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
+@inlined
+def _target(instances, g, size):
+    """An instance for chains that look at so many sites."""
+    stored = g if instances.dense else 0
+    begin, end = instances.first[g], instances.first[g + 1]
+    return Target(
+        instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
+        instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
+        instances.mask[g, :size],
+        instances.open_sites[g, : instances.num_open[g]],
+    )  # fmt: skip
+
+
 @entered
-def play(settings, program, instances, chains, members, room, first_step, values, acceptances, hops):
-    """Plays L intervals of T/L steps on some chains.
+def play(settings, program, instances, chains, ladder, members, room, first_step, found):
+    """Plays L intervals of T/L steps on some ladders of chains, all intervals of a chain at once where it is alone.
 
     Args:
       settings: of the sampler; its type chooses the step.
       program: the slice.
       instances: the targets of G instances.
       chains: changed in place.
-      members: [M] which chains; others are not touched.
+      ladder: R; chain c has place c % R in ladder c // R.
+      members: [M] which ladders; others are not touched.
       room: of this call alone.
       first_step: number of the first step.
-      values: [L, C] output: f at the end of each interval, like acceptances and hops (means over the interval).
-      acceptances: likewise.
-      hops: likewise.
+      found: `Recorded`, output.
     """
-    for c in members:
-        g = chains.instance[c]
-        stored = g if instances.dense else 0
-        begin, end = instances.first[g], instances.first[g + 1]
-        size = instances.sizes[g]
-        target = Target(
-            instances.linear[g, :size], instances.scale[g], instances.dense, instances.rows[stored],
-            instances.starts[g], instances.neighbours[begin:end], instances.weights[begin:end],
-            instances.mask[g, :size],
-            instances.open_sites[g, : instances.num_open[g]],
-        )  # fmt: skip
-        y = chains.y[c, :size] if program.localized else room.walk.y
-        smaller = _smaller_room(room, y, size)
-        _play_chain(settings, program, target, chains, c, smaller, first_step, values, acceptances, hops)
+    intervals = found.values.shape[0]
+    together = 1 if ladder > 1 else max(intervals, 1)
+    for member in members:
+        for interval in range(0, intervals, together):
+            for c in range(member * ladder, (member + 1) * ladder):
+                g = chains.instance[c]
+                size = instances.sizes[g]
+                y = chains.y[c, :size] if program.localized else room.walk.y
+                _play_chain(
+                    settings, program, _target(instances, g, size), chains, c, _smaller_room(room, y, size),
+                    first_step, ladder, interval, interval + together, found,
+                )  # fmt: skip
+            if ladder > 1:
+                exchange(instances, chains, ladder, member, program.rate, first_step, interval, found)

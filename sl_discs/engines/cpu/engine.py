@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.contract import Engine, Trace, unknown_to
-from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets
-from sl_discs.engines.cpu.chunk import make_room, play
+from sl_discs.engines.contract import Engine, check_ladder, unknown_to
+from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
+from sl_discs.engines.cpu.chunk import Recorded, make_room, play
 from sl_discs.engines.cpu.program import LoopsProgram
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.devices import num_cores
@@ -49,31 +49,31 @@ class Cpu(Engine):
     def prepare(self, model, sampler, batch, program, mesh, threads):
         """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
         del mesh
+        check_ladder(program, batch.keys.mcmc.shape[1])
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
         whole = LoopsProgram(program, keeps_weights=entry.keeps_weights(sampler))
         threads = threads or num_cores()
+        ladder = program.ladder
 
         def advance(chains, done, intervals, every):
             arrays = as_arrays(sampler, batch, chains)
-            steps = whole.part(done, intervals * every)
-            num_chains = len(arrays.spins)
-            traces = [np.zeros((intervals, num_chains), np.float32) for _ in range(3)]
-            first_step = done + 1
+            steps = whole.part(done, intervals, every)
+            num_ladders = len(arrays.spins) // ladder
+            found = make_recorded(program, intervals, *np.shape(chains.chain.x))
 
-            def play_some(members, steps=steps, traces=traces):
+            def play_some(members, steps=steps, found=found):
                 room = make_room(arrays.spins.shape[1], arrays.coupled.dtype)
-                play(settings, steps, targets, arrays, members, room, first_step, *traces)
+                play(settings, steps, targets, arrays, ladder, members, room, done + 1, found)
 
             def compile_loops():
-                play_some(np.arange(0), whole.part(done, 0), [trace[:0] for trace in traces])
+                play_some(np.arange(0), whole.part(done, 0, every), Recorded(*(leaf[:0] for leaf in found)))
                 return True
 
             compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)
-            tasks = np.array_split(np.arange(num_chains), min(num_chains, _TASKS_A_THREAD * threads))
+            tasks = np.array_split(np.arange(num_ladders), min(num_ladders, _TASKS_A_THREAD * threads))
             list(_pool(threads).map(play_some, tasks))
-            shape = np.shape(chains.best.value)
-            return as_chains(sampler, chains, arrays), Trace(*(one.reshape(-1, *shape) for one in traces))
+            return as_chains(sampler, chains, arrays), as_trace(program, found, *np.shape(chains.chain.x))
 
         return advance
 

@@ -20,28 +20,34 @@ class LoopsProgram:
 
     Args:
       program: of the run.
-      keeps_weights: whether proposals are weighed at temperatures that stay the same for many steps.
+      keeps_weights: whether proposals are weighed at temperatures that stay the same for many steps. Those are formed
+        of schedules [T] alone: temperatures [T, B] may change between calls, and proposals are weighed at just these.
     """
 
     def __init__(self, program: contract.Program, *, keeps_weights: bool):
         self._temperature, self._localized = program.temperature, program.levels is not None
+        self._exchanges = program.ladder > 1
         self._levels = _NONE if program.levels is None else Levels(*map(np.ascontiguousarray, program.levels))
         self._proposed = None
-        if keeps_weights:
-            self._proposed = np.stack(
-                [proposal_temperatures(row, program.levels) for row in _rows(program.temperature)]
-            )
+        if keeps_weights and program.temperature[:0].ndim == 1:
+            self._proposed = proposal_temperatures(program.temperature, program.levels)[None]
 
-    def part(self, done: int, steps: int) -> Program:
-        """So many steps after those that are done; weights are formed anew before the first one."""
+    def part(self, done: int, intervals: int, every: int) -> Program:
+        """So many intervals after the steps that are done; weights are formed anew before the first step.
+
+        They are formed anew in each interval where its chains have exchanged states before it.
+        """
+        steps = intervals * every
         here = slice(done, done + steps)
         rows = _rows(self._temperature[here])
         proposed = rows if self._proposed is None else self._proposed[:, here]
         refresh = np.ones(rows.shape, bool)
-        refresh[:, 1:] = np.diff(proposed) != 0
+        refresh[:, 1:] = proposed[:, 1:] != proposed[:, :-1]
         refresh[:, -(done + 1) % _LONGEST_WITHOUT_REFRESH :: _LONGEST_WITHOUT_REFRESH] = True
         begins = self._levels.last + 1 - done
         refresh[:, begins[(begins >= 0) & (begins < steps)]] = True
+        if self._exchanges:
+            refresh[:, ::every] = True
         level = self._levels.at(done) if self._localized else 0
         return Program(1 / rows, 1 / proposed, refresh, self._localized, level, self._levels)
 

@@ -15,11 +15,13 @@ from sl_discs.localization.schedule import Levels
 
 # Parts of a factor e of temperature.
 _AN_E_FOLD = 256
+# For an infinite temperature, at which nothing depends on energies of less than 1e30.
+_HIGHEST = 1e38
 
 
 def proposal_temperatures(temperature: Float32[np.ndarray, "T"], levels: Levels | None) -> Float32[np.ndarray, "T"]:
     """The proposal's temperature at each step of a whole run; one without levels is one level."""
-    logarithm = np.log(np.asarray(temperature, np.float64))
+    logarithm = np.log(np.minimum(np.asarray(temperature, np.float64), _HIGHEST))
     steps = logarithm.size
     ends = [] if levels is None else np.minimum(levels.last.astype(np.int64) + 1, steps)
     # Every level ends where the next begins; the last ends with the run.

@@ -20,6 +20,7 @@ from sl_discs.engines.gpu.call import padded_size, play_all
 from sl_discs.engines.gpu.play import STEPS, FusedChain, Instance
 from sl_discs.engines.gpu.steps import Adapting
 from sl_discs.engines.gpu.target import State
+from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Observation
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.coupling import Dense, Sparse
@@ -152,6 +153,8 @@ class Gpu(Engine):
         return unknown_to(STEPS, sampler)
 
     def prepare(self, model, sampler, batch, program, mesh, threads):
-        """As the reference engine does."""
+        """As the reference engine does; it neither exchanges nor records states."""
         del threads
+        if program.ladder > 1 or program.keeps_states:
+            raise InputError("engine gpu does not exchange or record states of chains; choose reference or cpu")
         return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh, way=self.way)

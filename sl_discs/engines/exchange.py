@@ -1,0 +1,54 @@
+"""Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.
+
+After interval n the pairs of places (r, r + 1) with r of n's parity are tried, all even ones or all odd ones in turn
+(Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time of the order of its length; with
+pairs chosen at random it is that of its square.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from sl_discs.engines.contract import StepKeys
+from sl_discs.keys import draw_words, word_to_uniform
+
+Tree = TypeVar("Tree")
+
+
+def acceptance(
+    rate: Float[Array, "*s"], next_rate: Float[Array, "*s"], value: Float[Array, "*s"], next_value: Float[Array, "*s"]
+) -> Float[Array, "*s"]:
+    """Probability of an exchange between chains with targets exp(rate f) and states of these values f."""
+    return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
+
+
+def exchanges(
+    keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "*B"], step, interval, ladder: int
+) -> Bool[Array, "G B"]:
+    """Whether each chain exchanges its state with the next one.
+
+    Args:
+      keys: [G, B] of the chains. Observation keys are folded and never drawn from but here.
+      value: f.
+      temperature: of the chains.
+      step: number of the step before it.
+      interval: number of the interval that the step ends.
+      ladder: R.
+    """
+    num_chains = value.shape[1]
+    rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
+    is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
+    word, _ = draw_words(jnp.moveaxis(keys.observation, -1, 0), step.astype(jnp.uint32))
+    chance = acceptance(rate, jnp.roll(rate, -1), value, jnp.roll(value, -1, axis=1))
+    return is_tried & (word_to_uniform(word) < chance)
+
+
+def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
+    """Arrays [G, B, ...] of the chains with the entries of those that exchange with each other swapped."""
+    origin = jnp.arange(exchanged.shape[1]) + exchanged - jnp.roll(exchanged, 1, axis=1)
+    take = jax.vmap(lambda leaf, origin: leaf[origin])
+    return jax.tree.map(lambda leaf: take(leaf, origin), leaves)
