@@ -6,6 +6,8 @@ matter of chance, as the time of a step was: `sl_gwg` with sums of 16 bits took 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 _LINE = 64
@@ -13,8 +15,9 @@ _LINE = 64
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
     """As np.zeros."""
-    dtype = np.dtype(dtype)
-    num_bytes = int(np.prod(shape)) * dtype.itemsize
+    dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
+    # Dozens of arrays are made for each call of the loops; NumPy's product alone takes longer than all the rest.
+    num_bytes = math.prod(shape) * dtype.itemsize
     room = np.zeros(num_bytes + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE
     return room[first : first + num_bytes].view(dtype).reshape(shape)

@@ -22,6 +22,8 @@ from sl_discs.engines.devices import num_cores
 
 # Tasks a thread, so that one that is slow does not keep the others waiting.
 _TASKS_A_THREAD = 4
+# Steps times sites that a task has at least, about a millisecond of most samplers: to begin one takes a tenth of that.
+_WORK_A_TASK = 1 << 18
 
 
 @functools.cache
@@ -71,8 +73,9 @@ class Cpu(Engine):
                 return True
 
             compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)
-            tasks = np.array_split(np.arange(num_ladders), min(num_ladders, _TASKS_A_THREAD * threads))
-            list(_pool(threads).map(play_some, tasks))
+            worth = arrays.spins.size * intervals * every // _WORK_A_TASK
+            tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
+            list(map(play_some, tasks) if len(tasks) == 1 else _pool(threads).map(play_some, tasks))
             return as_chains(sampler, chains, arrays), as_trace(program, found, *np.shape(chains.chain.x))
 
         return advance
