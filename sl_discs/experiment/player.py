@@ -92,7 +92,8 @@ def _slices(settings: Settings, steps_per_call: int):
 
 
 @functools.partial(jax.jit, static_argnames=("model", "sampler"))
-def _start(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
+def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
+    """The chains before step 1, see `init_chains`, in given states or in random ones drawn with `keys`."""
     if states is None:
         states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
     return init_chains(model, sampler, batch, states, noise)
@@ -188,10 +189,10 @@ class Player:
         middle = checkpoints and checkpoints.middle(part)
         if middle is None:
             with self._timed():
-                chains = compiled.call(_start, *given, model=model, sampler=sampler)
+                chains = compiled.call(start_chains, *given, model=model, sampler=sampler)
             done, earlier = 0, []
         else:
-            start = functools.partial(_start, model=model, sampler=sampler)
+            start = functools.partial(start_chains, model=model, sampler=sampler)
             like = jax.tree.structure(jax.eval_shape(start, *given))
             chains = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in middle.chains])
             done, earlier = middle.step, [Trace(*leaves) for leaves in middle.traces]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from sl_discs.atomic import write_atomically
 from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.parse_json import parse_json
+from sl_discs.problems.labels import label_of, plain_label
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
 
@@ -30,7 +31,7 @@ def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
     text = {name: fields[name] for name in _PLAIN}
     text |= {
         "format": _FORMAT,
-        "labels": None if isinstance(labels, range) else [_plain_label(path, label) for label in labels],
+        "labels": None if isinstance(labels, range) else [plain_label(path, label) for label in labels],
     }
     arrays = {name: fields[name] for name in _ARRAYS}
     arrays |= {f"trajectory_{name}": leaf for name, leaf in fields["trajectory"]._asdict().items()}
@@ -50,7 +51,7 @@ def read_fields(path: Path) -> dict[str, Any]:
         labels = text.pop("labels")
         if set(text) != set(_PLAIN):
             raise ValueError("other fields")
-        labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(_label, labels))
+        labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(label_of, labels))
         trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
         contraction = Contraction(*(arrays[f"contraction_{name}"] for name in Contraction._fields))
         whole = {name: arrays[name] for name in _ARRAYS}
@@ -59,19 +60,3 @@ def read_fields(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
     except DAMAGED_NPZ as error:
         raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
-
-
-def _plain_label(path: Path, label: Hashable) -> Any:
-    if isinstance(label, tuple):
-        return [_plain_label(path, part) for part in label]
-    if isinstance(label, np.generic):
-        label = label.item()
-    if label is None or isinstance(label, bool | int | float | str):
-        return label
-    raise InputError(
-        f"{path}: the label {label!r} is a {type(label).__name__}; relabel with numbers, strings or tuples to save"
-    )
-
-
-def _label(plain: Any) -> Hashable:
-    return tuple(map(_label, plain)) if isinstance(plain, list) else plain

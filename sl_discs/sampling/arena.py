@@ -1,0 +1,194 @@
+"""Chains of one problem on an engine, at temperatures that may change from call to call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int8
+
+from sl_discs import keys
+from sl_discs.engines import compiled
+from sl_discs.engines.contract import Chains, Play, Program
+from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
+from sl_discs.experiment.player import start_chains
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.samplers.registry import build_sampler, sampler_fields
+
+# Samplers that try one site a step, whose steps are counted in sweeps over all sites.
+SINGLE_SITE = ("gibbs", "metropolis")
+# Steps of other samplers, which look at all sites each, that count as a sweep: one in so many sites.
+_SITES_A_STEP = 10
+# What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
+_MOST_RECORDED, _CALL_S = 2**26, 0.2
+# Steps have numbers of 31 bits; chains that go on beyond take other keys.
+_MOST_STEPS = 2**31 - 1
+_STEPS_OF_FIRST_CALL = 1_000
+# Of arenas in a run, fewer than this.
+_STREAMS = 1 << 16
+
+
+class Temperatures:
+    """The temperatures of the moment, as a program has them: [T, B], the same in every row.
+
+    Attributes:
+      now: [B] of each chain.
+    """
+
+    def __init__(self, num_chains: int):
+        self.now = np.ones(num_chains, np.float32)
+
+    def __len__(self) -> int:
+        return _MOST_STEPS
+
+    def __getitem__(self, steps: slice) -> Float32[np.ndarray, "T B"]:
+        return np.broadcast_to(self.now, (steps.stop - steps.start, len(self.now)))
+
+
+class Recorded(NamedTuple):
+    """What L moments of a call have recorded.
+
+    Attributes:
+      values: [L, B] of f, without the constant of the problem.
+      states: [L, B/R, N] of the first rung of each ladder.
+      exchanged: [L, B] whether a chain exchanged states with the next one; None without ladders.
+    """
+
+    values: Float32[np.ndarray, "L B"]
+    states: Int8[np.ndarray, "L C N"]
+    exchanged: Bool[np.ndarray, "L B"] | None
+
+
+class Arena:
+    """Chains of a base sampler on one problem.
+
+    Attributes:
+      size: number of variables N.
+      num_chains: B.
+      rungs: R of a ladder; 1: chains on their own.
+      sweep: steps that count as one.
+      engine: that plays.
+      engine_note: why that one.
+    """
+
+    def __init__(
+        self,
+        terms: Coefficients,
+        sampler: str,
+        fields: dict,
+        num_chains: int,
+        *,
+        rungs: int = 1,
+        engine: str = "auto",
+        seed: int = 0,
+        stream: int = 0,
+    ):
+        """Lays out chains in random states.
+
+        Args:
+          terms: of the model.
+          sampler: name of a base sampler.
+          fields: of its config.
+          num_chains: a multiple of `rungs`.
+          rungs: of a ladder, whose chains are neighbours.
+          engine: as in settings.
+          seed: of the chains.
+          stream: number of the arena in a run, each with random numbers of its own.
+        """
+        kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
+        self.engine, self.engine_note = choose_engine(engine, kernel)
+        self.size, self.num_chains, self.rungs = len(terms.linear), num_chains, rungs
+        self.sweep = self.size if sampler in SINGLE_SITE else -(-self.size // _SITES_A_STEP)
+        self._kernel = kernel
+        [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
+        places = len(pack.filled)
+        self._names, self._shape, self._seed = [stream] * places, pack.shape, seed
+        self._model, self._batch = build_batch([terms] * places, self._names, pack.shape, seed)
+        self._keys = initial_keys(self._names, pack.shape, seed)
+        self._temperatures = Temperatures(num_chains)
+        self._play = self._prepared()
+        self._padded, self._done, self._step_s = pack.shape.num_sites, 0, _CALL_S / _STEPS_OF_FIRST_CALL
+        self._chains = self._start(None)
+
+    def _prepared(self) -> Play:
+        program = Program(self._temperatures, None, ladder=self.rungs, keeps_states=True)
+        mesh = make_mesh(self._shape.layout)
+        return self.engine.prepare(self._model, self._kernel, self._batch, program, mesh, 0)
+
+    def _renew_keys(self) -> None:
+        self._names = [name + _STREAMS for name in self._names]
+        self._batch = self._batch._replace(keys=step_keys(self._names, self._shape, self._seed))
+        self._play, self._done = self._prepared(), 0
+
+    def _start(self, states) -> Chains:
+        given = self._batch, self._keys, states, None
+        return compiled.call(start_chains, *given, model=self._model, sampler=self._kernel)
+
+    @property
+    def states(self) -> Int8[np.ndarray, "B N"]:
+        """A copy of the chains' present states."""
+        return np.array(self._chains.chain.x[0, :, : self.size])
+
+    def restart(self, states: Int8[np.ndarray, "B N"]) -> None:
+        """Puts the chains into given states, with samplers that have learnt nothing."""
+        padded = np.zeros((len(self._batch.mask), self.num_chains, self._padded), np.int8)
+        padded[:, :, : self.size] = states
+        self._chains = self._start(padded)
+
+    def copy(self, chosen: np.ndarray) -> None:
+        """Has chain b go on from the state of chain chosen[b]."""
+        chain = self._chains.chain
+
+        def taken(leaf):
+            return np.asarray(leaf)[:, chosen]
+
+        self._chains = self._chains._replace(
+            chain=chain._replace(x=taken(chain.x), field=jax.tree.map(taken, chain.field))
+        )
+
+    def uniforms(self, count: int) -> Float32[np.ndarray, "{count}"]:
+        """Numbers on [0, 1) for what happens between two calls; others after each."""
+        return np.asarray(keys.uniforms(keys.fold(self._keys[0, 0], self._done + 1), (count,)))
+
+    def play(
+        self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
+    ) -> Iterator[Recorded]:
+        """Plays on, and records at so many moments, a few in each call.
+
+        Args:
+          temperatures: of the chains; infinity makes all states alike.
+          moments: how many.
+          sweeps: that lie between two of them.
+        """
+        self._temperatures.now[:] = temperatures
+        steps = sweeps * self.sweep
+        while moments > 0:
+            count = self._worth_a_call(moments, steps)
+            if self._done + count * steps > _MOST_STEPS:
+                self._renew_keys()
+            begin = time.perf_counter()
+            self._chains, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
+            self._step_s = (time.perf_counter() - begin) / (count * steps)
+            self._done += count * steps
+            moments -= count
+            exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
+            yield Recorded(np.asarray(trace.value)[:, 0], np.asarray(trace.states)[:, 0, :, : self.size], exchanged)
+
+    def _worth_a_call(self, moments: int, steps: int) -> int:
+        """How many moments to play at once; powers of two where each number has to be compiled."""
+        bytes_each = self.num_chains // self.rungs * self._padded
+        most = max(1, min(moments, _MOST_RECORDED // bytes_each))
+        if self.engine.on_host:
+            return max(1, min(most, int(_CALL_S / max(self._step_s * steps, 1e-9))))
+        most = min(most, max(1, self.engine.steps_per_call(self._kernel) // steps))
+        return 1 << (most.bit_length() - 1)
+
+    def record(self, temperatures, moments: int, sweeps: int = 1) -> Recorded:
+        """As `play`, all of it at once, for runs that record little."""
+        parts = list(self.play(temperatures, moments, sweeps))
+        return Recorded(*(None if one[0] is None else np.concatenate(one) for one in zip(*parts, strict=True)))

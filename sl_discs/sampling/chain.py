@@ -1,0 +1,102 @@
+"""Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
+
+Chains start in pairs of opposite states. A warm-up of doubling rounds ends when the values of f of different chains
+agree; its last round also says how many sweeps lie between two draws, so that most draws count. Adaptation, where the
+sampler has any, ends with the first rounds. A mode that no chain has met shows in no diagnostic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float, Int8
+
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.samplers.registry import sampler_fields
+from sl_discs.sampling.arena import Arena
+from sl_discs.sampling.diagnostics import diagnose
+from sl_discs.sampling.drawn import Budget, Drawn, Store
+from sl_discs.sampling.options import Options
+
+# Rounds of the warm-up in sweeps; adaptation ends with the first one.
+FIRST_ROUND, LAST_ROUND = 64, 2_048
+# R-hat of the values with which a warm-up ends.
+_AGREEMENT = 1.05
+MOST_SWEEPS_A_DRAW = 64
+
+
+def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """Draws of every chain.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of chains and draws, sampler, engine, seed.
+      budget: time, interruption and progress.
+    """
+    arena = Arena(
+        terms,
+        options.sampler,
+        frozen_after(FIRST_ROUND, options, len(terms.linear)),
+        options.groups,
+        engine=options.engine,
+        seed=options.seed,
+    )
+    states = arena.states
+    states[1::2] = 1 - states[: len(states) // 2 * 2 : 2]
+    arena.restart(states)
+    warm_up, length = 0, FIRST_ROUND
+    while True:
+        recorded = arena.record(temperature, length)
+        warm_up += length
+        found = diagnose("value", recorded.values.T, ordered=True)
+        if found.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
+            break
+        length *= 2
+    thinning = sweeps_a_draw(recorded.values, recorded.states)
+    store = Store(options.groups, arena.size, options.draws_each, options.store)
+    interrupted = collect(arena, temperature, thinning, store, options, budget)
+    how = {
+        "sampler": options.sampler,
+        "engine": arena.engine.name,
+        "chains": options.groups,
+        "warm-up sweeps": warm_up,
+        "sweeps a draw": thinning,
+    }
+    return Drawn(store.bits(), "serial", how, interrupted=interrupted)
+
+
+def frozen_after(sweeps: int, options: Options, size: int) -> dict:
+    """Fields of the base sampler's config with which its adaptation ends after so many sweeps."""
+    known = sampler_fields(options.sampler)
+    fields = dict(options.fields)
+    if "scan" in known:
+        fields.setdefault("scan", "sequential")
+    if "adapt_until" in known:
+        fields.setdefault("adapt_until", max(1, sweeps * size // 10))
+    return fields
+
+
+def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
+    """How many sweeps lie between draws that hardly depend on each other.
+
+    Args:
+      values: of f after each of L sweeps of C chains.
+      states: likewise; what is looked at is the magnetisation, and the spins added up with signs drawn once.
+    """
+    signs = np.random.default_rng(0).choice((-1.0, 1.0), states.shape[2])
+    observed = values, states.mean(axis=2), states @ signs
+    sizes = [diagnose("", one.T, ordered=True).ess_bulk for one in observed]
+    return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
+
+
+def collect(arena: Arena, temperatures, thinning: int, store: Store, options: Options, budget: Budget) -> bool:
+    """Draws until there are enough or the time is over; whether it was interrupted."""
+    wanted = options.draws_each or 2**31
+    before = 0
+    for recorded in arena.play(temperatures, wanted, thinning):
+        store.add(recorded.states)
+        budget.say("draws", (len(store) - before) * options.groups)
+        before = len(store)
+        if budget.is_over():
+            break
+    return budget.interrupted

@@ -1,0 +1,66 @@
+"""Means of dependent draws with Monte Carlo standard errors, by batch means."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Float64
+
+# Batches of a chain whose draws follow each other; a batch has at least as many draws.
+_BATCHES = 10
+
+
+class Estimate(NamedTuple):
+    """A mean and its Monte Carlo standard error; numbers or arrays."""
+
+    mean: Float64[np.ndarray, "..."]
+    error: Float64[np.ndarray, "..."]
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g} +- {self.error:.2g}"
+
+
+class Batches:
+    """How draws [C, D] of C groups are cut into batches with nearly independent means (Glynn and Whitt 1991).
+
+    Args:
+      num_groups: C.
+      num_draws: D of each group.
+      dependence: `serial`: a group is a chain, whose draws follow each other; `none`: all draws are independent;
+        `group`: those of a group depend on each other, as in a population.
+      log_weights: [C] of the groups, up to a constant; None: equal ones.
+    """
+
+    def __init__(self, num_groups: int, num_draws: int, dependence: str, log_weights: Float[np.ndarray, "C"] | None):
+        count = {"serial": min(_BATCHES, max(1, num_draws // _BATCHES)), "none": num_draws, "group": 1}[dependence]
+        self._starts = np.arange(count) * num_draws // count
+        self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
+        weights = np.ones(num_groups)
+        if log_weights is not None:
+            weights = np.exp(log_weights - np.max(log_weights))
+        self._groups = weights / weights.sum()
+        self._weights = (self._groups[:, None] * self._lengths).ravel()
+
+    def estimate(self, values: Float[np.ndarray, "C D ..."]) -> Estimate:
+        """The mean over all draws, and its error: infinite where there is a single batch."""
+        sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
+        counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
+        means = (sums / counts).reshape(-1, *values.shape[2:])
+        mean = np.tensordot(self._weights, means, 1)
+        number = len(means)
+        if number == 1:
+            return Estimate(mean, np.full(np.shape(mean), np.inf))
+        squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
+        return Estimate(mean, np.sqrt(number / (number - 1) * squares))
+
+    def share(self, events: Float[np.ndarray, "C D ..."]) -> Estimate:
+        """The probability of events, as `estimate`.
+
+        Batches that all agree would give an error of 0. The error is therefore at least that of as many independent
+        draws from the posterior mean of the probability under a uniform prior on it, (n p + 1)/(n + 2).
+        """
+        mean, error = self.estimate(events)
+        effective = 1 / np.sum(self._groups**2) * events.shape[1]
+        smoothed = (effective * mean + 1) / (effective + 2)
+        return Estimate(mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective)))

@@ -1,0 +1,72 @@
+"""A ladder of temperatures for tempering: where to put its rungs, and what went up and down on it (Syed et al. 2022).
+
+Swaps between neighbours are rejected with rates r_k. Their running sum, the barrier, is a function of the inverse
+temperature that hardly depends on the ladder, and the best ladder of R rungs has equal steps of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+
+# A rate of 0 would leave no distance between two rungs.
+_LEAST_RATE = 1e-3
+_MOST_RUNGS = 64
+
+
+def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, "R"]:
+    """Inverse temperatures from 0 to the one that is asked for, closer to each other where it is hot."""
+    return inverse_temperature * np.linspace(0, 1, rungs) ** 2
+
+
+def rejection_rates(
+    inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
+) -> Float64[np.ndarray, "Q"]:
+    """[R - 1] mean probability that a swap of neighbours is rejected.
+
+    Args:
+      inverse: inverse temperatures.
+      values: of f at each rung, of D moments of L ladders.
+    """
+    gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
+    return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
+
+
+def adapted_ladder(
+    inverse: Float64[np.ndarray, "R"], rates: Float64[np.ndarray, "Q"], rungs: int
+) -> Float64[np.ndarray, "S"]:
+    """So many inverse temperatures with equal steps of the barrier."""
+    barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rates, _LEAST_RATE))])
+    found = np.interp(np.linspace(0, barrier[-1], rungs), barrier, inverse)
+    found[[0, -1]] = inverse[[0, -1]]
+    return found
+
+
+def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
+    """About twice the barrier, where half the swaps succeed and round trips are most frequent for the work."""
+    return int(np.clip(math.ceil(2 * rates.sum()) + 1, 3, _MOST_RUNGS))
+
+
+def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
+    """How often a state went from the hottest rung to the coldest one and back, in each ladder.
+
+    Args:
+      exchanged: whether rung k exchanged with k + 1 at each of D moments; rung 0 is the coldest.
+    """
+    moments, ladders, rungs = exchanged.shape
+    walker = np.tile(np.arange(rungs), (ladders, 1))
+    # Which end a walker has been to last: 0 none, 1 the hottest, 2 the coldest after the hottest.
+    phase = np.zeros((ladders, rungs), np.int8)
+    trips = np.zeros(ladders, np.int64)
+    rows = np.arange(ladders)
+    for moment in range(moments):
+        swaps = exchanged[moment]
+        row, low = np.nonzero(swaps)
+        walker[row, low], walker[row, low + 1] = walker[row, low + 1], walker[row, low]
+        cold, hot = walker[:, 0], walker[:, -1]
+        phase[rows, cold] = np.where(phase[rows, cold] == 1, 2, phase[rows, cold])
+        trips += phase[rows, hot] == 2
+        phase[rows, hot] = 1
+    return trips

@@ -1,0 +1,105 @@
+"""Method `localization`: Algorithm 1 at the temperature, one independent draw a chain.
+
+sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as good as the posterior
+means that the base sampler finds at each level: where it cannot cross between modes early on, mode weights are wrong,
+and nothing about independent draws shows it. A run with half the levels therefore stands beside it, and the draws
+count as reliable only where both agree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.mesh import Layout
+from sl_discs.experiment.packing import build_batch, initial_keys, plan
+from sl_discs.experiment.player import Player
+from sl_discs.experiment.settings import Settings
+from sl_discs.localization.method import SIGN_OF_Y, build_method
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.samplers.registry import localized_name, sampler_fields
+from sl_discs.sampling.arena import SINGLE_SITE
+from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.packed import packed
+from sl_discs.sampling.values import Values
+
+# Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
+_LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
+_LEVELS, _SWEEPS_A_LEVEL = 256, 8
+# Chains of a group that are played at once, batches with half the levels, and how far both may differ, in standard
+# errors.
+_TOGETHER, _BATCHES_WITH_FEWER, _MOST_APART = 8, 2, 3.5
+
+
+def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """A draw of each chain.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of groups and draws, sampler and its fields, localization's among them; engine, seed.
+      budget: time, interruption and progress.
+    """
+    levels = int(options.fields.get("K", _LEVELS))
+    play = _Batches(terms, temperature, options)
+    fewer = np.concatenate([play(number, max(1, levels // 2)) for number in range(_BATCHES_WITH_FEWER)])
+    found: list[np.ndarray] = []
+    wanted = options.draws_each or 2**31
+    while sum(map(len, found)) < wanted * options.groups and not (found and budget.is_over()):
+        found.append(play(_BATCHES_WITH_FEWER + len(found), levels))
+        budget.say("draws", len(found[-1]))
+    states = np.concatenate(found)[: wanted * options.groups]
+    values = Values(terms)
+    one, other = values(states), values(fewer)
+    error = np.sqrt(one.var() / len(one) + other.var() / len(other))
+    apart = abs(one.mean() - other.mean())
+    reasons = ()
+    if apart > _MOST_APART * max(error, 1e-12 * (1 + abs(one.mean()))):
+        reasons = (f"with half the levels the mean value differs by {apart / error:.1f} standard errors",)
+    how = {
+        "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
+        "sweeps a level": _SWEEPS_A_LEVEL,
+    }  # fmt: skip
+    note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
+    bits = packed(states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1))
+    return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted)
+
+
+class _Batches:
+    """Plays batches of chains from the first level to the last.
+
+    Attributes:
+      engine: name of what plays.
+    """
+
+    def __init__(self, terms: Coefficients, temperature: float, options: Options):
+        self._terms, self._temperature, self._options = terms, temperature, options
+        self._chains = _TOGETHER * options.groups
+        self.engine = ""
+
+    def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
+        """sign(Y) of each chain of a batch, which has random numbers of its own."""
+        options, size = self._options, len(self._terms.linear)
+        steps = levels * _SWEEPS_A_LEVEL * (size if options.sampler in SINGLE_SITE else 1)
+        scan = {"scan": "sequential"} if "scan" in sampler_fields(options.sampler) else {}
+        fields = _LOCALIZES | scan | dict(options.fields) | {"name": localized_name(options.sampler), "K": levels}
+        method = build_method(fields, self._chains)
+        if method.final_is != SIGN_OF_Y:
+            raise InputError(
+                "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
+                "alpha^2/(sigma^2 t) ends at 16 or more"
+            )
+        settings = Settings(
+            batch_size=self._chains, chain_length=steps, t_schedule="constant", init_temperature=self._temperature,
+            log_every_steps=steps, engine=options.engine, seed=options.seed,
+        )  # fmt: skip
+        player = Player(method, settings)
+        self.engine = player.engine.name
+        [pack] = plan([self._terms], 1, self._chains, 1, Layout(1, 1))
+        places = len(pack.filled)
+        model, batch = build_batch([self._terms] * places, [number] * places, pack.shape, options.seed)
+        keys = initial_keys([number] * places, pack.shape, options.seed)
+        outcome = player.play(model, batch, keys, pack.shape, lambda played: None)
+        return outcome.final[0, :, :size]

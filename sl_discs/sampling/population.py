@@ -1,0 +1,137 @@
+"""Method `population`: population annealing with exact weights (Hukushima and Iba 2003; Machta 2010).
+
+Populations start at infinite temperature, where draws are coin tosses and log Z = N log 2, and cool in steps. At each
+step the members are weighted by exp((b' - b) f), resampled with these weights, and moved by a few sweeps at the new
+temperature. The mean weights multiply to an unbiased estimate of Z, and each population counts with its own. The
+steps are chosen by a smaller run, so that they do not depend on the draws.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import optimize
+from scipy.special import logsumexp
+
+from sl_discs.experiment.population import places_after
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.arena import Arena
+from sl_discs.sampling.chain import frozen_after
+from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.packed import packed
+
+# Members of the run that chooses the steps, and the part of them that still counts after a step.
+_PILOT, _KEPT = 256, 0.9
+_MOST_STEPS = 10_000
+# Sweeps at each temperature.
+_SWEEPS = 4
+_LEAST_MEMBERS = 64
+# Part of a time limit that the populations may plan with.
+_SAFE = 0.7
+# Below so many effective families in all, draws are too much alike; above this error Z is a guess.
+_LEAST_FAMILIES, _MOST_LOG_Z_ERROR = 200, 0.25
+
+
+def _effective(log_weights: np.ndarray) -> float:
+    """The effective number of weighted members as a part of all (Kish)."""
+    return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))) / len(log_weights)
+
+
+def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
+    """How far the inverse temperature may go for `_KEPT` of the members to count."""
+
+    def excess(step: float) -> float:
+        return _effective(step * values) - _KEPT
+
+    most = last - inverse
+    return last if excess(most) >= 0 else inverse + optimize.brentq(excess, 0.0, most, xtol=1e-6 * most)
+
+
+class _Cooling:
+    """Populations that cool together, each on its own."""
+
+    def __init__(self, terms: Coefficients, options: Options, groups: int, members: int, stream: int):
+        self.groups, self.members = groups, members
+        fields = frozen_after(_SWEEPS, options, len(terms.linear))
+        self.arena = Arena(
+            terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream
+        )
+        self.inverse = 0.0
+        self.log_z = np.full(groups, self.arena.size * np.log(2))
+        self.family = np.tile(np.arange(members), (groups, 1))
+        self.values = self.arena.record(np.inf, 1).values[-1].astype(np.float64)
+
+    def cool(self, inverse: float) -> None:
+        """Goes on to another inverse temperature."""
+        weights = ((inverse - self.inverse) * self.values).reshape(self.groups, self.members)
+        self.log_z += logsumexp(weights, axis=1) - np.log(self.members)
+        chosen = [places_after(*one) for one in zip(weights, self.arena.uniforms(self.groups), strict=True)]
+        self.family = np.take_along_axis(self.family, np.array(chosen), axis=1)
+        self.arena.copy(np.concatenate([row + group * self.members for group, row in enumerate(chosen)]))
+        self.inverse = inverse
+        self.values = self.arena.record(1 / inverse, 1, _SWEEPS).values[-1].astype(np.float64)
+
+    def families(self) -> np.ndarray:
+        """The effective number of families of each population."""
+        counts = np.stack([np.bincount(row, minlength=self.members) for row in self.family]) / self.members
+        return 1 / (counts**2).sum(axis=1)
+
+
+def _steps(terms: Coefficients, temperature: float, options: Options) -> list[float]:
+    """Inverse temperatures at which a small run keeps most of its members."""
+    pilot = _Cooling(terms, options, 1, _PILOT, 3)
+    last, found = 1 / temperature, []
+    while pilot.inverse < last and len(found) < _MOST_STEPS:
+        found.append(_next_inverse(pilot.inverse, last, pilot.values))
+        pilot.cool(found[-1])
+    return found
+
+
+def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """One draw of each member of every population, after more sweeps at the last temperature.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of populations and of members, sampler, engine, seed.
+      budget: time, interruption and progress.
+    """
+    begin = budget.left()
+    steps = _steps(terms, temperature, options)
+    members = options.draws_each or _LEAST_MEMBERS
+    if budget.timed:
+        members = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)
+    members = max(_LEAST_MEMBERS, members)
+    main = _Cooling(terms, options, options.groups, members, 4)
+    for number, inverse in enumerate(steps):
+        main.cool(inverse)
+        done = number * options.groups * members // len(steps)
+        budget.say("draws", (number + 1) * options.groups * members // len(steps) - done)
+    log_z = float(logsumexp(main.log_z) - np.log(options.groups))
+    weights = np.exp(main.log_z - main.log_z.max())
+    relative = weights / weights.mean()
+    error = float(relative.std(ddof=1) / np.sqrt(options.groups)) if options.groups > 1 else float("inf")
+    families = float(main.families().sum() / options.groups / np.mean(relative**2) * options.groups)
+    reasons = []
+    if families < _LEAST_FAMILIES:
+        reasons.append(f"{families:.0f} effective families, below {_LEAST_FAMILIES}: larger populations are needed")
+    if error > _MOST_LOG_Z_ERROR:
+        reasons.append(f"the error of log Z is {error:.2f}, above {_MOST_LOG_Z_ERROR}: larger populations are needed")
+    how = {
+        "sampler": options.sampler,
+        "engine": main.arena.engine.name,
+        "populations": options.groups,
+        "members": members,
+        "temperatures": len(steps),
+        "effective families": round(families),
+    }
+    bits = packed(main.arena.states.reshape(options.groups, members, -1))
+    return Drawn(
+        bits,
+        "group",
+        how,
+        tuple(reasons),
+        log_weights=main.log_z,
+        log_z=(log_z, error),
+        interrupted=budget.interrupted,
+    )

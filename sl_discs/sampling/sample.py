@@ -1,0 +1,219 @@
+"""`sl_discs.sample`: from a problem to draws at a temperature."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sl_discs.checks import real, whole
+from sl_discs.engines.devices import check_threads
+from sl_discs.engines.registry import ENGINES
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problems import Problem
+from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
+from sl_discs.sampling import chain, known, localized, population, tempering
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
+from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.estimates import Estimate
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.packed import pieces
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
+from sl_discs.sampling.values import Values
+
+METHODS = {
+    "chain": chain.draw,
+    "tempering": tempering.draw,
+    "population": population.draw,
+    "localization": localized.draw,
+    "exact": known.draw,
+}
+AUTO = "auto"
+# `auto` enumerates up to so many variables, and gives a chain this part of a time limit.
+_ENUMERATED, _FIRST_PART = 16, 0.3
+# Groups that know nothing of each other; those of populations have weights, so that more of them are needed.
+_GROUPS = {"population": 16}
+_USUAL_GROUPS = 8
+
+
+def sample(
+    problem: Problem,
+    temperature: float = 1.0,
+    draws: int = 1000,
+    method: str = AUTO,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    sampler: str = "gibbs",
+    groups: int | None = None,
+    engine: str = "auto",
+    store: str | None = None,
+    interrupt: Callable[[], object] | None = None,
+    progress: bool = False,
+    **sampler_fields: Any,
+) -> Samples:
+    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
+
+    The same problem, arguments and engine give the same draws again, unless there is a time limit.
+
+    Args:
+      problem: of `sl_discs.maxcut`, `sl_discs.ising` and their like. Sets and covers may have conflicts, each of
+        which costs the problem's `penalty`.
+      temperature: tau > 0, in units of the problem's value.
+      draws: at least so many: a multiple of the number of groups.
+      method: `chain`, `tempering`, `population`, `localization` or `exact`; `auto` enumerates small problems, plays
+        chains on larger ones, and goes on to tempering where the chains do not agree. What it chose stands in
+        `Samples.chosen`.
+      seed: at least 0, less than 2^64.
+      time_limit: seconds, compilation included; there are then as many draws as there is time for.
+      sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
+        `dmala`, or one of your own.
+      groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 populations.
+      engine: `auto`, `cpu` or `reference`.
+      store: path of a .npy file that takes the draws, packed, for more than memory holds; only with `chain` or
+        `tempering`, and without a time limit.
+      interrupt: called without arguments now and then; something true ends the run, and what was drawn comes back.
+      progress: draws a bar on the terminal, with tqdm.
+      **sampler_fields: of the sampler's config.
+
+    Raises:
+      InputError: a wrong argument, whose name the message has.
+      KeyboardInterrupt: Ctrl-C before there were draws; later, `Samples` come back, marked as interrupted.
+    """
+    begin = time.perf_counter()
+    check_threads()
+    if not isinstance(problem, Problem):
+        raise InputError(
+            f"the problem is a {type(problem).__name__}; make one with "
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
+        )
+    temperature = real("temperature", temperature, above=0)
+    options = _checked(draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields)
+    if interrupt is not None and not callable(interrupt):
+        raise InputError(f"interrupt is {interrupt!r}; expected a function")
+    terms = problem.terms()
+    total = None if time_limit is not None else options.draws_each * options.groups
+    with progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count: None) as bar:
+        run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
+        if method != AUTO:
+            return run(method, time_limit)
+        return _choose(run, len(problem.labels), time_limit)
+
+
+def _checked(draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
+    """The arguments as `Options`; InputError names what is wrong."""
+    if method not in (AUTO, *METHODS):
+        raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}")
+    draws, seed = whole("draws", draws, 1, bits=31), whole("seed", seed, bits=64)
+    if time_limit is not None:
+        real("time_limit", time_limit, above=0)
+    if not isinstance(sampler, str) or is_localized(sampler):
+        raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'")
+    base_name(sampler)
+    unknown = sorted(set(fields) - set(sampler_fields(sampler)))
+    if unknown and method != "localization":
+        raise InputError(
+            f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(sampler_fields(sampler))}"
+        )
+    if engine not in ENGINES or engine == "gpu":
+        raise InputError(f"engine is {engine!r}; known: auto, cpu, reference")
+    count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
+    if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
+        raise InputError("store: needs method='chain' or 'tempering', and no time_limit")
+    each = None if time_limit is not None else -(-draws // count)
+    return Options(each, count, sampler, fields, engine, seed, store)
+
+
+class _Run:
+    """Plays methods on one problem, and makes `Samples` of what they draw."""
+
+    def __init__(
+        self, problem: Problem, terms: Coefficients, temperature: float, options: Options, interrupt, bar, begin
+    ):
+        self._problem, self._terms, self._temperature = problem, terms, temperature
+        self._options, self._interrupt, self._bar, self._begin = options, interrupt, bar, begin
+
+    def elapsed(self) -> float:
+        """Seconds since the call."""
+        return time.perf_counter() - self._begin
+
+    def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
+        """The draws of a method.
+
+        Args:
+          method: its name.
+          seconds: since the call of `sample` when it has to end; None: whenever it has its draws.
+          chosen: why this method.
+        """
+        begin = time.perf_counter()
+        left = None if seconds is None else seconds - self.elapsed()
+        budget = Budget(left, self._interrupt, lambda name, count: self._bar(method, count))
+        drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
+        drew = time.perf_counter()
+        found = self._samples(method, chosen, drawn)
+        seconds = {"draw_s": drew - begin, "evaluate_s": time.perf_counter() - drew, "total_s": self.elapsed()}
+        found.seconds.update(seconds)
+        return found
+
+    def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
+        problem, size = self._problem, len(self._problem.labels)
+        values, spins = self._observed(drawn.bits)
+        overlap = group_overlaps(drawn.bits, size)
+        diagnostics, verdict = evidence(drawn, values, spins, overlap, problem.labels)
+        sign = 1.0 if problem.maximise else -1.0
+        log_z = drawn.log_z
+        if log_z is not None:
+            log_z = Estimate(log_z[0] + self._terms.constant / self._temperature * (method != "exact"), log_z[1])
+        return Samples(
+            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
+            spins=problem.spins, temperature=self._temperature, method=method, chosen=chosen, how=drawn.how,
+            bits=drawn.bits, group_values=sign * values, group_overlaps=overlap, group_magnetisations=spins,
+            dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z, ladder=drawn.ladder,
+            diagnostics=diagnostics, verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds={},
+            seed=self._options.seed,
+        )  # fmt: skip
+
+    def _observed(self, bits):
+        """f and the mean spin of every draw [C, D]."""
+        values, means = [], []
+        function, size = Values(self._terms), len(self._problem.labels)
+        for _, states in pieces(bits, size):
+            values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
+            means.append(2 * states.mean(axis=2) - 1)
+        return np.concatenate(values, axis=1), np.concatenate(means, axis=1)
+
+
+def evidence(drawn: Drawn, values, spins, overlap, labels) -> tuple[tuple[Diagnostic, ...], Verdict]:
+    """Diagnostics of draws, and the verdict."""
+    ordered = drawn.dependence == "serial"
+    scalars = [
+        diagnose(name, column, ordered=ordered)
+        for name, column in ((VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap))
+    ]
+    variables = [
+        diagnose(f"variable {labels[place]!r}", variable(drawn.bits, place), ordered=ordered)
+        for place in worst_variables(drawn.bits, len(labels))
+    ]
+    reasons = list(drawn.reasons)
+    if drawn.interrupted:
+        reasons.append("the run was interrupted")
+    found = scalars + variables
+    return tuple(found), judge(found, len(scalars), reasons, exact="width" in drawn.how or "states" in drawn.how)
+
+
+def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:
+    """Method `auto`."""
+    if size <= _ENUMERATED:
+        return run("exact", time_limit, f"auto: {size} variables are enumerated")
+    part = None if time_limit is None else _FIRST_PART * time_limit
+    found = run("chain", part, "auto: chains that started apart agree")
+    if found.reliable or found.interrupted:
+        return found
+    why = f"auto: chains were not enough ({found.verdict.reasons[0]})"
+    return run("tempering", time_limit, why)

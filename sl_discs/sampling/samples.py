@@ -1,0 +1,293 @@
+"""What `sl_discs.sample` returns: draws in the problem's own words, estimates with errors, and a verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int8, UInt8
+
+from sl_discs.errors import InputError
+from sl_discs.results.canvas import new_figure, save_figure
+from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
+from sl_discs.sampling.drawn import Ladder
+from sl_discs.sampling.estimates import Batches, Estimate
+from sl_discs.sampling.packed import column, overlaps, pieces, unpacked
+
+VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
+_INSTALL = "install it with: pip install {0}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
+
+    Draws are states as they were drawn: sets may have conflicts, each of which costs `penalty` in f.
+
+    Attributes:
+      kind: of the problem.
+      name: of the problem.
+      labels: N of them.
+      maximise: the problem's sense.
+      spins: whether variables are -1 and 1 instead of 0 and 1.
+      temperature: tau, in units of the problem's value.
+      method: what drew: `chain`, `tempering`, `population`, `localization` or `exact`.
+      chosen: why that method; empty if it was asked for.
+      how: what was played, by name.
+      bits: [C, D, W] the draws of C groups that started apart, packed eight variables a byte.
+      group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
+      group_overlaps: [C, D] s.s'/N of each draw and one of another group.
+      group_magnetisations: [C, D] the mean spin of each draw.
+      dependence: of the draws of a group, as in `estimates.Batches`.
+      log_weights: [C] of the groups; None: equal ones.
+      log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
+      ladder: of temperatures, for `tempering`.
+      diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
+        variables.
+      verdict: whether the draws are reliable, and why not.
+      notes: what else is to be said of them.
+      interrupted: whether the run was told to stop before its end.
+      seconds: of wall time, by what took them.
+      seed: of everything.
+    """
+
+    kind: str
+    name: str
+    labels: Sequence[Hashable]
+    maximise: bool
+    spins: bool
+    temperature: float
+    method: str
+    chosen: str
+    how: Mapping[str, Any]
+    bits: UInt8[np.ndarray, "C D W"]
+    group_values: Float64[np.ndarray, "C D"]
+    group_overlaps: Float64[np.ndarray, "C D"]
+    group_magnetisations: Float64[np.ndarray, "C D"]
+    dependence: str
+    log_weights: Float64[np.ndarray, "C"] | None
+    log_z: Estimate | None
+    ladder: Ladder | None
+    diagnostics: tuple[Diagnostic, ...]
+    verdict: Verdict
+    notes: tuple[str, ...]
+    interrupted: bool
+    seconds: Mapping[str, float]
+    seed: int
+
+    def __len__(self) -> int:
+        return self.group_values.size
+
+    @property
+    def reliable(self) -> bool:
+        """Whether nothing speaks against the draws."""
+        return self.verdict.reliable
+
+    @property
+    def states(self) -> Int8[np.ndarray, "S N"]:
+        """All S = C D draws in the problem's own values, group by group."""
+        found = unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels))
+        return (2 * found - 1).astype(np.int8) if self.spins else found
+
+    @property
+    def values(self) -> Float64[np.ndarray, "S"]:
+        """Of all draws, in the order of `states`."""
+        return self.group_values.ravel()
+
+    @property
+    def weights(self) -> Float64[np.ndarray, "S"]:
+        """Of all draws, with sum 1; equal ones but for populations."""
+        logs = np.zeros(len(self.bits)) if self.log_weights is None else self.log_weights
+        groups = np.exp(logs - logs.max())
+        return np.repeat(groups / groups.sum(), self.bits.shape[1]) / self.bits.shape[1]
+
+    @property
+    def _batches(self) -> Batches:
+        return Batches(*self.group_values.shape, self.dependence, self.log_weights)
+
+    @functools.cached_property
+    def marginals(self) -> dict[Hashable, Estimate]:
+        """The probability of each variable to be 1, with its standard error."""
+        batches, size = self._batches, len(self.labels)
+        means, errors = np.empty(size), np.empty(size)
+        # A few variables of all draws at a time.
+        step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
+        for start in range(0, size, step):
+            here = slice(start, min(start + step, size))
+            count = here.stop - start
+            part = unpacked(np.asarray(self.bits[:, :, start // 8 : -(-here.stop // 8)]), count)
+            means[here], errors[here] = batches.share(part)
+        return {
+            label: Estimate(*one) for label, *one in zip(self.labels, means.tolist(), errors.tolist(), strict=True)
+        }
+
+    def marginal(self, label: Hashable) -> Estimate:
+        """The probability of one variable to be 1; InputError for an unknown label."""
+        return Estimate(*map(float, self._batches.share(self._column(label).astype(float))))
+
+    def pair_marginal(self, first: Hashable, second: Hashable) -> Estimate:
+        """The probability that both are 1; InputError for an unknown label."""
+        return Estimate(*map(float, self._batches.share((self._column(first) & self._column(second)).astype(float))))
+
+    def pair_marginals(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> dict[tuple[Hashable, Hashable], Estimate]:
+        """`pair_marginal` of each pair."""
+        return {(first, second): self.pair_marginal(first, second) for first, second in pairs}
+
+    def mean(self, observable: str = VALUE) -> Estimate:
+        """The mean of `value`, `magnetisation` (the mean spin) or `overlap`, with its standard error.
+
+        Raises:
+          InputError: an unknown observable.
+        """
+        return Estimate(*map(float, self._batches.estimate(self.observable(observable))))
+
+    def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
+        """`value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
+        known = {
+            VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps
+        }  # fmt: skip
+        if name not in known:
+            raise InputError(f"unknown observable {name!r}; known: {', '.join(known)}, and marginal(label)")
+        return known[name]
+
+    def expectation(self, function) -> Estimate:
+        """The mean of a function of states [S, N] in the problem's own values, that returns [S] numbers."""
+        size, parts = len(self.labels), []
+        for _, states in pieces(self.bits, size):
+            own = (2 * states - 1).astype(np.int8) if self.spins else states
+            found = np.asarray(function(own.reshape(-1, size)), np.float64)
+            if found.shape != (own.shape[0] * own.shape[1],):
+                raise InputError(f"the function returned shape {found.shape}; expected a number for each state")
+            parts.append(found.reshape(own.shape[:2]))
+        return Estimate(*map(float, self._batches.estimate(np.concatenate(parts, axis=1))))
+
+    @functools.cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {label: place for place, label in enumerate(self.labels)}
+
+    def _column(self, label: Hashable) -> Bool[np.ndarray, "C D"]:
+        place = self._places.get(label)
+        if place is None:
+            raise InputError(f"{self.name}: {label!r} is not a label")
+        return column(self.bits, place)
+
+    def to_dataframe(self, value: Hashable = VALUE):
+        """A pandas DataFrame with a row for each draw: a column for each label, then the value's and `weight`'s.
+
+        Raises:
+          InputError: pandas is not installed, or a label has the name of another column.
+        """
+        pandas = _imported("pandas")
+        for name in (value, "weight"):
+            if name in self._places:
+                raise InputError(f"{name!r} is a label, too; name the values' column by to_dataframe(value=...)")
+        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
+        frame[value], frame["weight"] = self.values, self.weights
+        return frame
+
+    def to_dimod(self):
+        """A dimod SampleSet; energies are values, negative ones where the problem is maximised.
+
+        Raises:
+          InputError: dimod is not installed.
+        """
+        dimod = _imported("dimod")
+        kind = dimod.SPIN if self.spins else dimod.BINARY
+        energies = -self.values if self.maximise else self.values
+        return dimod.SampleSet.from_samples(
+            (self.states, list(self.labels)), kind, energies, info=self.summary(), sort_labels=False,
+            weight=self.weights,
+        )  # fmt: skip
+
+    def to_inference_data(self):
+        """The draws for arviz: variables `x` [chain, draw, variable], `value`, `magnetisation` and `overlap`.
+
+        Raises:
+          InputError: arviz is not installed, or draws have unequal weights, which arviz does not know.
+        """
+        if self.log_weights is not None:
+            raise InputError("populations have weights, which arviz does not know; use another method")
+        arviz = _imported("arviz")
+        own = self.states.reshape(*self.group_values.shape, -1)
+        names = {VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps}
+        coordinates = {"variable": [str(label) for label in self.labels]}
+        return arviz.from_dict(
+            {"posterior": {"x": own, **names}}, coords=coordinates, dims={"x": ["variable"]}
+        )  # fmt: skip
+
+    def summary(self) -> dict[str, Any]:
+        """Estimates and evidence as plain values."""
+        return {
+            "temperature": self.temperature, "method": self.method, "chosen": self.chosen, "how": dict(self.how),
+            "draws": len(self), "interrupted": self.interrupted, "reliable": self.reliable,
+            "reasons": list(self.verdict.reasons), "notes": list(self.notes),
+            "log_z": None if self.log_z is None else list(self.log_z),
+            "mean": {name: list(self.mean(name)) for name in (VALUE, MAGNETISATION, OVERLAP)},
+            "diagnostics": [one._asdict() for one in self.diagnostics], "seconds": dict(self.seconds),
+            "seed": self.seed,
+        }  # fmt: skip
+
+    def plot(self, path: str | os.PathLike | None = None):
+        """Draws values by draw and their histogram, the overlaps' distribution P(q), and a ladder if there is one.
+
+        Args:
+          path: of a PNG file; None to get the matplotlib figure instead, which a notebook shows.
+
+        Raises:
+          InputError: matplotlib is not installed, or the file cannot be written.
+        """
+        from sl_discs.sampling.plots import paint_all
+
+        def paint(figure):
+            paint_all(self, figure)
+
+        size = 8.0, 5.4 if self.ladder is not None else 2.7
+        return new_figure(size, paint) if path is None else save_figure(Path(path), size, paint)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+
+        Raises:
+          InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
+        """
+        from sl_discs.sampling.storing import write_samples
+
+        return write_samples(Path(path), self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Samples:
+        """What `save` wrote.
+
+        Raises:
+          InputError: there is no such file, or it is another one.
+        """
+        from sl_discs.sampling.storing import read_samples
+
+        return cls(**read_samples(Path(path)))
+
+    def __repr__(self) -> str:
+        draws = f"{len(self):,} draws" + (", interrupted" if self.interrupted else "")
+        z = "" if self.log_z is None else f", log Z {self.log_z}"
+        return (
+            f"Samples({self.kind} {self.name!r} at temperature {self.temperature:g}: {draws} by {self.method}, "
+            f"value {self.mean()}{z}; {self.verdict})"
+        )
+
+
+def group_overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float64[np.ndarray, "C D"]:
+    """`packed.overlaps`, zeros where there are too few draws to compare."""
+    return overlaps(bits, size) if bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS else np.zeros(bits.shape[:2])
+
+
+def _imported(name: str):
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f"this needs {name}; {_INSTALL.format(name)}") from error

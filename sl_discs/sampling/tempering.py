@@ -1,0 +1,131 @@
+"""Method `tempering`: non-reversible parallel tempering on several ladders that know nothing of each other.
+
+Each ladder leads from infinite temperature, where a sweep forgets everything, to the temperature that is asked for.
+Neighbours exchange their states in turn by even and odd pairs (Okabe et al. 2001; Syed et al. 2022). Rounds of
+doubling length put the rungs where all swaps are rejected equally often and choose how many there are; then the
+ladder stays as it is, and draws are taken of its coldest rung. R-hat compares the ladders.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.arena import Arena, Recorded
+from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
+from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
+from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
+from sl_discs.sampling.log_z import log_z_of_ladder
+from sl_discs.sampling.options import Options
+
+_FIRST_RUNGS, _SEARCH_ROUND, _SEARCH_ROUNDS = 16, 32, 4
+# Sweeps of the round after which rungs stay where they are, and of the round that warms the chains up there.
+_LAST_ROUND = 256
+# With fewer round trips in all, modes that only tempering connects were hardly exchanged.
+_LEAST_ROUND_TRIPS = 20
+_MOST_MOMENTS_FOR_LOG_Z = 20_000
+
+
+class _Tempering:
+    """Ladders of R rungs each, the coldest first."""
+
+    def __init__(self, terms: Coefficients, options: Options, inverse: np.ndarray, stream: int):
+        self.rungs, self.ladders = len(inverse), options.groups
+        fields = frozen_after(_SEARCH_ROUND, options, len(terms.linear))
+        self.arena = Arena(
+            terms, options.sampler, fields, self.ladders * self.rungs,
+            rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
+        )  # fmt: skip
+        self.inverse = inverse
+
+    @property
+    def temperatures(self) -> np.ndarray:
+        """[B] of the chains."""
+        with np.errstate(divide="ignore"):
+            return np.tile(1 / self.inverse[::-1], self.ladders)
+
+    def by_rung(self, recorded: Recorded) -> np.ndarray:
+        """The values [C, D, R], the hottest rung first."""
+        values = recorded.values.reshape(-1, self.ladders, self.rungs)
+        return np.swapaxes(values, 0, 1)[:, :, ::-1]
+
+    def adapt(self, rungs: int, sweeps: int) -> np.ndarray:
+        """Plays on, and says where so many rungs should be."""
+        rates = rejection_rates(self.inverse, self.by_rung(self.arena.record(self.temperatures, sweeps)))
+        return adapted_ladder(self.inverse, rates, rungs or best_number_of_rungs(rates))
+
+
+def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
+    """The states of the old ladders that are next in temperature to each rung of the new ones."""
+    nearest = np.abs(new.inverse[::-1, None] - old.inverse[::-1]).argmin(axis=1)
+    states = old.arena.states.reshape(old.ladders, old.rungs, -1)
+    return states[:, nearest].reshape(new.arena.num_chains, -1)
+
+
+def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """Draws of the coldest rung of every ladder.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of ladders and draws, sampler, engine, seed.
+      budget: time, interruption and progress.
+    """
+    first = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), 1)
+    for number in range(_SEARCH_ROUNDS):
+        last = number == _SEARCH_ROUNDS - 1
+        inverse = first.adapt(0 if last else first.rungs, _SEARCH_ROUND << number)
+        if not last:
+            first.inverse = inverse
+    tempering = _Tempering(terms, options, inverse, 2)
+    tempering.arena.restart(_at_other_rungs(first, tempering))
+    tempering.inverse = tempering.adapt(tempering.rungs, _LAST_ROUND)
+    warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
+    thinning = sweeps_a_draw(tempering.by_rung(warm)[:, :, -1].T, warm.states)
+
+    store = Store(options.groups, tempering.arena.size, options.draws_each, options.store)
+    values, exchanged = [], []
+    wanted = (options.draws_each or 2**31 // thinning) * thinning
+    offset = before = 0
+    for recorded in tempering.arena.play(tempering.temperatures, wanted):
+        kept = np.arange(len(recorded.states))
+        store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
+        offset += len(kept)
+        values.append(tempering.by_rung(recorded))
+        exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
+        budget.say("draws", (len(store) - before) * options.groups)
+        before = len(store)
+        if budget.is_over():
+            break
+    return _drawn(
+        tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget
+    )
+
+
+def _drawn(tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget) -> Drawn:
+    trips = round_trips(exchanged)
+    every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
+    arena = tempering.arena
+    ladder = Ladder(
+        tempering.inverse,
+        1 - rejection_rates(tempering.inverse, values),
+        trips,
+        values.mean(axis=(0, 1), dtype=float),
+    )
+    reasons = []
+    if trips.sum() < _LEAST_ROUND_TRIPS:
+        reasons.append(
+            f"{trips.sum()} round trips between hottest and coldest rung, below {_LEAST_ROUND_TRIPS}: draw more"
+        )
+    how = {
+        "sampler": options.sampler,
+        "engine": arena.engine.name,
+        "ladders": tempering.ladders,
+        "rungs": tempering.rungs,
+        "sweeps a draw": thinning,
+        "round trips": int(trips.sum()),
+    }
+    return Drawn(
+        store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,
+        log_z=log_z_of_ladder(arena.size, tempering.inverse, values[:, ::every]),
+    )  # fmt: skip

@@ -1,0 +1,29 @@
+"""The function f that a problem's model maximises, of many states, in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Float64, Int8
+from scipy import sparse
+
+from sl_discs.models.coefficients import Coefficients
+
+
+class Values:
+    """f(x) = constant + c.x + sum over pairs of J x x, of states as they are: nothing is repaired."""
+
+    def __init__(self, terms: Coefficients):
+        size = len(terms.linear)
+        first, second = terms.edges.T
+        # The background counts every pair; what is listed counts beside it.
+        weights = terms.scale * (terms.weights - terms.background)
+        self._upper = sparse.csr_matrix((weights, (first, second)), (size, size))
+        self._terms = terms
+
+    def __call__(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Of states of zeros and ones."""
+        terms, x = self._terms, states.astype(np.float64)
+        ones = x.sum(axis=1)
+        background = terms.scale * terms.background * ones * (ones - 1) / 2
+        pairs = np.einsum("bn,bn->b", x, (self._upper.T @ x.T).T)
+        return terms.constant + x @ terms.linear + pairs + background
