@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
@@ -11,6 +12,7 @@ from sl_discs.sampling.elimination import narrow_elimination
 from sl_discs.sampling.enumeration import enumerate_law
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.tree import tree_decomposition
+from sl_discs.testing import truths
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index
 
@@ -96,7 +98,7 @@ def test_a_state_without_weight_is_not_drawn():
 @pytest.mark.parametrize("temperature", [1.7, 0.05])
 def test_tree_decomposition_is_enumeration(terms, width, temperature):
     size = len(terms.linear)
-    pairs = np.stack([np.arange(size - 1) + 1, np.arange(size - 1)], axis=1)  # in falling order, coupled or not
+    pairs = np.array([[1, 0], [2, 0]])[: size - 1]  # in falling order, coupled or not
     law = enumerate_law(terms, temperature)
     tree = tree_decomposition(terms, temperature, 20, 0, pairs)
     assert width in (None, tree.width)
@@ -114,6 +116,21 @@ def test_draws_of_tree_decomposition_have_the_law():
     states = tree_decomposition(terms, 0.8, 50_000, 5, NO_PAIRS).states
     counts = np.bincount(state_index(states), minlength=64)
     assert chi_squared(counts, 50_000 * enumerate_law(terms, 0.8).probabilities)[1] > FALSE_ALARMS
+
+
+@needs_dwave
+@pytest.mark.parametrize("temperature", [1.5, 0.1])
+def test_tree_decomposition_is_the_transfer_matrix(temperature):
+    """A 12 x 12 grid; each variable's frequency has a two-sided binomial test."""
+    truth, draws = truths.random_field_grid(12, temperature, field=0.5), 4_000
+    found = exact(truth.problem.terms(), temperature, draws, 3)
+    assert found.width < 16
+    np.testing.assert_allclose(found.log_z, truth.log_z, rtol=1e-11)
+    np.testing.assert_allclose(found.mean_value, truth.mean_value, rtol=1e-9)
+    np.testing.assert_allclose(found.marginals, truth.marginals, atol=1e-9)
+    law, ones = stats.binom(draws, np.clip(truth.marginals, 0, 1)), found.states.sum(axis=0, dtype=np.int64)
+    tails = 2 * np.minimum(law.cdf(ones), law.sf(ones - 1))
+    assert tails.min() > FALSE_ALARMS / truth.problem.num_variables
 
 
 @needs_dwave
