@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -56,11 +56,6 @@ def tree_decomposition(
     Raises:
       InputError: dwave-samplers is not installed, or the decomposition is too wide for it or for this machine.
     """
-    if any(importlib.util.find_spec(module) is None for module in ("dwave", "dimod")):
-        raise InputError(
-            "exact sampling of more than 20 variables needs dwave-samplers; install it with: "
-            "pip install 'sl_discs[peers]', or use method='tempering'"
-        )
     size = len(terms.linear)
     pairs = np.sort(np.asarray(pairs, np.int32).reshape(-1, 2), axis=1)
     _check_couplings(terms)
@@ -69,24 +64,20 @@ def tree_decomposition(
     place = place.reshape(-1)
     couplings = np.bincount(place[: len(listed.edges)], listed.scale * listed.weights, len(edges))
     elimination = _eliminated(size, edges)
+    dimod, samplers = _libraries()
 
     # dimod minimises, and weighs a state by exp(-beta energy): the energy is -f and beta 1/temperature. Its sampler
     # gives no marginals of pairs with coupling 0, so those get one that no sum of doubles notices.
-    dimod = importlib.import_module("dimod")
     noticed = np.where(couplings == 0, np.finfo(np.float64).tiny, -couplings)
     model = dimod.BinaryQuadraticModel.from_numpy_vectors(
         -terms.linear, (*edges.T, noticed), -terms.constant, dimod.BINARY
     )
-    found = (
-        importlib.import_module("dwave.samplers")
-        .TreeDecompositionSampler()
-        .sample(
-            model,
-            num_reads=draws,
-            elimination_order=elimination.order.tolist(),
-            beta=1 / temperature,
-            seed=int(np.random.default_rng(seed).integers(2**31)),  # its seeds have 31 bits
-        )
+    found = samplers.TreeDecompositionSampler().sample(
+        model,
+        num_reads=draws,
+        elimination_order=elimination.order.tolist(),
+        beta=1 / temperature,
+        seed=int(np.random.default_rng(seed).integers(2**31)),  # its seeds have 31 bits
     )
     states = found.record.sample[:, np.argsort(found.variables)].astype(np.int8)
     marginals = np.array([found.info["variable_marginals"][v] for v in range(size)])
@@ -95,6 +86,16 @@ def tree_decomposition(
     mean = terms.constant + terms.linear @ marginals + couplings @ joint
     log_z = float(found.info["log_partition_function"])
     return TreeLaw(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
+
+
+def _libraries() -> list[ModuleType]:
+    try:
+        return [importlib.import_module(name) for name in ("dimod", "dwave.samplers")]
+    except ImportError:
+        raise InputError(
+            "tree decomposition needs dwave-samplers; install it with: pip install 'sl_discs[exact]', or use "
+            "method='tempering'"
+        ) from None
 
 
 def _check_couplings(terms: Coefficients) -> None:
