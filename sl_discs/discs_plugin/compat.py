@@ -32,12 +32,12 @@ import jax
 import jax.numpy as jnp
 import networkx as nx
 from absl import logging
-from jaxtyping import Array, Float
 
 from sl_discs.errors import InputError
 from sl_discs.instances.cnf import read_cnf
 from sl_discs.instances.pickled import PickledGraph
 from sl_discs.instances.pickles import load_next
+from sl_discs.sampling.ess_discs import effective_sample_size
 
 _PACKAGE = "discs"
 
@@ -96,27 +96,6 @@ def _with_single_key(function: Callable) -> Callable:
 
 def _shuffle(key, array, axis: int = 0):
     return jax.random.permutation(key, array, axis=axis)
-
-
-def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
-    """T / (1 + 2 sum_k (1 - k/T) rho_k), the sum ending before the first negative autocorrelation.
-
-    The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
-    it averages.
-
-    Args:
-      chain: T successive values of each of B chains.
-    """
-    length = chain.shape[0]
-    centered = chain - jnp.mean(chain, axis=0)
-    spectrum = jnp.fft.rfft(centered, n=2 * length, axis=0)
-    products = jnp.fft.irfft(jnp.abs(spectrum) ** 2, n=2 * length, axis=0)[:length]
-    lags = jnp.arange(length, dtype=chain.dtype)[:, None]
-    correlation = products / (length - lags)
-    correlation = correlation / correlation[0]
-    positive = jnp.cumsum(correlation < 0, axis=0) == 0
-    weighted = jnp.where(positive, (1 - lags / length) * correlation, 0.0)
-    return length / (2 * jnp.sum(weighted, axis=0) - 1)
 
 
 def _as_networkx(value: Any) -> Any:

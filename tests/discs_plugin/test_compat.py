@@ -10,7 +10,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.discs_plugin import compat
 from sl_discs.errors import InputError
 
 
@@ -101,20 +100,6 @@ def test_pickles_are_graphs_and_nothing_else(old, tmp_path):
     path.write_bytes(pickle.dumps(Evil()))
     with path.open("rb") as file, pytest.raises(InputError, match="refused"):
         old.pickle.load(file)
-
-
-def test_effective_sample_size_of_an_autoregression():
-    """T (1 - a)/(1 + a) for x_t = a x_{t-1} + noise: within 3 % over 2,000 chains (seed fixed)."""
-    rng = np.random.default_rng(0)
-    length, chains = 1_000, 2_000
-    for a in (0.0, 0.5, 0.8):
-        x = np.zeros((length, chains), np.float32)
-        x[0] = rng.standard_normal(chains) / np.sqrt(1 - a * a)
-        for t in range(1, length):
-            x[t] = a * x[t - 1] + rng.standard_normal(chains)
-        found = float(np.mean(1 / np.asarray(compat.effective_sample_size(jnp.asarray(x)))))
-        # The sum ends at the first negative correlation, which is noise: it is 10 % too long at most.
-        assert 0.97 < found * length * (1 - a) / (1 + a) < 1.12
 
 
 def test_a_module_can_be_run_and_read_as_always(standin):

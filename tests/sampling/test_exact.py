@@ -1,0 +1,208 @@
+"""Exact draws, log Z and marginals: against sums over all states, and against each other."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sl_discs.errors import InputError
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.elimination import narrow_elimination
+from sl_discs.sampling.enumeration import enumerate_law
+from sl_discs.sampling.exact import exact
+from sl_discs.sampling.tree import tree_decomposition
+from sl_discs.testing import truths
+from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.enumeration import all_states, state_index
+
+# A test that compares frequencies with their law fails by chance once in this many runs.
+FALSE_ALARMS = 1e-6
+needs_dwave = pytest.mark.skipif(importlib.util.find_spec("dwave") is None, reason="needs dwave-samplers")
+NO_PAIRS = np.empty((0, 2), np.int32)
+
+
+def random_terms(size: int, density: float, background: float, seed: int = 0) -> Coefficients:
+    rng = np.random.default_rng(seed)
+    pairs = np.argwhere(np.triu(np.ones((size, size), bool), 1))
+    edges = pairs[rng.random(len(pairs)) < density].astype(np.int32)
+    weights = rng.normal(size=len(edges))
+    return Coefficients(rng.normal(size=size), edges, weights, -0.7, background, 12.5)
+
+
+def values_of(terms: Coefficients, states: np.ndarray) -> np.ndarray:
+    """f term by term, from its definition."""
+    K = np.full((len(terms.linear),) * 2, terms.background)
+    K[terms.edges[:, 0], terms.edges[:, 1]] = terms.weights
+    pairs = np.triu(K, 1)
+    return np.array([terms.constant + terms.linear @ x + terms.scale * (x @ pairs @ x) for x in states.astype(float)])
+
+
+def grid(side: int) -> np.ndarray:
+    site = np.arange(side * side).reshape(side, side)
+    ends = [(site[:, :-1], site[:, 1:]), (site[:-1], site[1:])]
+    return np.concatenate([np.stack([u.ravel(), v.ravel()], axis=1) for u, v in ends]).astype(np.int32)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 10])
+@pytest.mark.parametrize("background", [0.0, 0.4])
+@pytest.mark.parametrize("temperature", [1.7, 0.01])
+def test_enumeration_is_the_sum_over_all_states(size, background, temperature):
+    terms = random_terms(size, 0.5, background)
+    states = all_states(size)
+    values = values_of(terms, states)
+    exponents = values / temperature
+    weights = np.exp(exponents - exponents.max())
+    p = weights / weights.sum()
+    law = enumerate_law(terms, temperature)
+    np.testing.assert_allclose(law.log_z, exponents.max() + np.log(weights.sum()), rtol=1e-13)
+    np.testing.assert_allclose(law.probabilities, p, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(law.moments, np.einsum("s,si,sj->ij", p, states, states), atol=1e-12)
+    np.testing.assert_allclose(law.marginals, p @ states, atol=1e-12)
+    np.testing.assert_allclose(law.mean_value, p @ values, rtol=1e-12)
+    np.testing.assert_allclose(law.sd_value, np.sqrt(p @ (values - p @ values) ** 2), atol=1e-7)
+
+
+def test_enumerated_draws_have_the_law():
+    law = enumerate_law(random_terms(6, 0.5, 0.4), 0.8)
+    states = law.sample(np.random.default_rng(1), 50_000)
+    assert states.dtype == np.int8
+    counts = np.bincount(state_index(states), minlength=64)
+    assert chi_squared(counts, 50_000 * law.probabilities)[1] > FALSE_ALARMS
+
+
+def test_a_state_without_weight_is_not_drawn():
+    """The first of four states has probability 0, and the uniform number may be 0."""
+    law = enumerate_law(Coefficients(np.array([1e5, 0.0]), NO_PAIRS, np.empty(0), 1.0), 1.0)
+
+    class Zero:
+        def random(self, draws):
+            return np.zeros(draws)
+
+    assert law.probabilities[0] == 0
+    assert law.sample(Zero(), 3)[:, 0].tolist() == [1, 1, 1]
+
+
+@needs_dwave
+@pytest.mark.parametrize(
+    ("terms", "width"),
+    [
+        (random_terms(1, 0.0, 0.0), 0),
+        (random_terms(3, 0.0, 0.0), 1),
+        (random_terms(12, 0.2, 0.0), None),  # in several components
+        (random_terms(12, 0.3, 0.0, seed=3), None),
+        (random_terms(9, 0.8, 0.4), 8),
+        (random_terms(7, 0.3, 0.0)._replace(linear=np.zeros(7)), None),
+    ],
+)
+@pytest.mark.parametrize("temperature", [1.7, 0.05])
+def test_tree_decomposition_is_enumeration(terms, width, temperature):
+    size = len(terms.linear)
+    pairs = np.array([[1, 0], [2, 0]])[: size - 1]  # in falling order, coupled or not
+    law = enumerate_law(terms, temperature)
+    tree = tree_decomposition(terms, temperature, 20, 0, pairs)
+    assert width in (None, tree.width)
+    np.testing.assert_allclose(tree.log_z, law.log_z, rtol=1e-12)
+    np.testing.assert_allclose(tree.marginals, law.marginals, atol=1e-10)
+    np.testing.assert_allclose(tree.pair_marginals, law.moments[*pairs.T], atol=1e-10)
+    np.testing.assert_allclose(tree.mean_value, law.mean_value, rtol=1e-10)
+    assert tree.states.shape == (20, size)
+    assert tree.states.dtype == np.int8
+
+
+@needs_dwave
+def test_draws_of_tree_decomposition_have_the_law():
+    terms = random_terms(6, 0.4, 0.0, seed=2)
+    states = tree_decomposition(terms, 0.8, 50_000, 5, NO_PAIRS).states
+    counts = np.bincount(state_index(states), minlength=64)
+    assert chi_squared(counts, 50_000 * enumerate_law(terms, 0.8).probabilities)[1] > FALSE_ALARMS
+
+
+@needs_dwave
+@pytest.mark.parametrize("temperature", [1.5, 0.1])
+def test_tree_decomposition_is_the_transfer_matrix(temperature):
+    """A 12 x 12 grid; each variable's frequency has a two-sided binomial test."""
+    truth, draws = truths.random_field_grid(12, temperature, field=0.5), 4_000
+    found = exact(truth.problem.terms(), temperature, draws, 3)
+    assert found.width < 16
+    np.testing.assert_allclose(found.log_z, truth.log_z, rtol=1e-11)
+    np.testing.assert_allclose(found.mean_value, truth.mean_value, rtol=1e-9)
+    np.testing.assert_allclose(found.marginals, truth.marginals, atol=1e-9)
+    law, ones = stats.binom(draws, np.clip(truth.marginals, 0, 1)), found.states.sum(axis=0, dtype=np.int64)
+    tails = 2 * np.minimum(law.cdf(ones), law.sf(ones - 1))
+    assert tails.min() > FALSE_ALARMS / truth.problem.num_variables
+
+
+@needs_dwave
+@pytest.mark.parametrize("size", [5, 30])
+def test_a_seed_names_the_draws(size):
+    terms = random_terms(size, 0.1, 0.0)
+    one, same, other = (exact(terms, 1.0, 50, seed).states for seed in (2**32 - 1, 2**32 - 1, 7))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize(
+    ("size", "edges", "width"),
+    [
+        (1, NO_PAIRS, 0),
+        (4, np.array([[0, 1]]), 1),
+        (2_000, np.stack([np.zeros(1_999, int), np.arange(1, 2_000)], axis=1), 1),  # a star
+        (256, np.random.default_rng(0).permutation(256)[grid(16)], 16),
+        (5, np.argwhere(np.triu(np.ones((5, 5)), 1)), 4),
+    ],
+)
+def test_width_of_known_graphs(size, edges, width):
+    found = narrow_elimination(size, edges, 25)
+    assert found.width == width
+    assert sorted(found.order) == list(range(size))
+
+
+@pytest.mark.parametrize("size", [27, 3_000])
+def test_what_is_too_wide_is_refused_before_any_work(size):
+    """A complete graph, as a background and as a list of couplings; 3,000 nodes have 4.5 million pairs."""
+    terms = Coefficients(np.zeros(size), NO_PAIRS, np.empty(0), 1.0, background=1.0)
+    with pytest.raises(InputError, match=r"treewidth above 25.*method='tempering'"):
+        exact(terms, 1.0, 1, 0)
+    if size < 100:
+        with pytest.raises(InputError, match=r"treewidth above 25.*method='tempering'"):
+            exact(terms.listed(), 1.0, 1, 0)
+
+
+def test_memory_is_checked_before_tables_are_made(monkeypatch):
+    monkeypatch.setattr("sl_discs.capacity.usable_memory", lambda: 2**20)
+    edges = grid(12)
+    terms = Coefficients(np.zeros(144), edges, np.ones(len(edges)), 1.0)
+    with pytest.raises(InputError, match=r"width 12 would take about .* MiB.*method='tempering'"):
+        exact(terms, 1.0, 1, 0)
+
+
+def test_without_dwave_samplers_the_remedy_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dwave.samplers", None)
+    terms = random_terms(21, 0.1, 0.0)
+    with pytest.raises(InputError, match=r"pip install 'sl_discs\[exact\]'.*method='tempering'"):
+        exact(terms, 1.0, 1, 0)
+    assert exact(random_terms(20, 0.1, 0.0), 1.0, 1, 0).width is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"temperature": 0.0}, "temperature is 0.0; expected a finite number above 0"),
+        ({"draws": 0}, "draws is 0; expected a whole number, at least 1"),
+        ({"seed": -1}, "seed is -1; expected a whole number from 0"),
+        ({"pairs": [[0, 0]]}, r"pair 0 is \(0, 0\); expected two different variables of 0..4"),
+        ({"pairs": [[0, 1], [0, 5]]}, r"pair 1 is \(0, 5\)"),
+        ({"pairs": [0, 1]}, r"pairs have shape \(2,\)"),
+        ({"pairs": [[0.5, 1]]}, "dtype float64; expected integers"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(InputError, match=message):
+        exact(random_terms(5, 0.5, 0.0), **{"temperature": 1.0, "draws": 1, "seed": 0} | arguments)
+
+
+def test_too_many_variables_to_enumerate():
+    with pytest.raises(InputError, match=r"23 variables have 2\^23 states"):
+        enumerate_law(Coefficients(np.zeros(23), NO_PAIRS, np.empty(0), 1.0), 1.0)

@@ -1,0 +1,82 @@
+"""Known truths against sums over all states, and limits that are known without them."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from sl_discs.testing import truths
+from sl_discs.testing.enumeration import all_states
+
+
+@pytest.mark.parametrize(
+    "truth",
+    [
+        truths.curie_weiss(9, 0.7, coupling=1.3, field=0.05),
+        truths.curie_weiss(10, 5.0, field=-0.2),
+        truths.complete_bipartite(5, 4, 0.2),
+        truths.complete_bipartite(2, 6, 0.9, penalty=1.5),
+        truths.ising_torus(3, 1.0),
+        truths.ising_torus(4, truths.CRITICAL),
+        truths.ising_torus(4, 1.4),
+        truths.ising_torus(4, 6.0),
+        truths.ising_torus(3, 0.01),
+        truths.random_field_grid(1, 0.8),
+        truths.random_field_grid(4, 0.8, field=0.7, seed=1),
+        truths.random_field_grid(4, 0.05),
+    ],
+    ids=lambda truth: f"{truth.problem.name}-{truth.temperature:.2f}",
+)
+def test_truth_is_the_sum_over_all_states(truth):
+    states = all_states(truth.problem.num_variables).astype(float)
+    terms = truth.problem.terms()
+    u, v = terms.edges.T
+    values = terms.constant + states @ terms.linear + terms.scale * (states[:, u] * states[:, v]) @ terms.weights
+    exponents = values / truth.temperature
+    log_z = special.logsumexp(exponents)
+    p = np.exp(exponents - log_z)
+    np.testing.assert_allclose(truth.log_z, log_z, rtol=1e-12)
+    np.testing.assert_allclose(truth.mean_value, p @ values, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(truth.marginals, p @ states, rtol=1e-9, atol=1e-12)
+    ones = states.sum(axis=1)
+    if truth.counts is not None:
+        np.testing.assert_allclose(truth.counts, np.bincount(ones.astype(int), p), rtol=1e-9, atol=1e-14)
+    if truth.mode_weight is not None:
+        np.testing.assert_allclose(truth.mode_weight, p[_in_mode(truth, states)].sum(), rtol=1e-9)
+
+
+def _in_mode(truth, states):
+    if truth.problem.name == "curie-weiss":
+        return (2 * states - 1).sum(axis=1) > 0
+    left = truth.problem.source.edges[:, 0].max() + 1
+    return states[:, :left].sum(axis=1) > states[:, left:].sum(axis=1)
+
+
+def test_a_large_curie_weiss_model_is_exact():
+    """At infinite temperature log Z is N log 2; at 0.5 there are two modes, and a weak field favours one of them."""
+    assert truths.curie_weiss(1_000, 1e12).log_z == pytest.approx(1_000 * np.log(2), rel=1e-9)
+    even, biased = truths.curie_weiss(1_001, 0.5), truths.curie_weiss(1_001, 0.5, field=2e-4)
+    assert even.mode_weight == pytest.approx(0.5)
+    assert biased.counts.sum() == pytest.approx(1)
+    assert 0.6 < biased.mode_weight < 0.8
+
+
+@pytest.mark.parametrize("side", [32, 64])
+def test_the_critical_torus_is_that_of_ferdinand_and_fisher(side):
+    """Their expansions in 1/side at the critical point, of which Catalan's constant and theta functions are parts."""
+    catalan = 0.915965594177219
+    powers = np.arange(1, 6)
+    theta3, theta4 = (1 + 2 * (sign**powers * np.exp(-np.pi * powers**2)).sum() for sign in (1, -1))
+    theta2 = theta4  # on a square
+    truth = truths.ising_torus(side, truths.CRITICAL)
+    bulk = side**2 * (2 * catalan / np.pi + np.log(2) / 2)
+    assert truth.log_z - bulk == pytest.approx(np.log(2**0.25 + 2**-0.5), abs=1e-3)
+    energy = np.sqrt(2) + 2 * theta2 * theta3 * theta4 / (theta2 + theta3 + theta4) / side
+    assert truth.mean_value / side**2 == pytest.approx(energy, rel=1e-5)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.5, 2.269, 4.0, 50.0])
+def test_the_mean_is_the_derivative_of_log_z(temperature):
+    beta, step = 1 / temperature, 1e-5
+    low, high = (truths.ising_torus(64, 1 / (beta + sign * step)).log_z for sign in (-1, 1))
+    mean = truths.ising_torus(64, temperature).mean_value
+    assert mean == pytest.approx((high - low) / (2 * step), rel=1e-5)
