@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float64
@@ -49,7 +49,7 @@ class Contender(Protocol):
     name: str
     unit: str
 
-    def play(self, seed: int, seconds: float | None) -> Measurement:
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One repetition; where `seconds` is given and quality depends on it, of about that many CPU-seconds."""
 
 
@@ -67,7 +67,7 @@ class Own:
     unit = "chain-steps"
 
     def __init__(self, engine: str, sampler: str, dataset: Dataset, settings: Settings):
-        fields = {"name": sampler}
+        fields: dict[str, Any] = {"name": sampler}
         if "K" in method_fields(sampler):
             # As many levels as fit: short runs are for speed, which does not depend on it.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))

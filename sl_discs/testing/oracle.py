@@ -16,12 +16,11 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
@@ -190,7 +189,7 @@ def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]
 
 
 def kernel_of(
-    sampler: Sampler,
+    sampler: Any,
     log_density: LogDensity,
     mask: Mask,
     *,
@@ -223,4 +222,4 @@ def kernel_of(
     radius = sampler.num_flips if scale is None else scale
     numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
     parts = [(chance, matrix(log_density, mask, number, balancing, proposed)) for number, chance in numbers.items()]
-    return Kernel(*(sum(chance * kernel[field] for chance, kernel in parts) for field in range(2)))
+    return Kernel(*(sum((chance * kernel[field] for chance, kernel in parts), np.zeros(())) for field in range(2)))

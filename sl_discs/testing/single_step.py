@@ -139,7 +139,8 @@ def play_steps(
         chains, trace = play(chains, call * steps, 1, steps)
         after = state_index(np.asarray(chains.chain.x))
         chains = jax.tree.map(np.asarray, chains)
-        found.append(Steps(before, after, *(np.asarray(one)[0] for one in trace[1:]), chains.chain.sampler))
+        acceptance, hops = (np.asarray(one)[0] for one in trace[1:])
+        found.append(Steps(before, after, acceptance, hops, chains.chain.sampler))
         before = after
     return found
 

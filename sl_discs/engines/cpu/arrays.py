@@ -78,7 +78,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
     linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
     dense = isinstance(params.coupling, Dense) and not is_listed(
-        np.count_nonzero(params.coupling.rows), len(mask) * num_sites**2
+        int(np.count_nonzero(params.coupling.rows)), len(mask) * num_sites**2
     )
     used = mask.copy()
     if dense:
