@@ -11,7 +11,7 @@ from typing import BinaryIO
 from sl_discs.errors import InputError
 
 
-def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> Path:
+def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
     """Lets `write` fill a temporary file beside `path` and moves it there; failing, leaves `path` as it was.
 
     Raises:

@@ -14,6 +14,7 @@ speed alone.
 from __future__ import annotations
 
 import json
+import operator
 import sys
 
 from absl import flags
@@ -21,7 +22,7 @@ from absl import flags
 from sl_discs.atomic import check_file, write_atomically
 from sl_discs.benchmark.cases import CASES, Case, chosen_cases
 from sl_discs.benchmark.choices import ENGINES, TUNED, check_choice
-from sl_discs.benchmark.contenders import Default, NotPlayed, Own
+from sl_discs.benchmark.contenders import Contender, Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
 from sl_discs.command import run_app
@@ -65,7 +66,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
     dataset = case.dataset(_GRAPHS.value)
     settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
     peers = available_peers()
-    contenders = {}
+    contenders: dict[tuple[str, str], Contender] = {}
     for sampler in _SAMPLERS.value:
         for name in names:
             own = name in ENGINES
@@ -73,7 +74,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
             try:
                 if own and sampler == "default":
                     contenders[sampler, name] = Default(name, dataset, _CHAINS.value, _SECONDS.value)
-                elif own and sampler in TUNED:
+                elif own and sampler in TUNED and case.tuned is not None:
                     if name != "cpu":
                         raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
                     fields, pace = TUNED[sampler]
@@ -122,7 +123,7 @@ def run(_) -> int:
                 "repeats": _REPEATS.value,
             }  # fmt: skip
             text = json.dumps(as_json(rows, settings), indent=1)
-            path = write_atomically(output, lambda file, text=text: file.write(text.encode()))
+            path = write_atomically(output, operator.methodcaller("write", text.encode()))
     sys.stdout.write(f"\nsaved {path}\n")
     return 0
 

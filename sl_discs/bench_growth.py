@@ -59,7 +59,7 @@ def run(_) -> int:
     sys.stdout.write(f"{machine}, {_CHAINS.value} chains\n{growth.format_points([*found[0], *found[1]])}\n")
     record = {"machine": machine, "chains": _CHAINS.value, "by_size": growth.as_json(found[0])}
     text = json.dumps(record | {"by_degree": growth.as_json(found[1])}, indent=1)
-    figure = or_warn(lambda: growth.draw(*found, picture)) if draws else None
+    figure = or_warn(lambda: growth.draw(found[0], found[1], picture)) if draws else None
     saved = write_atomically(table, lambda file: file.write(text.encode()))
     sys.stdout.write(f"saved {saved}{f' and {figure}' if figure else ''}\n")
     return 0

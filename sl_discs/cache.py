@@ -32,7 +32,7 @@ class Cache:
 
     def __init__(self, folder: str | os.PathLike | None = None):
         """Takes the folder given, else $SL_DISCS_CACHE, else ~/.cache/sl_discs; warns where it cannot be used."""
-        self.folder = None
+        self.folder: Path | None = None
         try:
             chosen = Path(folder or os.environ.get("SL_DISCS_CACHE") or "~/.cache/sl_discs").expanduser()
             chosen.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Cache:
             chosen = chosen.resolve(strict=True)
             reason = _why_not_trusted(chosen)
         except RuntimeError:
-            chosen, reason = "~", "there is no home folder"
+            chosen, reason = Path("~"), "there is no home folder"
         except OSError as error:
             reason = error.strerror
         if reason is None:
@@ -79,8 +79,10 @@ class Cache:
         try:
             write_atomically(self.folder / name, lambda file: file.write(content))
         except InputError as error:
+            cause = error.__cause__
+            reason = cause.strerror if isinstance(cause, OSError) else cause
             _warn(
-                f"nothing more is cached in {self.folder}: {error.__cause__.strerror}; free some space there, or set "
+                f"nothing more is cached in {self.folder}: {reason}; free some space there, or set "
                 "SL_DISCS_CACHE to another folder"
             )
 

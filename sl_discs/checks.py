@@ -40,7 +40,7 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
     """
     allowed = ""
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
-        if (least is None or value >= least) and (above is None or value > above):
+        if (least is None or not value < least) and (above is None or not value <= above):
             return exact_doubles(name, value).item()
         allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
     shown = value.item() if isinstance(value, np.generic) else value

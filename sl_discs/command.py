@@ -44,7 +44,7 @@ def help_page(program: str, takes: str, words: str | None, listed_flags: str) ->
 
 def attributes_of(documented: type) -> str:
     """The section `Attributes` of a class's docstring: a field and its meaning in each paragraph."""
-    section = inspect.getdoc(documented).partition("Attributes:\n")[2].partition("\n\n")[0]
+    section = (inspect.getdoc(documented) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     return section.replace("\n    ", " ")
 
 

@@ -12,7 +12,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -67,7 +67,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         interrupt_function: Callable[[], bool] | None = None,
         beta_schedule: Sequence[float] | None = None,
         initial_states: Any = None,
-        initial_states_generator: str = "random",
+        initial_states_generator: Literal["none", "tile", "random"] = "random",
         randomize_order: bool = True,
         proposal_acceptance_criteria: str | None = None,
         *,
@@ -142,7 +142,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             raise InputError(f"initial_states, initial_states_generator or num_reads: {error}") from None
         info = {"beta_schedule_type": beta_schedule_type, "sampler": name, "seed": seed}
         if not bqm.num_variables:
-            empty = np.empty((parsed.num_reads, 0), np.int8), []
+            empty: Any = np.empty((parsed.num_reads, 0), np.int8), []
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
         if beta_schedule is not None and steps is None:
             count = len(betas) * num_sweeps_per_beta
@@ -229,7 +229,8 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
         raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")
     if count <= 1:
         return ends[1:]
-    return np.linspace(*ends, count) if kind == "linear" else np.geomspace(*ends, count)
+    first, last = ends
+    return np.linspace(first, last, count) if kind == "linear" else np.geomspace(first, last, count)
 
 
 def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:

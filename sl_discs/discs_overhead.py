@@ -50,7 +50,7 @@ def measure() -> dict[str, Overhead]:
     loops = {name: StepLoop(name, experiment) for name in names}
     for loop in loops.values():
         loop.play(2)
-    times = {name: [] for name in names}
+    times: dict[str, list] = {name: [] for name in names}
     for _ in range(_REPEATS.value):
         for name, loop in loops.items():
             times[name].append(1e3 * loop.play(_STEPS.value) / _STEPS.value)

@@ -14,11 +14,13 @@ verdict, and the exit code says whether anything failed.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import sys
 import time
 from pathlib import Path
+from typing import IO
 
 from absl import flags
 
@@ -86,9 +88,13 @@ def _machine(worker: Worker) -> dict:
     return found | {"driver": gpu_check.driver_version(), "commit": commit()} | interpreted
 
 
+def _write(content: str, file: IO[bytes]) -> None:
+    file.write(content.encode())
+
+
 def _keep(folder: Path, report: dict, text: str) -> None:
     for name, content in {"report.json": json.dumps(report, indent=1) + "\n", "report.md": text}.items():
-        write_atomically(folder / name, lambda file, content=content: file.write(content.encode()))
+        write_atomically(folder / name, functools.partial(_write, content))
 
 
 def run(_) -> int:

@@ -19,7 +19,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, UInt32
 
+from sl_discs.arrays import AnyArray
+
 Key = UInt32[Array, "*batch 2"]
+# A key as its two words; see `fold_words`.
+Words = tuple[UInt32[Array, ""], UInt32[Array, ""]]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _DRAW, _FOLD = 0, 1
@@ -33,7 +37,7 @@ class Stream(enum.IntEnum):
     OBSERVATION = 2
 
 
-def threefry(key: Key, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+def threefry(key: Key | Words, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Two words for the counter (first, second) under one key."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))
     left, right = first + schedule[0], second + schedule[1]
@@ -60,7 +64,7 @@ def from_rng(rng: Array) -> Key:
     return words.astype(jnp.uint32)[..., -2:]
 
 
-def fold_words(key: Key, data: int | Int[Array, ""]) -> tuple[UInt32[Array, ""], UInt32[Array, ""]]:
+def fold_words(key: Key | Words, data: int | Int[Array, ""]) -> Words:
     """The two words of the key named by another and a number; every function here takes them for a key."""
     return threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
 
@@ -70,7 +74,7 @@ def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     return jnp.stack(fold_words(key, data))
 
 
-def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+def draw_words(key: Key | Words, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Two random words for each counter."""
     return threefry(key, counter, jnp.uint32(_DRAW))
 
@@ -127,7 +131,7 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return normals_of(normal_words(key, size), size).reshape(shape)
 
 
-def chain_keys(seed: int, stream: Stream, instances: Int[Array, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
+def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
     """One key a chain; `instances` are positions in the whole dataset, not in the batch."""
     return _chain_keys(from_seed(seed), int(stream), jnp.asarray(instances), num_chains)
 

@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 from ml_collections import config_flags
@@ -235,7 +236,7 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
     settings = settings_from(experiment.get("experiment", {}))
-    short = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
+    short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     model = _model_fields()
     methods, sampler_configs = _methods(settings.batch_size)

@@ -10,6 +10,7 @@ such as --first_seed=100, adds its starts, and the larger cut stays. Exit code 2
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shlex
 import sys
 import time
@@ -89,7 +90,7 @@ def run(argv: Sequence[str]) -> int:
                 search.settings(_ENGINE.value, _THREADS.value),
                 command,
                 folder,
-                lambda steps, name=one.name, progress=progress: progress(name, steps),
+                functools.partial(progress, one.name),
             )
         _say(f"{summary(one.name, dataset.index, tally)}; {time.perf_counter() - begin:.0f} s")
         _say(f"  {path_of(one.name, _DATA_SEED.value, folder)}")

@@ -18,8 +18,9 @@ import importlib.util
 import math
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
@@ -152,14 +153,14 @@ def _annealings() -> list[space.Point]:
             raise InputError(
                 f"--try_first: {text!r}: expected exp_decay or linear, and temperatures above 0 that do not rise"
             )
-        temperatures = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
+        temperatures: space.Point = {"t_schedule": shape, "init_temperature": initial, "cooling": final / initial}
         points.append(temperatures | {"resample_every": every, "resample_strength": strength})
     return points
 
 
 def _stage(names) -> Stage:
     given = experiment_settings(names, _CONFIG.value)
-    changed = {"batch_size": _CHAINS.value, "chain_length": _STEPS.value, "engine": _ENGINE.value}
+    changed: dict[str, Any] = {"batch_size": _CHAINS.value, "chain_length": _STEPS.value, "engine": _ENGINE.value}
     settings = dataclasses.replace(given, **{name: value for name, value in changed.items() if value is not None})
     return Stage(settings, _PENALTY.value)
 
@@ -196,11 +197,11 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
     return advance
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Exit code 0, or 75 when interrupted: the same command then goes on."""
     try:
         with notice_of_end() as notice:
-            return run(arguments, notice)
+            return run(list(arguments), notice)
     except Interrupted as interruption:
         sys.stderr.write(f"{interruption}\n")
         return RESUME_ME

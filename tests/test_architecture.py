@@ -28,7 +28,7 @@ ORDER = [
     ["commands"],
 ]
 ROOT_FILES = {
-    "__init__", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
+    "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
     "exact_doubles", "exact_sum", "finished_work", "keys", "parse_json", "problem_names", "version",
 }  # fmt: skip
 

@@ -52,7 +52,7 @@ class Contender(Protocol):
     name: str
     unit: str
 
-    def play(self, seed: int, seconds: float | None) -> Measurement:
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One repetition; where `seconds` is given and quality depends on it, of about that many CPU-seconds."""
 
 
@@ -72,7 +72,7 @@ class Own:
     def __init__(
         self, engine: str, sampler: str, dataset: Dataset, settings: Settings, more: Mapping[str, Any] | None = None
     ):
-        fields = {"name": sampler, **(more or {})}
+        fields: dict[str, Any] = {"name": sampler, **(more or {})}
         unknown = [name for name in fields if name not in {"name", *method_fields(sampler)}]
         if unknown:
             raise NotPlayed(f"{sampler} has no {unknown[0]}")

@@ -19,6 +19,7 @@ from sl_discs.benchmark.cases import Case
 from sl_discs.benchmark.contenders import Own
 from sl_discs.benchmark.report import Row
 from sl_discs.benchmark.worker import Outcome
+from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import get_engine
 from sl_discs.testing.agreement import check_agreement
 from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
@@ -121,7 +122,7 @@ class Compared(NamedTuple):
 
     case: Case
     fields: Mapping[str, Mapping[str, Any]]
-    seconds: Mapping[str, float]
+    seconds: Mapping[str, float | None]
     num_graphs: int
 
 
@@ -132,7 +133,9 @@ def use_gpu() -> None:
 def interpreted() -> None:
     """The same without a GPU: JAX stays on the CPU, and the engine `gpu` of this process is interpreted."""
     jax.config.update("jax_platforms", "cpu")
-    get_engine("gpu").way = "interpret"
+    gpu = get_engine("gpu")
+    assert isinstance(gpu, Gpu)
+    gpu.way = "interpret"
 
 
 def describe_device() -> dict[str, Any]:
@@ -200,13 +203,13 @@ def plan_tasks(
     def chosen(names):
         return [name for name in names if every or name.partition(",")[0] in bases]
 
-    tasks = []
+    tasks: list[Task] = []
+    arguments: tuple
     for engine, steps, localized in (("gpu", "steps", "localized"), ("reference", "reference", "reference")):
         for name in chosen(known_to(engine, SAMPLERS)):
             tasks.append(Task(steps, name, engine, steps_task, (engine, name, sizes.steps)))
         for name in chosen(BASES):
-            arguments = (engine, name, sizes.localized)
-            tasks.append(Task(localized, f"sl_{name}", engine, localized_task, arguments))
+            tasks.append(Task(localized, f"sl_{name}", engine, localized_task, (engine, name, sizes.localized)))
     for name in chosen(BASES):
         tasks.append(Task("agreement", name, "gpu", agreement_task, ("gpu", name, sizes.agreement)))
     for case in cases:

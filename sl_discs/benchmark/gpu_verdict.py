@@ -82,7 +82,7 @@ def judge(results: Sequence[Result], on_gpu: bool) -> Verdict:
 
 def _required() -> collections.Counter[str]:
     """How many tasks a verdict needs of each part."""
-    tasks = plan_tasks(ON_GPU, chosen_cases(CASES), (), METHODS, REQUIRED)
+    tasks = plan_tasks(ON_GPU, chosen_cases(list(CASES)), (), METHODS, REQUIRED)
     return collections.Counter(task.part for task in tasks)
 
 

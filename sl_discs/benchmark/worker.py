@@ -64,7 +64,8 @@ class Worker:
     def __init__(self, prepare: Callable[[], None], start_s: float = 120.0):
         """`prepare` is called first in each new process, which must be ready after `start_s` seconds."""
         self._prepare, self._start_s = prepare, start_s
-        self._process = self._pipe = None
+        self._process: Any = None
+        self._pipe: Any = None
 
     def __enter__(self) -> Worker:
         return self

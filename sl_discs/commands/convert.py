@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import flags
@@ -86,7 +87,7 @@ def _run(source: str, target: str) -> str:
     """Converts; returns the summary."""
     to = _target_format(target)
     instances = read_with_progress(source, FLAGS.problem, FLAGS["from"].value)
-    contents = [instance.content for instance in instances]
+    contents: list[Any] = [instance.content for instance in instances]
     models = any(isinstance(content, QuadraticForm) for content in contents)
     if models and (to != "npz" or FLAGS.complement):
         what = "has no complement" if FLAGS.complement else f"cannot be written as {to}; write an .npz archive"

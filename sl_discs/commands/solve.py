@@ -128,7 +128,7 @@ def _checked_arguments() -> dict[str, Any]:
     real("penalty", FLAGS.penalty, least=1)
     fields = _fields()
     names = "sampler", "steps", "time_limit", "target", "chains", "engine", "seed"
-    arguments = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
+    arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
     twice = sorted(set(arguments) & set(fields))
     if twice:
         raise InputError(f"--field={twice[0]}=...: this is a flag of its own, --{twice[0]}")
@@ -181,7 +181,7 @@ def _check(path: Path) -> int:
     answers = read_answers(Path(FLAGS.check))
     if FLAGS.problem not in (None, answers.kind):
         raise InputError(f"{FLAGS.check}: answers to {answers.kind}, not to --problem={FLAGS.problem}")
-    FLAGS.problem = answers.kind
+    FLAGS.problem = answers.kind  # type: ignore[assignment]  # absl gives all flags one type
     if digest_of(path) != answers.sha256:
         _say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
     instances = read_with_progress(path, FLAGS.problem, FLAGS.format)
@@ -280,7 +280,7 @@ def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> An
     return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
 
 
-def _warn(message: Any, *_: Any) -> None:
+def _warn(message: Any, *_: Any, **__: Any) -> None:
     """In the place of `warnings.showwarning`: a line without its place in the code."""
     sys.stderr.write(f"warning: {message}\n")
 

@@ -124,7 +124,8 @@ class BaseSampler:
         if self._shape is not None:
             start = x.reshape(x.shape[0], -1)
             flat = params._replace(base=None)
-            params = jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[: -len(self._shape)], -1), flat)
+            rank = len(self._shape)
+            params = jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-rank], -1), flat)
             params = params._replace(base=model_param)
         start = tag(start) if tagged else start
         new_x, new_state, *acceptance = self._sampler.step(adapted, rng, start, params, dict(state), x_mask)

@@ -23,10 +23,11 @@ import functools
 import importlib
 import importlib.abc
 import importlib.machinery
+import io
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -112,7 +113,7 @@ def _as_networkx(value: Any) -> Any:
     return value
 
 
-def _load(file: BinaryIO) -> Any:
+def _load(file: io.BufferedReader) -> Any:
     """The next pickle of an open file; EOFError after the last."""
     if not file.peek(1):
         raise EOFError

@@ -54,7 +54,10 @@ def register_before_flags(argv: Sequence[str]) -> None:
 
 def checkout() -> Path:
     """The folder that holds the package discs."""
-    return Path(importlib.util.find_spec("discs").submodule_search_locations[0]).parent
+    spec = importlib.util.find_spec("discs")
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError("discs is not importable; run this in a checkout of it, or install it")
+    return Path(spec.submodule_search_locations[0]).parent
 
 
 def resolve_configs(argv: Sequence[str]) -> list[str]:

@@ -89,7 +89,7 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[st
 
 def _build_base(name, fields: Mapping, config, chains: int, shape: tuple, fixes: frozenset[str]) -> TiltableSampler:
     if name.startswith(OWN):
-        method = build_method({"name": name.removeprefix(OWN)} | fields, chains)
+        method = build_method({"name": name.removeprefix(OWN), **fields}, chains)
         return OwnSampler(name, method.sampler, chains, shape)
     return BaseSampler(name, upstream.build_upstream_sampler(name, config), shape, fixes)
 

@@ -100,7 +100,7 @@ def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
     Fields: `graph_type`, `cfg_str` and `data_root` as in DISCS (an empty data_root generates random families),
     `penalty`, `num_instances` (None: all), `data_seed`, `instances_per_batch`.
     """
-    graph_type, cfg_str = graph_kind(problem).discs_family
+    graph_type, cfg_str = graph_kind(problem).discs_family  # type: ignore[misc]  # DISCS poses this problem
     return config_dict.ConfigDict(
         {
             "name": name,

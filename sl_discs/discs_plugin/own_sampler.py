@@ -25,7 +25,7 @@ class BatchModel(GradientModel):
     shape: tuple[int, ...]
 
     @property
-    def num_sites(self) -> int:
+    def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
         """Number of sites of a flattened state."""
         return math.prod(self.shape)
 

@@ -56,15 +56,19 @@ def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, 
         others = {name: cluster[name] for name in _NOT_SAMPLERS}
         known = list(original([{_split(label)[1]: None for label in labels} | others])[0])
         place = {base: position for position, base in enumerate(known)}
-        labels.sort(key=lambda label, place=place: (place.get(_split(label)[1], len(place)), label))
-        result.append({label: cluster[label] for label in labels} | others)
+        order = sorted((place.get(_split(label)[1], len(place)), label) for label in labels)
+        result.append({label: cluster[label] for _, label in order} | others)
     return result
 
 
 def teach_plot_utils() -> None:
     """Wraps the three functions of `plot_utils` that know samplers; once for each import of it."""
     utils = importlib.import_module("discs.plot_results.plot_utils")
-    wrappers = {"process_keys": _process_keys, "get_color": _get_color, "sort_based_on_samplers": _sort}
+    wrappers: dict[str, Callable] = {
+        "process_keys": _process_keys,
+        "get_color": _get_color,
+        "sort_based_on_samplers": _sort,
+    }
     for name, wrapper in wrappers.items():
         original = getattr(utils, name)
         if not isinstance(original, functools.partial):

@@ -31,7 +31,7 @@ def upstream_experiment(dataset: Dataset, num_chains: int, chain_length: int) ->
     """DISCS's experiment on the graphs of a dataset, which it reads from a temporary folder."""
     problem, count = dataset.problem, len(dataset.graphs)
     # In whose format DISCS reads any graphs, counting sizes for itself.
-    graph_type, cfg_str = graph_kind(problem).discs_family
+    graph_type, cfg_str = graph_kind(problem).discs_family  # type: ignore[misc]  # DISCS poses this problem
     name = f"{problem}/{graph_type}" + (f"/{cfg_str}" if cfg_str != "_" else "")
     carried = dataclasses.replace(dataset, name=name, index=list(range(count)))
     config = importlib.import_module("discs.common.configs").get_config()

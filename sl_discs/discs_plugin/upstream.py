@@ -49,7 +49,7 @@ def check_discs() -> None:
             spec = importlib.util.find_spec(module)
         except ModuleNotFoundError:
             spec = None
-        if spec is None:
+        if spec is None or spec.origin is None:
             raise InputError(f"the package discs that is importable has no module {module}; {_WHERE}")
         if not re.search(rf"^(class|def) {name}\b", Path(spec.origin).read_text(), re.MULTILINE):
             raise InputError(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Float32, Int8
+from jaxtyping import Array, Bool, Float, Int8
 
 from sl_discs import keys
+from sl_discs.arrays import AnyArray
 from sl_discs.batching import over_chains, over_instances
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
@@ -22,6 +22,15 @@ from sl_discs.localization.algorithm import Observation, init_observation
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model, Params
 from sl_discs.samplers.base import Sampler, SamplerState
+
+
+@runtime_checkable
+class Temperature(Protocol):
+    """What is indexed as an array of float32 is."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, places: Any, /) -> Any: ...
 
 
 class Program(NamedTuple):
@@ -38,7 +47,7 @@ class Program(NamedTuple):
       keeps_states: whether the trace has the states of the first place of each ladder.
     """
 
-    temperature: Float32[np.ndarray, "T *B"]
+    temperature: Temperature
     levels: Levels | None
     ladder: int = 1
     keeps_states: bool = False
@@ -61,14 +70,14 @@ class Batch(NamedTuple):
     """
 
     params: Params
-    mask: Bool[Array, "G N"]
+    mask: Bool[AnyArray, "G N"]
     keys: StepKeys
 
 
 class Chain(NamedTuple):
     """What a chain carries from step to step; `observation` is None for a sampler that is not localized."""
 
-    x: Int8[Array, "*G B N"]
+    x: Int8[AnyArray, "*G B N"]
     field: Field
     sampler: SamplerState
     observation: Observation | None
@@ -77,8 +86,8 @@ class Chain(NamedTuple):
 class Best(NamedTuple):
     """The best state of a chain so far and its value f, which counts conflicts against it."""
 
-    value: Float[Array, "*G B"]
-    x: Int8[Array, "*G B N"]
+    value: Float[AnyArray, "*G B"]
+    x: Int8[AnyArray, "*G B N"]
 
 
 class Chains(NamedTuple):
@@ -106,11 +115,11 @@ class Trace(NamedTuple):
       states: of the first place of each ladder, before the exchange; None unless the program keeps them.
     """
 
-    value: Float[Array, "L G B"]
-    acceptance: Float[Array, "L G B"]
-    hops: Float[Array, "L G B"]
-    exchanged: Bool[Array, "L G B"] | None = None
-    states: Int8[Array, "L G B/R N"] | None = None
+    value: Float[AnyArray, "L G B"]
+    acceptance: Float[AnyArray, "L G B"]
+    hops: Float[AnyArray, "L G B"]
+    exchanged: Bool[AnyArray, "L G B"] | None = None
+    states: Int8[AnyArray, "L G B/R N"] | None = None
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
@@ -195,7 +204,7 @@ def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
     return (bits & mask).astype(jnp.int8)
 
 
-def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[Array, "G B N"], noise: Any) -> Chains:
+def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> Chains:
     """The chains before step 1; no state counts as met yet.
 
     Args:

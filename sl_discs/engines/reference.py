@@ -69,7 +69,7 @@ def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, te
 
 def _log(model: Model, params, chains: Chains):
     """What a logged step records of one chain."""
-    x, field = chains.chain.x, chains.chain.field
+    x, field = jnp.asarray(chains.chain.x), chains.chain.field
     value = model.value(params, x, field)
     return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value
 
@@ -144,7 +144,7 @@ def advance(
     play = jax.shard_map(
         functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
-        in_specs=(Batch(instances, instances, both), both, all_alike, all_alike, of_chains, all_alike),
+        in_specs=(Batch._make((instances, instances, both)), both, all_alike, all_alike, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )

@@ -86,4 +86,4 @@ class Temperatures:
             values = self.initial + (self.final - self.initial) * part
         else:
             values = np.maximum(self.initial * self.decay_rate**part, self.final)
-        return values.astype(np.float32)
+        return np.asarray(values, np.float32)

@@ -123,7 +123,7 @@ class Checkpoints:
         if stop:
             raise Interrupted(self.folder)
 
-    def _save(self, name: str, arrays: dict[str, np.ndarray]) -> None:
+    def _save(self, name: str, arrays: dict[str, Any]) -> None:
         """A checkpoint that cannot be written must not end the run that it is to protect."""
         try:
             if not (self.folder / "kind.json").exists():
@@ -158,8 +158,12 @@ def _read(path: Path) -> dict[str, np.ndarray] | None:
         return None
 
 
-def _as_arrays(part: str, middle: Middle) -> dict[str, np.ndarray]:
-    arrays = {"part": np.array(part), "step": np.int64(middle.step), "run_s": np.float64(middle.run_s)}
+def _as_arrays(part: str, middle: Middle) -> dict[str, Any]:
+    arrays: dict[str, Any] = {
+        "part": np.array(part),
+        "step": np.int64(middle.step),
+        "run_s": np.float64(middle.run_s),
+    }
     arrays |= {"calls": np.int64(len(middle.traces))}
     arrays |= {f"chain-{k}": leaf for k, leaf in enumerate(middle.chains)}
     for call, leaves in enumerate(middle.traces):

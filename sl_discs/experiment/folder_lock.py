@@ -14,7 +14,7 @@ from sl_discs.errors import InputError
 try:
     import fcntl
 except ImportError:  # not a Unix system
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # stands for a module
 
 _NAME = ".run.lock"
 _LOOK_S = 0.1

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -107,7 +108,11 @@ class Hosts:
         # JAX's own handler of SIGTERM would take the place of this project's. Not every version has the option.
         with contextlib.suppress(AttributeError):
             jax.config.update("jax_enable_preemption_service", False)
-        named = {"coordinator_address": self.coordinator, "num_processes": self.count, "process_id": self.index}
+        named: dict[str, Any] = {
+            "coordinator_address": self.coordinator,
+            "num_processes": self.count,
+            "process_id": self.index,
+        }
         try:
             jax.distributed.initialize(
                 **(named if self.coordinator else {}),
@@ -173,8 +178,8 @@ def find_hosts(coordinator: str | None = None, count: int | None = None, index: 
             return Hosts()
         return Hosts(int(os.environ["SLURM_PROCID"]), int(os.environ["SLURM_NTASKS"]))
     given = {"coordinator": coordinator, "num_hosts": count, "host": index}
-    missing = [f"--{name}" for name, value in given.items() if value is None]
-    if missing:
+    if coordinator is None or count is None or index is None:
+        missing = [f"--{name}" for name, value in given.items() if value is None]
         raise InputError(
             f"{' and '.join(missing)} not given: several hosts take --coordinator=HOST:PORT (an address of host 0), "
             "--num_hosts=N and --host=K together"

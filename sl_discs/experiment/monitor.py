@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
@@ -35,6 +35,7 @@ class Monitor:
         return self.folder / method.replace("/", "-") / self.label / batch
 
 
+@runtime_checkable
 class Recorder(Protocol):
     """What a player tells of its calls; see `Curves`."""
 
@@ -62,7 +63,7 @@ class Curves:
         self._sign, self._constant = sign, constants.mean()
         self._temperature = settings.temperatures()
         self._best = np.full(self._members, -np.inf)
-        self._file = None
+        self._file: EventsFile | None = None
         self._failed = False
 
     def _value(self, trace: Trace) -> np.ndarray:
@@ -139,7 +140,7 @@ def contractions(
       chosen: the instances and chains that count.
     """
     observation, levels = chains.chain.observation, program.levels
-    if observation is None:
+    if observation is None or levels is None:
         return {}
     mask = np.asarray(batch.mask)[chosen[0]]
 

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,9 +53,13 @@ class Outcome:
     trace: Trace
     run_s: float
 
-    def as_arrays(self) -> dict[str, np.ndarray]:
+    def as_arrays(self) -> dict[str, Any]:
         """By name, for a file."""
-        arrays = {"final": self.final, "final_is": np.array(self.final_is), "run_s": np.float64(self.run_s)}
+        arrays: dict[str, Any] = {
+            "final": self.final,
+            "final_is": np.array(self.final_is),
+            "run_s": np.float64(self.run_s),
+        }
         for name in ("best", "best_logged"):
             value, state = getattr(self, name)
             arrays |= {f"{name}_value": value, f"{name}_state": state}
@@ -72,7 +77,8 @@ class Outcome:
 
 def compile_program(method: Method, settings: Settings) -> Program:
     """The whole program on the host; InputError where a schedule is impossible."""
-    levels = method.localization and method.localization.levels(settings.chain_length)
+    localization = method.localization
+    levels = None if localization is None else localization.levels(settings.chain_length)
     return Program(settings.temperatures(), levels)
 
 
@@ -173,7 +179,7 @@ class Player:
             the run there.
           steps_per_call: about how many steps pass between two looks at the watch; None: as many as are fast.
         """
-        finished = checkpoints and checkpoints.finished(part)
+        finished = None if checkpoints is None else checkpoints.finished(part)
         if finished is not None:
             outcome = Outcome.from_arrays(finished)
             self.run_s += outcome.run_s
@@ -186,7 +192,7 @@ class Player:
             mesh = make_mesh(shape.layout)
             play = self.engine.prepare(model, sampler, batch, self.program, mesh, self.settings.threads)
         given = batch, keys, states, localization and np.float32(localization.initial_noise())
-        middle = checkpoints and checkpoints.middle(part)
+        middle = None if checkpoints is None else checkpoints.middle(part)
         if middle is None:
             with self._timed():
                 chains = compiled.call(start_chains, *given, model=model, sampler=sampler)
@@ -198,7 +204,7 @@ class Player:
             done, earlier = middle.step, [Trace(*leaves) for leaves in middle.traces]
             self.run_s += middle.run_s
             progress(done)
-        traces = []
+        traces: list[tuple[int, Trace]] = []
         per_call = steps_per_call or self.engine.steps_per_call(sampler)
         for first, intervals, every in _slices(self.settings, per_call):
             stop = first + intervals * every
@@ -224,7 +230,8 @@ class Player:
         final_is = self.method.final_is
         if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
             final_is = NOT_LOCALIZED
-        final = final_sample(chains.chain.observation) if final_is == SIGN_OF_Y else chains.chain.x
+        observation: Any = chains.chain.observation
+        final = final_sample(observation) if final_is == SIGN_OF_Y else chains.chain.x
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
         trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
         best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))

@@ -17,8 +17,8 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
-from sl_discs.engines.contract import Chains
-from sl_discs.experiment.annealing import Temperatures
+from sl_discs.arrays import AnyArray
+from sl_discs.engines.contract import Chains, Temperature
 from sl_discs.experiment.settings import Settings
 
 
@@ -54,7 +54,7 @@ class Population:
       every: steps between two of them; 0: there are none.
     """
 
-    def __init__(self, settings: Settings, temperature: Temperatures):
+    def __init__(self, settings: Settings, temperature: Temperature):
         self.every = settings.resample_every
         self._strength, self._size = settings.resample_strength, settings.batch_size
         self._temperature = temperature
@@ -64,7 +64,7 @@ class Population:
         return self.every > 0 and step % self.every == 0 and step < len(self._temperature)
 
     def resample(
-        self, chains: Chains, value: Float32[Array, "G B"], initial_keys: UInt32[Array, "G B 2"], step: int
+        self, chains: Chains, value: Float32[AnyArray, "G B"], initial_keys: UInt32[AnyArray, "G B 2"], step: int
     ) -> Chains:
         """The chains after a resampling, on the host; the best states stay with their places.
 

@@ -10,12 +10,13 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 # Seconds between two lines of a log, and until it is known whether the run is as long as that.
 _EVERY_S, _EARLY_S = 60.0, 5.0
 
 
+@runtime_checkable
 class _Shown(Protocol):
     def update(self, done: int) -> object: ...
 

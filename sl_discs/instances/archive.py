@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
     """
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
-    arrays = {
+    arrays: dict[str, Any] = {
         "names": np.array([graph.name for graph in graphs], dtype=np.str_),
         "num_nodes": np.array([graph.num_nodes for graph in graphs], dtype=np.int32),
         "edge_ptr": np.cumsum([len(rows) for rows in edges], dtype=np.int64),

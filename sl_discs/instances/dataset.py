@@ -91,18 +91,19 @@ def load_dataset(
     if (last := first if stop is None else stop - 1) > _LAST:
         raise InputError(f"{family.name}: graph {last} was asked for; positions go up to {_LAST}")
     found = _load_stored(family, Path(data_root), first, stop) if data_root not in (None, "") else None
-    if found is None and family.generator is None:
+    generator = family.generator
+    if found is not None:
+        found = *found[:2], found[2][::stride], found[3]
+    elif generator is None:
         place = f"{data_root!s}" if data_root not in (None, "") else "a data_root"
         raise InputError(f"{family.name} is not random, so it must be given: put {family.where()} into {place}")
-    if found is None:
-        total = max(family.generator.count, stop or 0)
+    else:
+        total = max(generator.count, stop or 0)
         _check_range(family.name, first, stop, total)
         wanted = range(first, stop or total, stride)
-        graphs = _draw_cached(family.generator, wanted, data_seed, Cache(cache_dir))
-        detail = f"{family.generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
+        graphs = _draw_cached(generator, wanted, data_seed, Cache(cache_dir))
+        detail = f"{generator.description}; data_seed {data_seed}, generator version {GENERATOR_VERSION}"
         found = "generated", detail, graphs, total
-    else:
-        found = *found[:2], found[2][::stride], found[3]
     source, detail, graphs, total = found
     if not family.scored:
         graphs = [dataclasses.replace(graph, reference=None) for graph in graphs]
@@ -150,7 +151,7 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Ca
     stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
     name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
-    if cache.load(name) is not None:
+    if cache.folder is not None and cache.load(name) is not None:
         return read_archive(cache.folder / name)
     graphs = [generator.draw(data_seed, indices[0])]
     check_memory(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
       InputError: the file cannot be written.
     """
     pairs = [np.zeros((0, 2), np.int32), *(form.pairs for form in forms)]
-    arrays = {
+    arrays: dict[str, Any] = {
         "names": np.array([form.name for form in forms], dtype=np.str_),
         "num_variables": np.array([form.num_variables for form in forms], dtype=np.int32),
         "linear": np.concatenate([np.zeros(0), *(form.linear for form in forms)]),

@@ -76,7 +76,8 @@ def check_work(data: bytes | mmap.mmap, start: int) -> int:
       Exception: it is damaged: `pickle.UnpicklingError`, EOFError, IndexError, KeyError or ValueError.
     """
     # An object is the list of its size, with everything in it, and how deeply it is nested.
-    stack, marks, memo = [], [], {}
+    stack, marks = [], []
+    memo: dict = {}
     plain = [1, 0]
     position, units, limit = start, 0, _FREE_UNITS + _UNITS_A_BYTE * (len(data) - start)
     while position < len(data):

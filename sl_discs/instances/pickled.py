@@ -103,7 +103,7 @@ class PickledArray(np.ndarray):
         _, shape, dtype, fortran, raw = state
         dtype = _plain(dtype)
         raw = _raw_bytes(raw)
-        super().__setstate__((shape, dtype, bool(fortran), raw))
+        super().__setstate__((shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]  # a version is optional
 
 
 class Sealed:
@@ -158,7 +158,7 @@ def rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray
     return PickledArray((0,), dtype=np.uint8)
 
 
-def array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: str) -> np.ndarray:
+def array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: Any) -> np.ndarray:
     """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
     return np.frombuffer(_raw_bytes(buffer), dtype=_plain(dtype)).reshape(shape, order=order)
 

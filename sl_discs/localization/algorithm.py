@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Int8, Num
 
 from sl_discs import keys
+from sl_discs.arrays import AnyArray
 from sl_discs.batching import cond_for_batch
 from sl_discs.keys import Key
 from sl_discs.localization.schedule import Levels
@@ -31,8 +32,8 @@ Result = TypeVar("Result")
 class Observation(NamedTuple):
     """Y, and U as far as the level has come: the sum of the spins that count, each over their number."""
 
-    y: Float[Array, "*shape"]
-    mean: Float[Array, "*shape"]
+    y: Float[AnyArray, "*shape"]
+    mean: Float[AnyArray, "*shape"]
 
 
 def init_observation(key: Key, shape: tuple[int, ...], noise: float | Float[Array, ""]) -> Observation:
@@ -68,7 +69,7 @@ def localized_step(
       the observation, the level of the next step, and what else `markov_step` returned.
     """
     here = Levels(*(jnp.asarray(leaf)[level] for leaf in levels))
-    spins, result = markov_step(here.tilt_scale * observation.y)
+    spins, result = markov_step(jnp.multiply(here.tilt_scale, observation.y))
     left = here.last - step
     counts = (left >= 0) & (left < here.collected)
     mean = observation.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
@@ -83,6 +84,6 @@ def _next_level(observation: Observation, key: Key, drift, noise) -> Observation
     return Observation(y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean))
 
 
-def final_sample(observation: Observation) -> Int8[Array, "*shape"]:
+def final_sample(observation: Observation) -> Int8[AnyArray, "*shape"]:
     """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. X only where the run localizes."""
     return (observation.y > 0).astype(jnp.int8)

@@ -58,12 +58,12 @@ class Geometric:
     def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
         """alpha(t)."""
         t = np.asarray(t, np.float64)
-        return t ** (self.a / 2) * (1 - t) ** (-self.b / 2)
+        return np.asarray(t ** (self.a / 2) * (1 - t) ** (-self.b / 2))
 
     def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
         """alpha'(t) = alpha(t) (a/(2t) + b/(2(1 - t)))."""
         t = np.asarray(t, np.float64)
-        return self.value(t) * (self.a / (2 * t) + self.b / (2 * (1 - t)))
+        return np.asarray(self.value(t) * (self.a / (2 * t) + self.b / (2 * (1 - t))))
 
 
 Alpha = Classic | Geometric

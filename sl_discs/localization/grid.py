@@ -13,10 +13,10 @@ GRIDS = ("uniform", "log_snr")
 
 def log_snr(alpha: Alpha, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
     """log(alpha(t)^2 / t); the noise level sigma only adds a constant."""
-    return 2 * np.log(alpha.value(t)) - np.log(t)
+    return np.asarray(2 * np.log(alpha.value(t)) - np.log(t))
 
 
-def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) -> Float64[np.ndarray, "K+1"]:
+def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) -> Float64[np.ndarray, "{levels}+1"]:
     """K + 1 increasing times from eps to horizon - eps_end.
 
     Args:
@@ -47,9 +47,9 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
     return _invert_log_snr(alpha, eps, end, levels)
 
 
-def _invert_log_snr(alpha: Alpha, start: float, end: float, levels: int) -> Float64[np.ndarray, "K+1"]:
+def _invert_log_snr(alpha: Alpha, start: float, end: float, levels: int) -> Float64[np.ndarray, "{levels}+1"]:
     """Times evenly spaced in log_snr, by bisection; log_snr increases for every schedule that is accepted."""
-    wanted = np.linspace(log_snr(alpha, start), log_snr(alpha, end), levels + 1)
+    wanted = np.linspace(log_snr(alpha, np.asarray(start)), log_snr(alpha, np.asarray(end)), levels + 1)
     low, high = np.full(levels + 1, start), np.full(levels + 1, end)
     for _ in range(100):
         middle = (low + high) / 2

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int32
 
+from sl_discs.arrays import AnyArray
 from sl_discs.errors import InputError
 from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.budget import level_budgets
@@ -30,11 +31,11 @@ class Levels(NamedTuple):
       noise: standard deviation of the noise in that move.
     """
 
-    tilt_scale: Float32[np.ndarray, "K"]
-    last: Int32[np.ndarray, "K"]
-    collected: Int32[np.ndarray, "K"]
-    drift: Float32[np.ndarray, "K"]
-    noise: Float32[np.ndarray, "K"]
+    tilt_scale: Float32[AnyArray, "K"]
+    last: Int32[AnyArray, "K"]
+    collected: Int32[AnyArray, "K"]
+    drift: Float32[AnyArray, "K"]
+    noise: Float32[AnyArray, "K"]
 
     def at(self, step: int) -> int:
         """Number of the level that a step, counted from 0, belongs to; the last one after its end."""
@@ -81,7 +82,7 @@ class Localization:
         """alpha(t_K)^2 / (sigma^2 t_K), the square of the signal in each Y_K over the variance of its noise."""
         alpha = parse_alpha(self.alpha, self.horizon)
         end = alpha.horizon - self.eps_end
-        return float(alpha.value(end) ** 2 / (self.sigma**2 * end))
+        return float(alpha.value(np.asarray(end))) ** 2 / (self.sigma**2 * end)
 
     @property
     def localizes(self) -> bool:

@@ -13,6 +13,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Int8, Num
 
+from sl_discs.arrays import AnyArray
+
 # The largest sum of a field of 16 bits.
 _MOST_IN_INT16 = 2**15 - 1
 # A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
@@ -27,7 +29,7 @@ _LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
 class Dense(NamedTuple):
     """K as a matrix: [N, N], int8 where exact."""
 
-    rows: Num[Array, "N N"]
+    rows: Num[AnyArray, "N N"]
 
     def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
         """Kx in float32, exact where K is int8."""
@@ -51,8 +53,8 @@ class Dense(NamedTuple):
 class Sparse(NamedTuple):
     """K as lists: the neighbours of each site [N, D], padded with N, and their couplings."""
 
-    neighbours: Int[Array, "N D"]
-    weights: Num[Array, "N D"]
+    neighbours: Int[AnyArray, "N D"]
+    weights: Num[AnyArray, "N D"]
 
     def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
         """Kx in float32, exact where K is int8."""
@@ -103,7 +105,7 @@ def dense_coupling(
     It is padded with zeros to `padded` sites, if that is given.
     """
     padded = padded or num_sites
-    rows = np.zeros((padded, padded), weight_dtype(np.append(weights, background)))
+    rows: np.ndarray = np.zeros((padded, padded), weight_dtype(np.append(weights, background)))
     if background:
         rows[:num_sites, :num_sites] = background
         np.fill_diagonal(rows, 0)
@@ -122,7 +124,7 @@ def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degr
     counts = np.bincount(source, minlength=num_sites)
     place = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
     neighbours = np.full((num_sites, max(degree, 1)), num_sites, np.int32)
-    values = np.zeros((num_sites, max(degree, 1)), weight_dtype(weights))
+    values: np.ndarray = np.zeros((num_sites, max(degree, 1)), weight_dtype(weights))
     neighbours[source, place] = target
     values[source, place] = both
     return Sparse(neighbours, values)

@@ -46,9 +46,10 @@ class Edges(NamedTuple):
         """The edges of a graph."""
         u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
         weights = graph.weights
-        whole = weights is not None and np.array_equal(weights, np.rint(weights))
-        whole = whole and np.abs(weights).sum() < _LARGEST_EXACT
-        return cls(graph.edges, u, v, weights, weights.astype(np.int64) if whole else None)
+        exact = None
+        if weights is not None and np.array_equal(weights, np.rint(weights)):
+            exact = weights.astype(np.int64) if np.abs(weights).sum() < _LARGEST_EXACT else None
+        return cls(graph.edges, u, v, weights, exact)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Which edges join two chosen nodes."""

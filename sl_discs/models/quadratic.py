@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Num
 
+from sl_discs.arrays import AnyArray
 from sl_discs.batching import batch_max
 from sl_discs.models.base import Model, apply_flips
 from sl_discs.models.coefficients import Coefficients
@@ -23,9 +24,9 @@ class QuadraticParams(NamedTuple):
     and never drift, however long the chain and whatever the penalty.
     """
 
-    linear: Float[Array, "N"]
+    linear: Float[AnyArray, "N"]
     coupling: Coupling
-    scale: Float[Array, ""]
+    scale: Float[AnyArray, ""] | np.float32
 
 
 class QuadraticField(NamedTuple):

@@ -29,7 +29,7 @@ class Tilted(Model):
     base: Model
 
     @property
-    def num_sites(self) -> int:
+    def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
         """N of the base model."""
         return self.base.num_sites
 

@@ -55,8 +55,8 @@ def _constructor(kind: GraphKind) -> Callable[..., Problem]:
 
     else:
 
-        def construct(
-            graph: Any, *, num_nodes: int | None = None, penalty: float = kind.penalty, name: str = ""
+        def construct(  # type: ignore[misc]  # of other arguments than the one above
+            graph: Any, *, num_nodes: int | None = None, penalty: float = kind.penalty or PENALTY, name: str = ""
         ) -> Problem:
             return _problem(kind, graph, None, num_nodes, penalty, name)
 

@@ -137,6 +137,8 @@ def _read_config(path: str) -> dict[str, Any]:
     if not file.is_file():
         raise InputError(f"{file}: no such config; run this command in a checkout of the project, which has configs/")
     spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file}: not a Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.get_config().to_dict()

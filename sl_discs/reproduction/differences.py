@@ -61,8 +61,9 @@ def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]
 
 def _row(name, method, minus, protocol, against, values: np.ndarray, published_n: int) -> dict[str, Any]:
     interval = Interval.of(values)
-    theirs = [published_row(name, key) for key in (method, minus)]
-    known = None not in theirs
+    found = [published_row(name, key) for key in (method, minus)]
+    theirs = [row for row in found if row is not None]
+    known = len(theirs) == len(found)
     return {
         "dataset": name,
         "method": method,

@@ -134,7 +134,8 @@ def _draw_bars(axes, group: list[Done]) -> None:
     comparable = all(in_published_unit(one) is not None for one in group)
     heights = {}
     for one in group:
-        values = in_published_unit(one) if comparable else one.result.by_graph()
+        published = in_published_unit(one) if comparable else None
+        values = one.result.by_graph() if published is None else published
         heights[one.cell.method, one.cell.setting] = values.mean(), values.std(ddof=min(1, len(values) - 1))
     width = 0.8 / len(settings)
     root = math.sqrt(len(group[0].dataset.graphs))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sl_discs.errors import InputError
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice
 from sl_discs.reproduction.datasets import PublishedSet
@@ -39,7 +42,7 @@ def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_o
 
 
 def varied_cells(
-    choice: Choice, dataset: PublishedSet, methods: list[str], settings: dict[str, dict]
+    choice: Choice, dataset: PublishedSet, methods: list[str], settings: Mapping[str, Any]
 ) -> tuple[list[Cell], list[str]]:
     """The `sl_` methods under each setting, and why some of them cannot be run."""
     cells, left_out = [], []

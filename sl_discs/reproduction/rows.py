@@ -105,7 +105,7 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
 
 
 def _pair_row(name: str, base: str, protocol: str, against: str, interval: Interval, unit: str) -> dict[str, Any]:
-    theirs = [published_row(name, key) for key in (f"sl_{base}", base)]
+    localized, plain = (published_row(name, key) for key in (f"sl_{base}", base))
     return {
         "dataset": name,
         "base": base,
@@ -115,7 +115,7 @@ def _pair_row(name: str, base: str, protocol: str, against: str, interval: Inter
         "ci95": None if interval.low is None else [interval.low, interval.high],
         "n": interval.n,
         "unit": unit,
-        "published": None if None in theirs else theirs[0].mean - theirs[1].mean,
+        "published": None if localized is None or plain is None else localized.mean - plain.mean,
     }
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 
 # Okabe and Ito's palette, told apart also by colour-blind readers and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "axes.labelsize": 9,
     "axes.titlesize": 9,

@@ -115,13 +115,15 @@ def _line(record: ExperimentRecord, name: str) -> dict:
 
 
 def _in_drawn_unit(record: ExperimentRecord, sampler: SamplerRecord) -> Float64[np.ndarray, "L G"]:
-    if _in_percent(record):
-        return 100.0 * sampler.trajectory / references(sampler)
+    divisors = references(sampler)
+    if divisors is not None and _in_percent(record):
+        return 100.0 * sampler.trajectory / divisors
     return sampler.trajectory
 
 
 def _final(record: ExperimentRecord, sampler: SamplerRecord) -> Spread:
-    return Spread.of(percent_of_reference(sampler) if _in_percent(record) else best_values(sampler))
+    percent = percent_of_reference(sampler)
+    return Spread.of(percent if percent is not None and _in_percent(record) else best_values(sampler))
 
 
 def _in_percent(record: ExperimentRecord) -> bool:

@@ -14,11 +14,13 @@ is a folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts w
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import yaml
@@ -42,9 +44,7 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     for name, sampler in record.samplers.items():
         relative = "results.pkl" if len(record.samplers) == 1 else f"{name}/results.pkl"
         content = discs_results(record.problem, sampler)
-        paths[relative] = write_atomically(
-            folder / relative, lambda file, content=content: pickle.dump(content, file, protocol=4)
-        )
+        paths[relative] = write_atomically(folder / relative, functools.partial(pickle.dump, content, protocol=4))
     trajectories, solutions = _trajectories(record), _solutions(record)
     paths["trajectory.npz"] = write_atomically(
         folder / "trajectory.npz", lambda file: np.savez_compressed(file, **trajectories)
@@ -135,7 +135,7 @@ def _sampler_dict(sampler: SamplerRecord) -> dict:
     }
 
 
-def _trajectories(record: ExperimentRecord) -> dict[str, np.ndarray]:
+def _trajectories(record: ExperimentRecord) -> dict[str, Any]:
     arrays = {"logged_steps": np.asarray(record.logged_steps), "temperature": np.asarray(record.temperature)}
     for name, sampler in record.samplers.items():
         for field in ("trajectory", "acceptance", "hops"):
@@ -143,7 +143,7 @@ def _trajectories(record: ExperimentRecord) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _solutions(record: ExperimentRecord) -> dict[str, np.ndarray]:
+def _solutions(record: ExperimentRecord) -> dict[str, Any]:
     instances = next(iter(record.samplers.values())).instances
     lengths = [len(instance.solution) for instance in instances]
     arrays = {

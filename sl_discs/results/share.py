@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,8 @@ _PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine", "final_is")
 
 def pack_records(samplers: dict[str, SamplerRecord]) -> bytes:
     """All records in one compressed file; every number comes back as it was."""
-    arrays, plain = {}, {}
+    arrays: dict[str, Any] = {}
+    plain: dict[str, Any] = {}
     for number, (name, sampler) in enumerate(samplers.items()):
         arrays |= {f"{number}/{field}": getattr(sampler, field) for field in _ARRAYS}
         arrays[f"{number}/solutions"] = np.concatenate([instance.solution for instance in sampler.instances])

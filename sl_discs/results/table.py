@@ -97,14 +97,14 @@ def _pairs(record: ExperimentRecord) -> list[str]:
         return []
     rows = [["pair", f"{graph_kind(record.problem).unit} +- se", "n", "% points +- se", "published"]]
     for (sl_name, name), (pair, spread) in zip(sl_pairs(record), differences.items(), strict=True):
-        theirs = [published_row(record.dataset, key) for key in (sl_name, name)]
+        localized, base = (published_row(record.dataset, key) for key in (sl_name, name))
         rows.append(
             [
                 f"{_short(sl_name)} - {_short(name)}",
                 _signed(spread),
                 str(spread.n),
                 _signed(points[pair]) if pair in points else "",
-                "" if None in theirs else f"{theirs[0].mean - theirs[1].mean:+.3f}",
+                "" if localized is None or base is None else f"{localized.mean - base.mean:+.3f}",
             ]
         )
     title = "SL minus its base, instance by instance: mean +- standard error over n instances."

@@ -10,7 +10,7 @@ Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balance
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp

@@ -47,7 +47,7 @@ class Temperatures:
         return _MOST_STEPS
 
     def __getitem__(self, steps: slice) -> Float32[np.ndarray, "T B"]:
-        return np.broadcast_to(self.now, (steps.stop - steps.start, len(self.now)))
+        return np.broadcast_to(self.now, (steps.stop - (steps.start or 0), len(self.now)))
 
 
 class Recorded(NamedTuple):
@@ -191,4 +191,6 @@ class Arena:
     def record(self, temperatures, moments: int, sweeps: int = 1) -> Recorded:
         """As `play`, all of it at once, for runs that record little."""
         parts = list(self.play(temperatures, moments, sweeps))
-        return Recorded(*(None if one[0] is None else np.concatenate(one) for one in zip(*parts, strict=True)))
+        values, states, exchanged = zip(*parts, strict=True)
+        joined = None if exchanged[0] is None else np.concatenate(exchanged)
+        return Recorded(np.concatenate(values), np.concatenate(states), joined)

@@ -99,7 +99,7 @@ class Store:
         width = -(-size // 8)
         self._parts: list[np.ndarray] = []
         self._file = None
-        if path is not None:
+        if path is not None and wanted is not None:
             self._file = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(groups, wanted, width))
         self._count = 0
 

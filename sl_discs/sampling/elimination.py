@@ -11,6 +11,9 @@ from jaxtyping import Int
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+# Of eliminating a variable, given everyone's neighbours that are left.
+Cost = Callable[[list[set[int]], int], int]
+
 
 class Elimination(NamedTuple):
     """An order, where the elimination of a variable joins all its neighbours that are left.
@@ -49,7 +52,8 @@ def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: 
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
     place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
-    found = [_eliminate(num_variables, edges, most, cost) for cost in (_missing, lambda near, v: place[v])]
+    costs: tuple[Cost, ...] = _missing, lambda near, v: int(place[v])
+    found = [_eliminate(num_variables, edges, most, cost) for cost in costs]
     return min((one for one in found if one), key=Elimination.table_entries, default=None)
 
 
@@ -58,14 +62,12 @@ def _missing(near: list[set[int]], v: int) -> int:
     return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
 
 
-def _eliminate(
-    num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
-) -> Elimination | None:
+def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> Elimination | None:
     """Always eliminates the variable of least cost of those with at most `most` neighbours left.
 
     It stops as soon as there is none, so a dense graph is refused quickly.
     """
-    near = [set() for _ in range(num_variables)]
+    near: list[set[int]] = [set() for _ in range(num_variables)]
     for u, v in edges.tolist():
         near[u].add(v)
         near[v].add(u)
@@ -91,7 +93,7 @@ def _eliminate(
             near[u] -= {u, v}
         # New pairs also change the costs of their common neighbours.
         for u in near[v] if clique else near[v].union(*(near[u] for u in near[v])):
-            current[u] = entry(u)
-            if current[u]:
-                heapq.heappush(heap, current[u])
+            current[u] = renewed = entry(u)
+            if renewed is not None:
+                heapq.heappush(heap, renewed)
     return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None

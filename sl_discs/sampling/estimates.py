@@ -5,20 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float, Float64, Num
 
 # Batches of a chain whose draws follow each other; a batch has at least as many draws.
 _BATCHES = 10
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error; numbers or arrays."""
+    """A mean and its Monte Carlo standard error."""
 
-    mean: Float64[np.ndarray, "..."]
-    error: Float64[np.ndarray, "..."]
+    mean: float
+    error: float
 
     def __str__(self) -> str:
         return f"{self.mean:.6g} +- {self.error:.2g}"
+
+
+# Means and their errors, of one shape.
+Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
 
 
 class Batches:
@@ -42,19 +46,19 @@ class Batches:
         self._groups = weights / weights.sum()
         self._weights = (self._groups[:, None] * self._lengths).ravel()
 
-    def estimate(self, values: Float[np.ndarray, "C D ..."]) -> Estimate:
-        """The mean over all draws, and its error: infinite where there is a single batch."""
+    def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
+        """Means over all draws, and their errors: infinite where there is a single batch."""
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
         counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
         means = (sums / counts).reshape(-1, *values.shape[2:])
         mean = np.tensordot(self._weights, means, 1)
         number = len(means)
         if number == 1:
-            return Estimate(mean, np.full(np.shape(mean), np.inf))
+            return mean, np.full(np.shape(mean), np.inf)
         squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
-        return Estimate(mean, np.sqrt(number / (number - 1) * squares))
+        return mean, np.sqrt(number / (number - 1) * squares)
 
-    def share(self, events: Float[np.ndarray, "C D ..."]) -> Estimate:
+    def share(self, events: Num[np.ndarray, "C D *shape"]) -> Estimates:
         """The probability of events, as `estimate`.
 
         Batches that all agree would give an error of 0. The error is therefore at least that of as many independent
@@ -63,4 +67,4 @@ class Batches:
         mean, error = self.estimate(events)
         effective = 1 / np.sum(self._groups**2) * events.shape[1]
         smoothed = (effective * mean + 1) / (effective + 2)
-        return Estimate(mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective)))
+        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sl_discs.sampling.exact import exact
-
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.exact import exact
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
 

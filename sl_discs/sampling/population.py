@@ -80,7 +80,8 @@ class _Cooling:
 def _steps(terms: Coefficients, temperature: float, options: Options) -> list[float]:
     """Inverse temperatures at which a small run keeps most of its members."""
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
-    last, found = 1 / temperature, []
+    last = 1 / temperature
+    found: list[float] = []
     while pilot.inverse < last and len(found) < _MOST_STEPS:
         found.append(_next_inverse(pilot.inverse, last, pilot.values))
         pilot.cool(found[-1])

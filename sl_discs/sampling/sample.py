@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +99,7 @@ def sample(
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
     terms = problem.terms()
-    total = None if time_limit is not None else options.draws_each * options.groups
+    total = None if options.draws_each is None else options.draws_each * options.groups
     with progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count: None) as bar:
         run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
         if method != AUTO:
@@ -157,9 +158,8 @@ class _Run:
         drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
         drew = time.perf_counter()
         found = self._samples(method, chosen, drawn)
-        seconds = {"draw_s": drew - begin, "evaluate_s": time.perf_counter() - drew, "total_s": self.elapsed()}
-        found.seconds.update(seconds)
-        return found
+        timing = {"draw_s": drew - begin, "evaluate_s": time.perf_counter() - drew, "total_s": self.elapsed()}
+        return dataclasses.replace(found, seconds=timing)
 
     def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
         problem, size = self._problem, len(self._problem.labels)

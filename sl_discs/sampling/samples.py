@@ -16,7 +16,7 @@ from sl_discs.errors import InputError
 from sl_discs.results.canvas import new_figure, save_figure
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
 from sl_discs.sampling.drawn import Ladder
-from sl_discs.sampling.estimates import Batches, Estimate
+from sl_discs.sampling.estimates import Batches, Estimate, Estimates
 from sl_discs.sampling.packed import column, overlaps, pieces, unpacked
 
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
@@ -108,7 +108,8 @@ class Samples:
 
     @property
     def _batches(self) -> Batches:
-        return Batches(*self.group_values.shape, self.dependence, self.log_weights)
+        groups, draws = self.group_values.shape
+        return Batches(groups, draws, self.dependence, self.log_weights)
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
@@ -122,17 +123,16 @@ class Samples:
             count = here.stop - start
             part = unpacked(np.asarray(self.bits[:, :, start // 8 : -(-here.stop // 8)]), count)
             means[here], errors[here] = batches.share(part)
-        return {
-            label: Estimate(*one) for label, *one in zip(self.labels, means.tolist(), errors.tolist(), strict=True)
-        }
+        found = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
+        return {label: Estimate(mean, error) for label, mean, error in found}
 
     def marginal(self, label: Hashable) -> Estimate:
         """The probability of one variable to be 1; InputError for an unknown label."""
-        return Estimate(*map(float, self._batches.share(self._column(label).astype(float))))
+        return _estimate(self._batches.share(self._column(label).astype(float)))
 
     def pair_marginal(self, first: Hashable, second: Hashable) -> Estimate:
         """The probability that both are 1; InputError for an unknown label."""
-        return Estimate(*map(float, self._batches.share((self._column(first) & self._column(second)).astype(float))))
+        return _estimate(self._batches.share((self._column(first) & self._column(second)).astype(float)))
 
     def pair_marginals(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> dict[tuple[Hashable, Hashable], Estimate]:
         """`pair_marginal` of each pair."""
@@ -144,7 +144,7 @@ class Samples:
         Raises:
           InputError: an unknown observable.
         """
-        return Estimate(*map(float, self._batches.estimate(self.observable(observable))))
+        return _estimate(self._batches.estimate(self.observable(observable)))
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """`value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
@@ -164,7 +164,7 @@ class Samples:
             if found.shape != (own.shape[0] * own.shape[1],):
                 raise InputError(f"the function returned shape {found.shape}; expected a number for each state")
             parts.append(found.reshape(own.shape[:2]))
-        return Estimate(*map(float, self._batches.estimate(np.concatenate(parts, axis=1))))
+        return _estimate(self._batches.estimate(np.concatenate(parts, axis=1)))
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:
@@ -277,6 +277,12 @@ class Samples:
             f"Samples({self.kind} {self.name!r} at temperature {self.temperature:g}: {draws} by {self.method}, "
             f"value {self.mean()}{z}; {self.verdict})"
         )
+
+
+def _estimate(found: Estimates) -> Estimate:
+    """Of a single mean."""
+    mean, error = found
+    return Estimate(float(mean), float(error))
 
 
 def group_overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float64[np.ndarray, "C D"]:

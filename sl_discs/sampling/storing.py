@@ -45,11 +45,10 @@ def read_samples(path: Path) -> dict[str, Any]:
         if fields.pop("format") != _FORMAT:
             raise ValueError("another format")
         count, labels = fields.pop("num_labels"), fields["labels"]
-        ladder = {name: arrays.get(f"ladder_{name}") for name in Ladder._fields}
         return fields | {name: arrays.get(name) for name in _ARRAYS} | {
             "labels": range(count) if labels is None else tuple(map(label_of, labels)),
             "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
-            "ladder": None if ladder["inverse"] is None else Ladder(**ladder),
+            "ladder": None if "ladder_inverse" not in arrays else Ladder(*(arrays[f"ladder_{name}"] for name in Ladder._fields)),
             "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
             "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
             "notes": tuple(fields["notes"]),

@@ -92,6 +92,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
         offset += len(kept)
         values.append(tempering.by_rung(recorded))
+        assert recorded.exchanged is not None
         exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
         budget.say("draws", (len(store) - before) * options.groups)
         before = len(store)

@@ -102,8 +102,8 @@ def read_answers(path: Path) -> Answers:
         )
         if any(len(one.labels) != len(one.values) for one in found):
             raise ValueError
-        strings = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
-        return Answers(*strings, found, content.get("interrupted") is True)
+        kind, file, sha256, command = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
+        return Answers(kind, file, sha256, command, found, content.get("interrupted") is True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):

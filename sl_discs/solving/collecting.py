@@ -24,8 +24,11 @@ class Collector:
         self._problem, self._constant = problem, constant
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
-        self._values = self._states = None
-        self._final = self._final_is = None
+        # None until the first round is added.
+        self._values: Any = None
+        self._states: Any = None
+        self._final: Any = None
+        self._final_is: Any = None
         self._parts: list[Trajectory] = []
         self._acceptance: list[np.ndarray] = []
         self._hops: list[np.ndarray] = []
@@ -48,20 +51,22 @@ class Collector:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (outcome.trace.value[:, 0].astype(np.float64) + self._constant)
+        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self._constant)
+        low, high = np.quantile(values, (0.1, 0.9), axis=1)
         self._parts.append(
             Trajectory(
                 self._steps + number,
                 np.full(len(number), self._rounds),
                 self._sign * (self._sign * values).max(axis=1),
                 values.mean(axis=1),
-                *np.quantile(values, (0.1, 0.9), axis=1),
+                low,
+                high,
                 settings.temperatures()[number - 1].astype(np.float64),
-                outcome.trace.acceptance[:, 0].mean(axis=1, dtype=np.float64),
+                np.asarray(outcome.trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
             )
         )
-        self._acceptance.append(outcome.trace.acceptance)
-        self._hops.append(outcome.trace.hops)
+        self._acceptance.append(np.asarray(outcome.trace.acceptance))
+        self._hops.append(np.asarray(outcome.trace.hops))
         self._steps += steps
         self._rounds += 1
 

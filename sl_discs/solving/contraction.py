@@ -33,7 +33,8 @@ class ContractionRecorder:
 
     def __init__(self, method: Method, num_chains: int, num_steps: int):
         self._chosen = slice(1), slice(num_chains)
-        self._times = method.localization and method.localization.times(num_steps)
+        localization = method.localization
+        self._times = np.empty(0) if localization is None else localization.times(num_steps)
         self._rows: list[tuple[float, float, float, float]] = []
 
     def recall(self, every: int, trace) -> None:

@@ -60,7 +60,7 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
     for flag, value in settings.items():
         if flag != SAMPLER and not _is_left_out(flag, name):
             arguments[flag] = str(value)
-    return arguments | extra
+    return {**arguments, **extra}
 
 
 def left_out(sweep: Sweep) -> list[str]:

@@ -81,7 +81,7 @@ def state_of(run: Run, stale_after: float) -> State:
     seen = claims.latest(run.attempts)
     held = claims.is_held(run.attempts, seen, stale_after)
     outcome = outcome_of(run)
-    if held and outcome.name not in (DONE, DIFFERS):
+    if seen is not None and held and outcome.name not in (DONE, DIFFERS):
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seen.since))
         return State(RUNNING, f"on {seen.host} (process {seen.pid}) since {since}", seen)
     return outcome

@@ -23,7 +23,7 @@ from sl_discs.testing.oracle import kernel_of_steps
 from sl_discs.testing.single_step import check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
-_ADAPTING = {"adaptive": True, "adapt_until": 50}
+_ADAPTING: dict[str, Any] = {"adaptive": True, "adapt_until": 50}
 SAMPLERS = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.arrays import AnyArray
 from sl_discs.engines.contract import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
 from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import get_engine
@@ -52,7 +52,7 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
 
 
 def chains_at(
-    case: Case, sampler: Sampler, batch: Batch, x: Int8[np.ndarray, "B N"], noise: float | None = None
+    case: Case, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "B N"], noise: float | None = None
 ) -> Chains:
     """Chains before their first step at the given states; `noise` as in `init_chains`.
 

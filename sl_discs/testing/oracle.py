@@ -191,7 +191,7 @@ def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]
 
 
 def kernel_of(
-    sampler: Sampler,
+    sampler: Any,
     log_density: LogDensity,
     mask: Mask,
     *,
@@ -227,7 +227,7 @@ def kernel_of(
     radius = sampler.num_flips if scale is None else scale
     numbers = numbers_of_flips(radius, most, sampler.adaptive and frozen)
     parts = [(chance, matrix(log_density, mask, number, balancing, proposed)) for number, chance in numbers.items()]
-    return Kernel(*(sum(chance * kernel[field] for chance, kernel in parts) for field in range(2)))
+    return Kernel(*(sum((chance * kernel[field] for chance, kernel in parts), np.zeros(())) for field in range(2)))
 
 
 def kernel_of_steps(

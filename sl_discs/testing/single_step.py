@@ -139,8 +139,8 @@ def play_steps(
         chains, trace = play(chains, call * steps, 1, steps)
         after = state_index(np.asarray(chains.chain.x))
         chains = jax.tree.map(np.asarray, chains)
-        recorded = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
-        found.append(Steps(before, after, *recorded, chains.chain.sampler))
+        acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
+        found.append(Steps(before, after, acceptance, hops, chains.chain.sampler))
         before = after
     return found
 

@@ -55,6 +55,6 @@ def small_targets(num_sites: int, *, tilted: bool = True, whole: bool = True) ->
     ]
     kept = slice(num_sites)
     return [
-        Target(c[kept], K[kept, kept], scale, h[kept] if tilted else None, mask[kept])
+        Target(c[kept], K[kept, kept], scale, h[kept] if tilted and h is not None else None, mask[kept])
         for c, K, scale, h, mask in targets
     ]

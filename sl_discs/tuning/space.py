@@ -16,7 +16,7 @@ from sl_discs.samplers.registry import base_name, is_localized
 SEARCHES = ("annealing", "sl", "all")
 
 Value = float | int | str
-Point = dict[str, Value]
+Point = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,9 @@ class Dimension:
 
     def contains(self, value: Value) -> bool:
         """Whether this is one of its values."""
-        return value in self.choices if self.choices else self.low <= value <= self.high
+        if self.choices:
+            return value in self.choices
+        return not isinstance(value, str) and self.low <= value <= self.high
 
 
 class Chooser(Protocol):

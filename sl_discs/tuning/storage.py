@@ -13,7 +13,7 @@ import os
 import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import optuna
 from optuna.study import StudyDirection
@@ -78,7 +78,7 @@ def open_study(
     """
     kind = json.loads(json.dumps(kind))
     pruner = optuna.pruners.MedianPruner(n_startup_trials=8)
-    direction = "maximize" if maximise else "minimize"
+    direction: Literal["maximize", "minimize"] = "maximize" if maximise else "minimize"
     try:
         study = optuna.create_study(storage=storage, study_name=name, direction=direction, pruner=pruner)
     except optuna.exceptions.DuplicatedStudyError:
@@ -135,7 +135,8 @@ def _is_played(trial: FrozenTrial, stale_after: float) -> bool:
     holder = trial.user_attrs.get(HOLDER)
     if holder is not None and holder["machine"] == this_machine() and not is_running(holder["pid"]):
         return False
-    last_sign = trial.user_attrs.get(ALIVE, trial.datetime_start.timestamp())
+    began = 0.0 if trial.datetime_start is None else trial.datetime_start.timestamp()
+    last_sign = trial.user_attrs.get(ALIVE, began)
     return time.time() - last_sign < stale_after
 
 
@@ -185,6 +186,6 @@ def best_of_curve(study: optuna.Study) -> list[list[float]]:
     sign = 1 if study.direction is StudyDirection.MAXIMIZE else -1
     curve: list[list[float]] = []
     for trial in complete_trials(study):
-        if not curve or sign * trial.value > sign * curve[-1][1]:
+        if trial.value is not None and (not curve or sign * trial.value > sign * curve[-1][1]):
             curve.append([trial.number, trial.value])
     return curve

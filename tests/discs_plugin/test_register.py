@@ -78,8 +78,10 @@ def test_no_discs(no_discs):
         discs_plugin.register()
 
 
-def test_another_package_of_that_name(no_discs, tmp_path, put_first):
-    (tmp_path / "discs").mkdir()
+@pytest.mark.parametrize("folder", ["discs", "discs/samplers/abstractsampler"])
+def test_another_package_of_that_name(no_discs, tmp_path, put_first, folder):
+    """Also one with a folder where DISCS has a module."""
+    (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "discs" / "__init__.py").touch()
     put_first(tmp_path)
     with pytest.raises(InputError, match=r"has no module discs\.samplers\.abstractsampler"):

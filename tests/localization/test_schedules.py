@@ -56,7 +56,7 @@ def test_derivatives(alpha):
 def test_names_of_alpha():
     assert parse_alpha("classic", 3.0) == Classic(3.0)
     assert parse_alpha("GEOM(2, 1)") == Geometric(2, 1)
-    assert Geometric(2, 1).value(0.25) == pytest.approx(0.25 / np.sqrt(0.75))
+    assert Geometric(2, 1).value(np.array(0.25)) == pytest.approx(0.25 / np.sqrt(0.75))
     for wrong in ("geom", "geom(2)", "geom(a,b)", "cosine", "geom(0,1)"):
         with pytest.raises(InputError, match=r"sampler_config\.alpha"):
             parse_alpha(wrong)
@@ -93,7 +93,7 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
     arrays = Levels(*map(jnp.asarray, levels))
     for step in range(40):
         observation, level, tilt = localized_step(
-            keys_of_steps[step], arrays, level, step, observation, lambda h, step=step: (visited[step], h)
+            keys_of_steps[step], arrays, level, jnp.int32(step), observation, lambda h, step=step: (visited[step], h)
         )
         tilts.append(tilt)
     begin = 0

@@ -49,7 +49,7 @@ def test_sequences_have_the_probability_they_report(replacement):
     mask = jnp.arange(40) != 7
     weights = softmax_weights(logits, mask)
     plain = np.where(mask, np.exp(np.asarray(logits, float)), 0)
-    draw = jax.jit(lambda key: draw_sites(key, weights, 6, 9, replacement=replacement))
+    draw = jax.jit(lambda key: draw_sites(key, weights, jnp.int32(6), 9, replacement=replacement))
     for key in many_keys(20, seed=2):
         drawn = draw(key)
         sequence = np.asarray(drawn.sites[:6])
@@ -66,7 +66,7 @@ def test_dominant_sites_leave_the_others_their_probability():
     """Two sites outweigh the rest by e^70: float32 sums of all weights cannot see the rest, the draws must."""
     logits = jnp.concatenate([jnp.array([70.0, 69.0]), jnp.linspace(0, 2, 30)])
     weights = softmax_weights(logits, jnp.ones(32, bool))
-    drawn = draw_sites(keys.from_seed(0), weights, 4, 4, replacement=False)
+    drawn = draw_sites(keys.from_seed(0), weights, jnp.int32(4), 4, replacement=False)
     plain = np.exp(np.asarray(logits, float))
     expected = np.log(sequence_probability(plain, np.asarray(drawn.sites), False))
     np.testing.assert_allclose(log_probability(weights, drawn, replacement=False), expected, rtol=1e-4)
@@ -76,7 +76,7 @@ def test_dominant_sites_leave_the_others_their_probability():
 def test_enormous_logits_stay_finite():
     logits = jnp.array([5000.0, -5000.0, 4999.0, 0.0])
     weights = softmax_weights(logits, jnp.ones(4, bool))
-    drawn = draw_sites(keys.from_seed(1), weights, 4, 4, replacement=False)
+    drawn = draw_sites(keys.from_seed(1), weights, jnp.int32(4), 4, replacement=False)
     assert np.isfinite(log_probability(weights, drawn, replacement=False))
     assert sorted(np.asarray(drawn.sites)) == [0, 1, 2, 3]
 

@@ -56,6 +56,11 @@ def test_every_registered_sampler_is_here():
     assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
 
 
+@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, GWG, PathAuxiliary, DMALA])
+def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
+    assert not {"adapts", "calls_a_step"} & {field.name for field in dataclasses.fields(sampler)}
+
+
 @dataclasses.dataclass(frozen=True)
 class MissingTilt(GWG):
     """Samples the target without its tilt."""

@@ -78,7 +78,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
     linear, scale = _padded(params.linear, size, np.float32), np.array(params.scale, np.float32)
     dense = isinstance(params.coupling, Dense) and not is_listed(
-        np.count_nonzero(params.coupling.rows), len(mask) * num_sites**2
+        int(np.count_nonzero(params.coupling.rows)), len(mask) * num_sites**2
     )
     used = mask.copy()
     if dense:
@@ -169,10 +169,12 @@ def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
 def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Recorded:
     """Room for what the loops record in a call."""
     count = instances * chains
-    numbers = (np.zeros((intervals, count), np.float32) for _ in range(3))
+    values, acceptances, hops = (np.zeros((intervals, count), np.float32) for _ in range(3))
     exchanged = np.zeros((intervals if program.ladder > 1 else 0, count), bool)
     kept = intervals if program.keeps_states else 0
-    return Recorded(*numbers, exchanged, np.zeros((kept, count // program.ladder, num_sites), np.int8))
+    return Recorded(
+        values, acceptances, hops, exchanged, np.zeros((kept, count // program.ladder, num_sites), np.int8)
+    )
 
 
 def as_trace(program: Program, recorded: Recorded, instances: int, chains: int, num_sites: int) -> Trace:
@@ -183,4 +185,5 @@ def as_trace(program: Program, recorded: Recorded, instances: int, chains: int, 
     if program.keeps_states:
         states = recorded.states.reshape(-1, instances, chains // program.ladder, num_sites)
     numbers = (recorded.values, recorded.acceptances, recorded.hops)
-    return Trace(*(leaf.reshape(-1, instances, chains) for leaf in numbers), exchanged, states)
+    value, acceptance, hops = (leaf.reshape(-1, instances, chains) for leaf in numbers)
+    return Trace(value, acceptance, hops, exchanged, states)

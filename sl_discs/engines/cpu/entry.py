@@ -10,7 +10,6 @@ import numpy as np
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import fill_words
 from sl_discs.engines.cpu.walk import set_base, weigh_all
-from sl_discs.samplers.base import Sampler
 
 
 class Kernel(NamedTuple):
@@ -31,16 +30,16 @@ class Entry(NamedTuple):
     """A sampler of this engine.
 
     Attributes:
-      settings: of a sampler, a NamedTuple of numbers; its type chooses the kernel.
+      settings: of a `Sampler`, a NamedTuple of numbers; its type chooses the kernel.
       kernels: by type of settings.
       keeps_weights: whether proposals are weighed at a temperature that stays the same for many steps
         (`proposal_temperatures`), so that weights can be kept; only where a Metropolis-Hastings test follows.
       steps_per_call: about how many are worth a call: well below a second of them, well above the copies it makes.
     """
 
-    settings: Callable[[Sampler], Any]
+    settings: Callable[[Any], Any]
     kernels: Mapping[type, Kernel]
-    keeps_weights: Callable[[Sampler], bool] = lambda sampler: True
+    keeps_weights: Callable[[Any], bool] = lambda sampler: True
     steps_per_call: int = 10_000
 
 

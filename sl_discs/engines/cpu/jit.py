@@ -83,7 +83,7 @@ class _KeptCode(NullCache):
 
     @functools.cached_property
     def _cache(self) -> Cache:
-        return Cache(numba.config.CACHE_DIR)
+        return Cache(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
 
     def _name(self, signature, codegen) -> str:
         key = _version(), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature

@@ -30,7 +30,7 @@ class LoopsProgram:
         self._levels = _NONE if program.levels is None else Levels(*map(np.ascontiguousarray, program.levels))
         self._proposed = None
         if keeps_weights and program.temperature[:0].ndim == 1:
-            self._proposed = proposal_temperatures(program.temperature, program.levels)[None]
+            self._proposed = proposal_temperatures(program.temperature[:], program.levels)[None]
 
     def part(self, done: int, intervals: int, every: int) -> Program:
         """So many intervals after the steps that are done; weights are formed anew before the first step.

@@ -80,7 +80,10 @@ def play_all(
 
     grid = chains.best.shape
     scalar = jax.ShapeDtypeStruct(grid, jnp.float32)
-    results = (jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), chains), Info(scalar, scalar))
+    results = (
+        jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), chains),
+        Info._make((scalar, scalar)),
+    )
 
     def over(axes):
         """Blocks of a whole leaf but for these axes of the grid, of which the program takes its own place."""

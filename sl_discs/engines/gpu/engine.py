@@ -68,7 +68,7 @@ def _fused_chains(sampler: Sampler, chains: Chains, size: int) -> FusedChain:
         State(_to_spins(chain.x, size), _padded(field.coupled.astype(jnp.float32), size), field.linear, field.pairs),
         Adapting(state.steps, scale),
         observation and Observation(*(_padded(leaf, size) for leaf in observation)),
-        chains.best.value,
+        jnp.asarray(chains.best.value),
         _to_spins(chains.best.x, size),
     )
 
@@ -130,7 +130,7 @@ def advance(
     return jax.shard_map(
         functools.partial(_play, sampler, way),
         mesh=mesh,
-        in_specs=(Batch(instances, instances, both), both, all_alike, all_alike, of_chains, all_alike),
+        in_specs=(Batch._make((instances, instances, both)), both, all_alike, all_alike, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )(batch, chains, levels, level, temperature, done)

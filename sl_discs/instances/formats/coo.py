@@ -32,7 +32,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     types = sorted(set(VARTYPE.findall(source.head)))
     if len(types) > 1 or not set(types) <= {b"BINARY", b"SPIN"}:
         raise InputError(f"{source.path}: vartype {show(b' and '.join(types))}; write BINARY or SPIN, and once")
-    spins = types == [b"SPIN"] if types else FORM_PROBLEMS.get(problem, False)
+    spins = types == [b"SPIN"] if types else FORM_PROBLEMS.get(problem or "", False)
     rows = Columns(source, ("iif",), "a coefficient, 'i j v'").extend(LineReader(source, b"#").groups())
     if not len(rows):
         raise InputError(f"{source.path}: no coefficients; write lines 'i j v'")

@@ -121,15 +121,15 @@ class LineReader:
         self._lines: Lines | None = None
         self._next_number = 1
 
-    def _fill(self) -> bool:
-        """Reads until there is a line; false at the end of the file."""
+    def _fill(self) -> Lines | None:
+        """Lines that were read and not taken yet, at least one; None at the end of the file."""
         while not self._lines:
             block = next(self._blocks, None)
             if block is None:
-                return False
+                return None
             self._lines, count = split(block, self._next_number, self._comments, self._keep_blank)
             self._next_number += count
-        return True
+        return self._lines
 
     def peek(self, what: str) -> tuple[int, list[bytes]]:
         """Number and words of the next line, which stays the next.
@@ -137,21 +137,22 @@ class LineReader:
         Raises:
           InputError: the file ends here.
         """
-        if not self._fill():
+        lines = self._fill()
+        if lines is None:
             raise InputError(
                 f"{self.source.path}:{self._next_number}: the file ends where {what} should be; complete it"
             )
-        return int(self._lines.numbers[0]), self._lines.line(0)
+        return int(lines.numbers[0]), lines.line(0)
 
     def one(self, what: str) -> tuple[int, list[bytes]]:
         """Number and words of the next line; errors as `peek`."""
         found = self.peek(what)
-        self._lines = self._lines[1:]
+        self._lines = self._lines and self._lines[1:]
         return found
 
     def groups(self, limit: int | None = None) -> Iterator[Lines]:
         """All next lines, or the next `limit`, in groups."""
-        while (limit is None or limit > 0) and self._fill():
-            found, self._lines = self._lines[:limit], self._lines[limit:] if limit is not None else None
+        while (limit is None or limit > 0) and (lines := self._fill()):
+            found, self._lines = lines[:limit], lines[limit:] if limit is not None else None
             yield found
             limit = None if limit is None else limit - len(found)

@@ -113,8 +113,9 @@ def _graph(name: str, n: int, i, j, values, rows: Columns, weighted: bool) -> Gr
     off = np.flatnonzero(i != j)
     entries = _Entries(rows, off, i, j, values)
     graph = simple_graph(name, n, (i[off], j[off]), values[off], entries, merge=True)
-    kept = graph.weights != 0
-    return dataclasses.replace(graph, edges=graph.edges[kept], weights=graph.weights[kept] if weighted else None)
+    given = np.asarray(graph.weights)
+    kept = given != 0
+    return dataclasses.replace(graph, edges=graph.edges[kept], weights=given[kept] if weighted else None)
 
 
 class _Entries:

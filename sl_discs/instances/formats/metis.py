@@ -68,7 +68,9 @@ class _Adjacency:
         self._path, self._skipped, self._step = source.path, skipped, 2 if weighted else 1
         self.num_nodes = 0
         self._numbers: list[np.ndarray] = []
-        self._from, self._to, self._weights = [], [], []
+        self._from: list[np.ndarray] = []
+        self._to: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
 
     def add(self, lines: Lines) -> None:
         counts = lines.counts

@@ -36,7 +36,7 @@ class Columns:
           what: what a row should look like, for messages.
           names: is given the names that `t` columns hold, each with its position.
         """
-        self._names = names
+        self._names = {} if names is None else names
         self._path, self._layouts, self._what = source.path, {len(layout): layout for layout in layouts}, what
         self.layout: str | None = None
         self._parts: list[list[np.ndarray]] = []
@@ -61,14 +61,15 @@ class Columns:
             return
         if self.layout is None:
             self.layout = self._layouts.get(int(lines.counts[0]))
-        width = len(self.layout) if self.layout else 0
+        layout = self.layout or ""
+        width = len(layout)
         if (lines.counts != width).any():
             row = int(np.argmax(lines.counts != width))
             raise InputError(
                 f"{self._path}:{lines.numbers[row]}: {show(b' '.join(lines.line(row)))} where every line should be "
                 f"{self._what}; correct the line"
             )
-        texts = {k: lines.column(k).tolist() for k, kind in enumerate(self.layout) if kind == "t"}
+        texts = {k: lines.column(k).tolist() for k, kind in enumerate(layout) if kind == "t"}
         for name in itertools.chain.from_iterable(zip(*texts.values(), strict=True)):
             self._names.setdefault(name, len(self._names))
         self._parts.append(
@@ -76,7 +77,7 @@ class Columns:
                 np.fromiter(map(self._names.__getitem__, texts[k]), np.int64, len(lines))
                 if kind == "t"
                 else self._convert(lines, k, kind)
-                for k, kind in enumerate(self.layout)
+                for k, kind in enumerate(layout)
                 if kind != "-"
             ]
         )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from sl_discs.instances.formats.number_rows import Columns
 from sl_discs.instances.graph import Graph, edge_codes, have_repeats
 
 
-def simple_graph(name: str, num_nodes: int, ends, weights, rows: Columns, merge: bool) -> Graph:
+def simple_graph(name: str, num_nodes: int, ends, weights, rows: Any, merge: bool) -> Graph:
     """The graph of edges [E] that came from rows; their order is that of the rows.
 
     Args:

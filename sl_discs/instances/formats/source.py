@@ -74,7 +74,8 @@ class Source:
         Raises:
           InputError: the file cannot be read or unpacked, unpacks to too much, is binary, or has an endless line.
         """
-        parts, length, started = [], 0, False
+        parts: list[bytes] = []
+        length, started = 0, False
         ready = b""  # held back until more follows, so that the last block has the last line with or without its end
         for chunk in self._chunks(None if quiet else self._progress):
             if not started:

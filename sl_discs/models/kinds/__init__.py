@@ -7,6 +7,7 @@ tables and reports then know it.
 from __future__ import annotations
 
 import importlib
+from typing import cast
 
 from sl_discs.errors import InputError
 from sl_discs.models.graph_kind import GraphKind
@@ -16,7 +17,7 @@ from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 KINDS: dict[str, Kind] = {
     name: importlib.import_module(f"{__name__}.{name}").KIND for name in (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
 }
-GRAPH_KINDS: dict[str, GraphKind] = {name: KINDS[name] for name in GRAPH_PROBLEMS}
+GRAPH_KINDS: dict[str, GraphKind] = {name: cast(GraphKind, KINDS[name]) for name in GRAPH_PROBLEMS}
 
 
 def graph_kind(name: str) -> GraphKind:
