@@ -3,6 +3,8 @@
 problem = sl_discs.maxcut(graph)
 result = sl_discs.solve(problem, "sl_path_auxiliary", seed=0)
 result.best_value, result.best_sample
+samples = sl_discs.sample(problem, temperature=2.0)
+samples.verdict, samples.mean("value"), samples.marginals
 """
 
 import importlib
@@ -11,13 +13,15 @@ from typing import Any
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
-# Where each name lives: it is imported when it is first used, and JAX with `solve` alone.
+# Where each name lives: it is imported when it is first used, and JAX with `solve` and `sample` alone.
 _HOMES = {
     "Graph": "sl_discs.instances.graph",
     "InputError": "sl_discs.errors",
     "Problem": "sl_discs.problems",
     "Result": "sl_discs.solving.result",
+    "Samples": "sl_discs.sampling.samples",
     "from_bqm": "sl_discs.problems",
+    "sample": "sl_discs.sampling.sample",
     "solve": "sl_discs.solving.solve",
 } | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS), "sl_discs.problems")
 

@@ -44,11 +44,12 @@ def read_samples(path: Path) -> dict[str, Any]:
         fields = parse_json(str(arrays["json"]))
         if fields.pop("format") != _FORMAT:
             raise ValueError("another format")
+        has_ladder = "ladder_inverse" in arrays
         count, labels = fields.pop("num_labels"), fields["labels"]
         return fields | {name: arrays.get(name) for name in _ARRAYS} | {
             "labels": range(count) if labels is None else tuple(map(label_of, labels)),
             "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
-            "ladder": None if "ladder_inverse" not in arrays else Ladder(*(arrays[f"ladder_{name}"] for name in Ladder._fields)),
+            "ladder": Ladder(*(arrays[f"ladder_{name}"] for name in Ladder._fields)) if has_ladder else None,
             "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
             "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
             "notes": tuple(fields["notes"]),
