@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Int8
+from jaxtyping import Array, Bool, Float, Int8, Num
 
 Params = Any
 Field = Any
@@ -50,12 +50,12 @@ class Model(abc.ABC):
 
     # DISCS's calling convention, for samplers that are written against it: a batch of states at once.
 
-    def forward(self, params: Params, x: Int[Array, "B N"]) -> Float[Array, "B"]:
+    def forward(self, params: Params, x: Num[Array, "B N"]) -> Float[Array, "B"]:
         """f of each state of a batch."""
         return jax.vmap(lambda x: self.value(params, x, self.init(params, x)))(x.astype(jnp.int8))
 
     def get_value_and_grad(
-        self, params: Params, x: Int[Array, "B N"]
+        self, params: Params, x: Num[Array, "B N"]
     ) -> tuple[Float[Array, "B"], Float[Array, "B N"]]:
         """f of each state and a vector g with gains (1 - 2x) g."""
 
