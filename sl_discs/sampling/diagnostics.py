@@ -14,8 +14,7 @@ from jaxtyping import Float, Float64, UInt8
 
 from sl_discs.sampling.packed import column, pieces
 
-# Limits of a reliable run. The first two are those of Vehtari et al.; variables are many, and their largest R-hat
-# passes 1.01 by chance.
+# Limits of a reliable run; the first two are those of Vehtari et al.
 MOST_R_HAT, LEAST_ESS, MOST_R_HAT_OF_VARIABLES = 1.01, 400, 1.05
 # Fewer draws of a group say nothing about it.
 LEAST_DRAWS = 4
@@ -96,12 +95,13 @@ def diagnose(name: str, values: Float[np.ndarray, "C D"], *, ordered: bool) -> D
     return Diagnostic(name, r_hat, bulk, bulk if np.isnan(tail) else tail)
 
 
-def judge(diagnostics: list[Diagnostic], num_scalars: int, reasons: list[str], *, exact: bool) -> Verdict:
+def judge(diagnostics: list[Diagnostic], strict: int, reasons: list[str], *, exact: bool) -> Verdict:
     """The verdict.
 
     Args:
-      diagnostics: of scalars, then of variables.
-      num_scalars: how many are of scalars.
+      diagnostics: of all observables.
+      strict: the first so many are held to `MOST_R_HAT`: scalars of chains. Members of a population depend on each
+        other, and variables are many; they are held to `MOST_R_HAT_OF_VARIABLES`.
       reasons: that the method itself has against its draws.
       exact: whether draws are exact by construction, however few they are.
     """
@@ -109,7 +109,7 @@ def judge(diagnostics: list[Diagnostic], num_scalars: int, reasons: list[str], *
         return Verdict(not reasons, tuple(reasons))
     reasons = list(reasons)
     for number, one in enumerate(diagnostics):
-        most = MOST_R_HAT if number < num_scalars else MOST_R_HAT_OF_VARIABLES
+        most = MOST_R_HAT if number < strict else MOST_R_HAT_OF_VARIABLES
         if one.r_hat > most:
             reasons.append(f"R-hat of {one.name} is {one.r_hat:.3f}, above {most}: groups that began apart disagree")
             break

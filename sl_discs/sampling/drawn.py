@@ -27,6 +27,7 @@ class Drawn(NamedTuple):
       log_z: log Z and its standard error; None where the method does not give it.
       ladder: of a method that has one.
       interrupted: whether it was told to stop before its end.
+      exact: whether the draws are exact, however few they are.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -38,6 +39,7 @@ class Drawn(NamedTuple):
     log_z: tuple[float, float] | None = None
     ladder: Ladder | None = None
     interrupted: bool = False
+    exact: bool = False
 
 
 class Ladder(NamedTuple):

@@ -25,4 +25,4 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     budget.say("draws", each * options.groups)
     how = {"states": 2 ** len(terms.linear)} if found.width is None else {"width": found.width}
     bits = packed(found.states.reshape(options.groups, each, -1))
-    return Drawn(bits, "none", how, log_z=(found.log_z, 0.0))
+    return Drawn(bits, "none", how, log_z=(found.log_z, 0.0), exact=True)

@@ -18,8 +18,9 @@ from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, build_method
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.samplers.registry import localized_name, sampler_fields
+from sl_discs.samplers.registry import localized_name
 from sl_discs.sampling.arena import SINGLE_SITE
+from sl_discs.sampling.chain import ORDERED
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
@@ -83,7 +84,7 @@ class _Batches:
         """sign(Y) of each chain of a batch, which has random numbers of its own."""
         options, size = self._options, len(self._terms.linear)
         steps = levels * _SWEEPS_A_LEVEL * (size if options.sampler in SINGLE_SITE else 1)
-        scan = {"scan": "sequential"} if "scan" in sampler_fields(options.sampler) else {}
+        scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
         fields = _LOCALIZES | scan | dict(options.fields) | {"name": localized_name(options.sampler), "K": levels}
         method = build_method(fields, self._chains)
         if method.final_is != SIGN_OF_Y:

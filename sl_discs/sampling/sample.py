@@ -204,7 +204,8 @@ def evidence(drawn: Drawn, values, spins, overlap, labels) -> tuple[tuple[Diagno
     if drawn.interrupted:
         reasons.append("the run was interrupted")
     found = scalars + variables
-    return tuple(found), judge(found, len(scalars), reasons, exact="width" in drawn.how or "states" in drawn.how)
+    strict = 0 if drawn.dependence == "group" else len(scalars)
+    return tuple(found), judge(found, strict, reasons, exact=drawn.exact)
 
 
 def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:
