@@ -110,7 +110,7 @@ class Trace(NamedTuple):
     acceptance: Float[Array, "L G B"]
     hops: Float[Array, "L G B"]
     exchanged: Bool[Array, "L G B"] | None = None
-    states: Int8[Array, "L G B/R N"] | None = None
+    states: Int8[Array, "L G ladders N"] | None = None
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
