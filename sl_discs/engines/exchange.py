@@ -42,7 +42,7 @@ def exchanges(
     num_chains = value.shape[1]
     rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
     is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
-    word, _ = draw_words(jnp.moveaxis(keys.observation, -1, 0), step.astype(jnp.uint32))
+    word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(keys.observation, step.astype(jnp.uint32))
     chance = acceptance(rate, jnp.roll(rate, -1), value, jnp.roll(value, -1, axis=1))
     return is_tried & (word_to_uniform(word) < chance)
 
