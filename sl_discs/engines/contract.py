@@ -119,7 +119,7 @@ class Trace(NamedTuple):
     acceptance: Float[AnyArray, "L G B"]
     hops: Float[AnyArray, "L G B"]
     exchanged: Bool[AnyArray, "L G B"] | None = None
-    states: Int8[AnyArray, "L G B/R N"] | None = None
+    states: Int8[AnyArray, "L G ladders N"] | None = None
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which

@@ -20,21 +20,21 @@ Tree = TypeVar("Tree")
 
 
 def acceptance(
-    rate: Float[Array, "*s"], next_rate: Float[Array, "*s"], value: Float[Array, "*s"], next_value: Float[Array, "*s"]
-) -> Float[Array, "*s"]:
+    rate: Float[Array, "B"], next_rate: Float[Array, "B"], value: Float[Array, "G B"], next_value: Float[Array, "G B"]
+) -> Float[Array, "G B"]:
     """Probability of an exchange between chains with targets exp(rate f) and states of these values f."""
     return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
 
 
 def exchanges(
-    keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "*B"], step, interval, ladder: int
+    keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
 ) -> Bool[Array, "G B"]:
     """Whether each chain exchanges its state with the next one.
 
     Args:
       keys: [G, B] of the chains. Observation keys are folded and never drawn from but here.
       value: f.
-      temperature: of the chains.
+      temperature: of all chains, or [B] of each.
       step: number of the step before it.
       interval: number of the interval that the step ends.
       ladder: R.
@@ -42,7 +42,7 @@ def exchanges(
     num_chains = value.shape[1]
     rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
     is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
-    word, _ = draw_words(jnp.moveaxis(keys.observation, -1, 0), step.astype(jnp.uint32))
+    word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(keys.observation, step.astype(jnp.uint32))
     chance = acceptance(rate, jnp.roll(rate, -1), value, jnp.roll(value, -1, axis=1))
     return is_tried & (word_to_uniform(word) < chance)
 

@@ -22,7 +22,7 @@ from sl_discs.engines.devices import num_cores
 
 # Tasks a thread, so that one that is slow does not keep the others waiting.
 _TASKS_A_THREAD = 4
-# Steps times sites that a task has at least, about a millisecond of most samplers; to begin one takes a tenth of it.
+# Steps times sites that a task has at least: to begin one takes a tenth of a millisecond.
 _WORK_A_TASK = 1 << 18
 
 

@@ -1,0 +1,256 @@
+"""`sl_discs.sample` through its public interface: every method against known truths, and evidence that bites.
+
+All estimates of one run are compared with what is known in units of their own standard errors. With seeds fixed and
+limits of 5 errors a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
+"""
+
+import dimod
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs.errors import InputError
+from sl_discs.sampling.values import Values
+from sl_discs.testing import truths
+
+METHODS = ("exact", "chain", "tempering", "population", "localization")
+LIMIT = 5.0
+
+
+def problems():
+    """Spins and zeros and ones, fields, offsets, text labels, either sense, sets and cuts."""
+    rng = np.random.default_rng(0)
+    spins = {(f"s{i}", f"s{j}"): float(rng.normal()) for i in range(9) for j in range(i)}
+    graph = nx.gnp_random_graph(11, 0.35, seed=1)
+    yield "ising", sl_discs.ising({f"s{i}": 0.3 * i for i in range(9)}, spins, offset=2.5), 1.7
+    matrix = rng.normal(size=(8, 8))
+    yield "qubo", sl_discs.qubo(matrix, offset=-1.25, maximise=True), 0.8
+    yield "mis", sl_discs.mis(graph), 0.5
+    yield "maxcut", sl_discs.maxcut(nx.relabel_nodes(graph, {k: f"node {k}" for k in graph})), 1.3
+
+
+def enumerated(problem, temperature):
+    """Everything, by listing all states."""
+    size = problem.num_variables
+    states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
+    f = Values(problem.terms())(states)
+    weights = np.exp((f - f.max()) / temperature)
+    log_z = f.max() / temperature + np.log(weights.sum())
+    law = weights / weights.sum()
+    sign = 1 if problem.maximise else -1
+    return log_z, sign * law @ f, law @ states, (states.T * law) @ states
+
+
+def check(samples, log_z, mean, marginals):
+    apart = [(one.mean - known) / one.error for one, known in zip(samples.marginals.values(), marginals, strict=True)]
+    apart.append((samples.mean().mean - mean) / samples.mean().error)
+    if samples.log_z is not None and samples.method != "exact":
+        apart.append((samples.log_z.mean - log_z) / samples.log_z.error)
+    assert np.abs(apart).max() < LIMIT, apart
+    return apart
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["ising", "qubo", "mis", "maxcut"])
+def test_every_method_has_the_law_of_small_problems(method, name):
+    [(problem, temperature)] = [(one, tau) for known, one, tau in problems() if known == name]
+    log_z, mean, marginals, pairs = enumerated(problem, temperature)
+    samples = sl_discs.sample(problem, temperature, 2000, method, seed=3)
+    assert samples.method == method and len(samples) >= 2000 and not samples.interrupted
+    check(samples, log_z, mean, marginals)
+    if method == "exact":
+        assert samples.log_z.mean == pytest.approx(log_z, rel=1e-12)
+    first, second = list(problem.labels)[1:3]
+    found = samples.pair_marginal(first, second)
+    assert abs(found.mean - pairs[1, 2]) < LIMIT * found.error
+    # Values are those of the states, in the problem's sense and offset.
+    f = Values(problem.terms())((samples.states > 0).astype(np.int8))
+    np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
+
+
+@pytest.mark.parametrize("sampler", ["metropolis", "gwg", "path_auxiliary", "dmala"])
+@pytest.mark.parametrize("method", ["chain", "tempering"])
+def test_other_base_samplers(method, sampler):
+    problem = next(problems())[1]
+    log_z, mean, marginals, _ = enumerated(problem, 1.7)
+    check(sl_discs.sample(problem, 1.7, 1000, method, sampler=sampler, seed=1), log_z, mean, marginals)
+
+
+def test_the_reference_engine():
+    problem = next(problems())[1]
+    log_z, mean, marginals, _ = enumerated(problem, 1.7)
+    for method in ("chain", "population"):
+        samples = sl_discs.sample(problem, 1.7, 1000, method, engine="reference")
+        assert samples.how["engine"] == "reference"
+        check(samples, log_z, mean, marginals)
+
+
+@pytest.mark.parametrize("method", ["exact", "chain", "tempering", "population"])
+def test_a_grid_in_random_fields(method):
+    """12 x 12, against a transfer matrix."""
+    truth = truths.random_field_grid(12, 1.5)
+    if method == "exact":
+        pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+    samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
+    check(samples, truth.log_z, truth.mean_value, truth.marginals)
+    assert samples.reliable, samples.verdict
+
+
+@pytest.mark.parametrize("side", [32, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", ["tempering", "population"])
+def test_the_critical_ising_model(method, side):
+    """Kaufman's energy and log Z."""
+    truth = truths.ising_torus(side, truths.CRITICAL)
+    samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=1)
+    energy = samples.mean()
+    assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.01 * truth.mean_value
+    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 0.3
+
+
+@pytest.mark.parametrize("method", ["tempering", "population"])
+def test_curie_weiss_with_a_thousand_spins(method):
+    """Two modes of unequal weight, by summation over the magnetisation."""
+    truth = truths.curie_weiss(1000, 0.9, field=3e-4)
+    assert 0.6 < truth.mode_weight < 0.99
+    samples = sl_discs.sample(truth.problem, 0.9, 2000, method, seed=1)
+    weight = samples.expectation(lambda states: states.sum(axis=1) > 0)
+    assert abs(weight.mean - truth.mode_weight) < 3 * weight.error and weight.error < 0.08, (weight, samples)
+    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
+
+
+def test_chains_that_sit_in_one_mode_are_called_unreliable_and_auto_goes_on():
+    truth = truths.complete_bipartite(10, 9, 0.12)
+    alone = sl_discs.sample(truth.problem, truth.temperature, 1000, "chain")
+    assert not alone.reliable and "R-hat" in str(alone.verdict)
+    for method in ("tempering", "population", "auto"):
+        samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
+        weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
+        assert abs(weight.mean - truth.mode_weight) < 3 * weight.error, (method, weight, truth.mode_weight)
+        assert samples.reliable, (method, samples.verdict)
+    assert samples.method == "tempering" and "chains were not enough" in samples.chosen
+
+
+def test_auto_enumerates_and_takes_chains_where_they_do():
+    small = sl_discs.sample(next(problems())[1], 1.7)
+    assert small.method == "exact" and small.reliable
+    easy = sl_discs.sample(truths.random_field_grid(6, 4.0).problem, 4.0)
+    assert easy.method == "chain" and easy.reliable
+
+
+def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
+    problem = truths.random_field_grid(5, 2.0).problem
+    for method in ("chain", "tempering", "population"):
+        one, same, other = (sl_discs.sample(problem, 2.0, 200, method, seed=seed) for seed in (4, 4, 5))
+        np.testing.assert_array_equal(one.bits, same.bits)
+        assert not np.array_equal(one.bits, other.bits)
+
+
+def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
+    problem = truths.random_field_grid(8, 2.0).problem
+    for method in ("chain", "tempering", "population", "localization"):
+        sl_discs.sample(problem, 2.0, 64, method)  # compiles
+        samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.5)
+        assert len(samples) > 64 and not samples.interrupted
+        assert samples.seconds["total_s"] < 3
+    stopped = sl_discs.sample(problem, 2.0, 10**6, "chain", interrupt=lambda: True)
+    assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
+
+
+def test_draws_stream_to_a_file(tmp_path):
+    problem = truths.random_field_grid(5, 2.0).problem
+    path = tmp_path / "draws.npy"
+    samples = sl_discs.sample(problem, 2.0, 400, "chain", store=str(path))
+    kept = np.load(path)
+    np.testing.assert_array_equal(kept, sl_discs.sample(problem, 2.0, 400, "chain").bits)
+    assert kept.dtype == np.uint8 and kept.shape == (8, 50, 4)
+    assert isinstance(samples.bits, np.memmap)
+
+
+def test_saved_and_loaded_again(tmp_path):
+    problem = next(problems())[1]
+    for method in ("tempering", "population", "exact"):
+        samples = sl_discs.sample(problem, 1.7, 200, method)
+        loaded = sl_discs.Samples.load(samples.save(tmp_path / f"{method}.npz"))
+        assert loaded.summary() == samples.summary() and loaded.marginals == samples.marginals
+        assert repr(loaded) == repr(samples)
+    (tmp_path / "other.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=r"not a file that Samples\.save wrote"):
+        sl_discs.Samples.load(tmp_path / "other.npz")
+
+
+def test_other_libraries_and_pictures(tmp_path):
+    problem = next(problems())[1]
+    samples = sl_discs.sample(problem, 1.7, 80, "tempering")
+    sampleset = samples.to_dimod()
+    assert sampleset.vartype is dimod.SPIN and list(sampleset.variables) == list(problem.labels)
+    np.testing.assert_allclose(sampleset.record.energy, samples.values)
+    frame = samples.to_dataframe()
+    assert list(frame.columns) == [*problem.labels, "value", "weight"] and len(frame) == 80
+    assert samples.plot(tmp_path / "one.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"temperature": 0}, "temperature is 0"),
+        ({"temperature": float("nan")}, "temperature is nan"),
+        ({"temperature": -1.0}, "temperature is -1"),
+        ({"temperature": float("inf")}, "temperature is inf"),
+        ({"draws": 0}, "draws is 0"),
+        ({"draws": 1.5}, "draws is 1.5"),
+        ({"method": "magic"}, "method is 'magic'"),
+        ({"time_limit": 0}, "time_limit is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"sampler": "sl_gibbs"}, "expected a base sampler"),
+        ({"sampler": "nope"}, "unknown sampler 'nope'"),
+        ({"engine": "gpu"}, "engine is 'gpu'"),
+        ({"groups": 1}, "groups is 1"),
+        ({"num_flips": 2}, "has no field 'num_flips'"),
+        ({"store": "x.npy"}, "store: needs method"),
+        ({"interrupt": 3}, "interrupt is 3"),
+        ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(InputError) as error:
+        sl_discs.sample(next(problems())[1], **arguments)
+    assert message in str(error.value)
+
+
+def test_what_is_too_wide_for_exact_is_refused():
+    pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+    graph = nx.gnp_random_graph(200, 0.2, seed=0)
+    with pytest.raises(InputError, match=r"treewidth.*method='tempering'"):
+        sl_discs.sample(sl_discs.mis(graph), 1.0, method="exact")
+
+
+def test_unknown_names_are_refused():
+    samples = sl_discs.sample(next(problems())[1], 1.7, 8)
+    with pytest.raises(InputError, match="unknown observable 'energy level'"):
+        samples.mean("energy level")
+    with pytest.raises(InputError, match="'s99' is not a label"):
+        samples.marginal("s99")
+    with pytest.raises(InputError, match="expected a number for each state"):
+        samples.expectation(lambda states: states)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["chain", "tempering", "population", "localization"])
+def test_standard_errors_are_calibrated(method):
+    """Over 200 repetitions the truth lies within two errors in 90 to 99 % of cases (99.9 for all marginals)."""
+    problem = next(problems())[1]
+    log_z, mean, marginals, _ = enumerated(problem, 1.7)
+    inside = []
+    for seed in range(200):
+        samples = sl_discs.sample(problem, 1.7, 1000, method, seed=seed)
+        found = [*samples.marginals.values(), samples.mean()]
+        known = [*marginals, mean]
+        if samples.log_z is not None:
+            found.append(samples.log_z)
+            known.append(log_z)
+        inside.append([abs(one.mean - truth) <= 2 * one.error for one, truth in zip(found, known, strict=True)])
+    shares = np.mean(inside, axis=0)
+    # A share of 200 has a standard deviation of 1.5 %.
+    assert (shares[len(marginals) :] >= 0.9).all() and (shares[len(marginals) :] <= 0.99).all(), shares
+    assert 0.9 <= shares[: len(marginals)].mean() <= 0.99, shares
