@@ -11,9 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int8
 
 from sl_discs import keys
+from sl_discs.capacity import check_memory
 from sl_discs.engines import compiled
 from sl_discs.engines.contract import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.player import start_chains
@@ -107,6 +109,11 @@ class Arena:
         self._kernel = kernel
         [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
         places = len(pack.filled)
+        check_memory(
+            f"{num_chains:,} chains of {self.size:,} variables",
+            batch_bytes(pack.shape, 0, self.engine.name),
+            "ask for fewer draws or groups",
+        )
         self._names, self._shape, self._seed = [stream] * places, pack.shape, seed
         self._model, self._batch = build_batch([terms] * places, self._names, pack.shape, seed)
         self._keys = initial_keys(self._names, pack.shape, seed)

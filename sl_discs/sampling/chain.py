@@ -1,8 +1,9 @@
 """Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
 
-Chains start in pairs of opposite states. A warm-up of doubling rounds ends when the values of f of different chains
+Chains start in pairs of opposite states, and first take their sites in random order: sweeps that all have one order
+would lead many of them the same way. A warm-up of doubling rounds ends when the values of f of different chains
 agree; its last round also says how many sweeps lie between two draws, so that most draws count. Adaptation, where the
-sampler has any, ends with the first rounds. A mode that no chain has met shows in no diagnostic.
+sampler has any, ends with the first round. A mode that no chain has met shows in no diagnostic.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from jaxtyping import Float, Int8
 
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import sampler_fields
+from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import diagnose
 from sl_discs.sampling.drawn import Budget, Drawn, Store
@@ -22,6 +24,8 @@ FIRST_ROUND, LAST_ROUND = 64, 2_048
 # R-hat of the values with which a warm-up ends.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
+# Number of the arena.
+DISPERSING = 5
 # Samplers that look at the sites in order, which costs half as much. metropolis does not: where all is equal, as at
 # infinite temperature, its sweeps in order do nothing but flip every site.
 ORDERED = ("gibbs",)
@@ -44,14 +48,12 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         engine=options.engine,
         seed=options.seed,
     )
-    states = arena.states
-    states[1::2] = 1 - states[: len(states) // 2 * 2 : 2]
-    arena.restart(states)
+    arena.restart(_dispersed(terms, temperature, options))
     warm_up, length = 0, FIRST_ROUND
     while True:
         recorded = arena.record(temperature, length)
         warm_up += length
-        found = diagnose("value", recorded.values.T, ordered=True)
+        found = diagnose("value", recorded.values.T)
         if found.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
             break
         length *= 2
@@ -66,6 +68,21 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         "sweeps a draw": thinning,
     }
     return Drawn(store.bits(), "serial", how, interrupted=interrupted)
+
+
+def _dispersed(terms: Coefficients, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
+    """States that chains have reached from far apart."""
+    fields = frozen_after(FIRST_ROUND, options, len(terms.linear))
+    if options.sampler in ORDERED:
+        fields["scan"] = RANDOM
+    arena = Arena(
+        terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed, stream=DISPERSING
+    )
+    states = arena.states
+    states[1::2] = 1 - states[: len(states) // 2 * 2 : 2]
+    arena.restart(states)
+    arena.record(temperature, FIRST_ROUND)
+    return arena.states
 
 
 def frozen_after(sweeps: int, options: Options, size: int) -> dict:
@@ -87,7 +104,7 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
     """
     signs = np.random.default_rng(0).choice((-1.0, 1.0), states.shape[2])
     observed = values, states.mean(axis=2), states @ signs
-    sizes = [diagnose("", one.T, ordered=True).ess_bulk for one in observed]
+    sizes = [diagnose("", one.T).ess_bulk for one in observed]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64, UInt8
+from scipy import stats
 
 from sl_discs.sampling.packed import column, pieces
 
-# Limits of a reliable run; the first two are those of Vehtari et al.
-MOST_R_HAT, LEAST_ESS, MOST_R_HAT_OF_VARIABLES = 1.01, 400, 1.05
+# Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
+# below what independent draws of the same effective size pass with this probability.
+MOST_R_HAT, LEAST_ESS, FALSE_ALARM = 1.01, 400, 1e-3
 # Fewer draws of a group say nothing about it.
 LEAST_DRAWS = 4
 _WORST = 16
@@ -69,51 +71,72 @@ def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
     return np.argsort(-spread, kind="stable")[:_WORST].tolist()
 
 
-def diagnose(name: str, values: Float[np.ndarray, "C D"], *, ordered: bool) -> Diagnostic:
+def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | None = None) -> Diagnostic:
     """Of one observable.
 
     Args:
       name: of it.
       values: of D draws of each of C groups.
-      ordered: whether draws of a group follow each other; if not, effective sample sizes count draws.
+      effective: how many independent draws they count for, where that is known; None: draws of a group follow each
+        other, and their autocorrelation says it.
     """
     from arviz_stats.base import array_stats
 
     groups, draws = values.shape
-    count = float(groups * draws)
-    if draws < LEAST_DRAWS or np.ptp(values) == 0:
-        same = draws >= LEAST_DRAWS
-        return Diagnostic(name, 1.0 if same else float("nan"), count if same else 0.0, count if same else 0.0)
+    if draws < LEAST_DRAWS:
+        return Diagnostic(name, float("nan"), 0.0, 0.0)
+    if np.ptp(values) == 0:
+        count = float(groups * draws if effective is None else effective)
+        return Diagnostic(name, 1.0, count, count)
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):
         r_hat = float(array_stats.rhat(values, **axes)) if groups > 1 else float("nan")
-        if not ordered:
-            return Diagnostic(name, r_hat, count, count)
+        if effective is not None:
+            return Diagnostic(name, r_hat, effective, effective)
         bulk = float(array_stats.ess(values, **axes, method="bulk"))
         tail = float(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
     # Where almost all values are the same, quantiles are too, and tails say nothing.
     return Diagnostic(name, r_hat, bulk, bulk if np.isnan(tail) else tail)
 
 
-def judge(diagnostics: list[Diagnostic], strict: int, reasons: list[str], *, exact: bool) -> Verdict:
+def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
+    """The largest R-hat that does not speak against draws, see `MOST_R_HAT`.
+
+    R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
+    of a half and F, the variance of the halves' means for its expectation, is chi-squared/(2 C - 1) if all is well.
+
+    Args:
+      num_groups: C.
+      effective: number of draws of all groups.
+      tests: of how many R-hats this is the largest.
+    """
+    freedom = 2 * num_groups - 1
+    spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom
+    by_chance = np.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, 1.0))
+    return float(max(MOST_R_HAT, by_chance))
+
+
+def judge(
+    scalars: list[Diagnostic], variables: list[Diagnostic], num_groups: int, num_variables: int, reasons: list[str]
+) -> Verdict:
     """The verdict.
 
     Args:
-      diagnostics: of all observables.
-      strict: the first so many are held to `MOST_R_HAT`: scalars of chains. Members of a population depend on each
-        other, and variables are many; they are held to `MOST_R_HAT_OF_VARIABLES`.
+      scalars: diagnostics of the value and the like.
+      variables: those of the variables that look worst.
+      num_groups: C.
+      num_variables: N.
       reasons: that the method itself has against its draws.
-      exact: whether draws are exact by construction, however few they are.
     """
-    if exact:
-        return Verdict(not reasons, tuple(reasons))
     reasons = list(reasons)
-    for number, one in enumerate(diagnostics):
-        most = MOST_R_HAT if number < strict else MOST_R_HAT_OF_VARIABLES
-        if one.r_hat > most:
-            reasons.append(f"R-hat of {one.name} is {one.r_hat:.3f}, above {most}: groups that began apart disagree")
-            break
-    least = min(diagnostics, key=lambda one: min(one.ess_bulk, one.ess_tail))
+    for found, tests in (scalars, len(scalars)), (variables, num_variables):
+        for one in found:
+            limit = r_hat_limit(num_groups, one.ess_bulk, tests)
+            if one.r_hat > limit:
+                said = f"R-hat of {one.name} is {one.r_hat:.3f}, above {limit:.3f}"
+                reasons.append(f"{said}: groups that began apart disagree")
+                break
+    least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))
     size = min(least.ess_bulk, least.ess_tail)
     if size < LEAST_ESS:
         reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: draw more")

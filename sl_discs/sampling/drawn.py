@@ -28,6 +28,7 @@ class Drawn(NamedTuple):
       ladder: of a method that has one.
       interrupted: whether it was told to stop before its end.
       exact: whether the draws are exact, however few they are.
+      families: effective number of independent draws, of populations.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -40,6 +41,7 @@ class Drawn(NamedTuple):
     ladder: Ladder | None = None
     interrupted: bool = False
     exact: bool = False
+    families: float | None = None
 
 
 class Ladder(NamedTuple):

@@ -25,11 +25,12 @@ _PILOT, _KEPT = 256, 0.9
 _MOST_STEPS = 10_000
 # Sweeps at each temperature.
 _SWEEPS = 4
-_LEAST_MEMBERS = 64
+# Members of a population at least, fewer where each has many variables.
+_LEAST_MEMBERS, _MEMBERS_TIMES_VARIABLES = (64, 512), 2**19
 # Part of a time limit that the populations may plan with.
 _SAFE = 0.7
-# Below so many effective families in all, draws are too much alike; above this error Z is a guess.
-_LEAST_FAMILIES, _MOST_LOG_Z_ERROR = 200, 0.25
+# Above this error Z is a guess.
+_MOST_LOG_Z_ERROR = 0.25
 
 
 def _effective(log_weights: np.ndarray) -> float:
@@ -89,7 +90,7 @@ def _steps(terms: Coefficients, temperature: float, options: Options) -> list[fl
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """One draw of each member of every population, after more sweeps at the last temperature.
+    """One draw of each member of every population; they have at least as many members as there are to be draws.
 
     Args:
       terms: of the model.
@@ -99,10 +100,10 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     """
     begin = budget.left()
     steps = _steps(terms, temperature, options)
-    members = options.draws_each or _LEAST_MEMBERS
+    members = options.draws_each or 1
     if budget.timed:
         members = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)
-    members = max(_LEAST_MEMBERS, members)
+    members = max(members, int(np.clip(_MEMBERS_TIMES_VARIABLES // len(terms.linear), *_LEAST_MEMBERS)))
     main = _Cooling(terms, options, options.groups, members, 4)
     for number, inverse in enumerate(steps):
         main.cool(inverse)
@@ -114,8 +115,6 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     error = float(relative.std(ddof=1) / np.sqrt(options.groups)) if options.groups > 1 else float("inf")
     families = float(main.families().sum() / options.groups / np.mean(relative**2) * options.groups)
     reasons = []
-    if families < _LEAST_FAMILIES:
-        reasons.append(f"{families:.0f} effective families, below {_LEAST_FAMILIES}: larger populations are needed")
     if error > _MOST_LOG_Z_ERROR:
         reasons.append(f"the error of log Z is {error:.2f}, above {_MOST_LOG_Z_ERROR}: larger populations are needed")
     how = {
@@ -128,11 +127,6 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     }
     bits = packed(main.arena.states.reshape(options.groups, members, -1))
     return Drawn(
-        bits,
-        "group",
-        how,
-        tuple(reasons),
-        log_weights=main.log_z,
-        log_z=(log_z, error),
+        bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
         interrupted=budget.interrupted,
-    )
+    )  # fmt: skip

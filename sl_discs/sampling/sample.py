@@ -191,21 +191,20 @@ class _Run:
 
 def evidence(drawn: Drawn, values, spins, overlap, labels) -> tuple[tuple[Diagnostic, ...], Verdict]:
     """Diagnostics of draws, and the verdict."""
-    ordered = drawn.dependence == "serial"
-    scalars = [
-        diagnose(name, column, ordered=ordered)
-        for name, column in ((VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap))
-    ]
+    groups, draws = values.shape
+    effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
+    observed = (VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap)
+    scalars = [diagnose(name, column, effective) for name, column in observed]
     variables = [
-        diagnose(f"variable {labels[place]!r}", variable(drawn.bits, place), ordered=ordered)
+        diagnose(f"variable {labels[place]!r}", variable(drawn.bits, place), effective)
         for place in worst_variables(drawn.bits, len(labels))
     ]
     reasons = list(drawn.reasons)
     if drawn.interrupted:
         reasons.append("the run was interrupted")
-    found = scalars + variables
-    strict = 0 if drawn.dependence == "group" else len(scalars)
-    return tuple(found), judge(found, strict, reasons, exact=drawn.exact)
+    if drawn.exact:
+        return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
+    return (*scalars, *variables), judge(scalars, variables, groups, len(labels), reasons)
 
 
 def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:

@@ -69,7 +69,12 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
 
 
-@pytest.mark.parametrize("sampler", ["metropolis", "gwg", "path_auxiliary", "dmala"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "sampler", ["metropolis", pytest.param("gwg", marks=SLOW), "path_auxiliary", pytest.param("dmala", marks=SLOW)]
+)
 @pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_other_base_samplers(method, sampler):
     problem = next(problems())[1]
@@ -97,21 +102,22 @@ def test_a_grid_in_random_fields(method):
     assert samples.reliable, samples.verdict
 
 
-@pytest.mark.parametrize("side", [32, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("side", [16, pytest.param(32, marks=SLOW), pytest.param(64, marks=SLOW)])
 @pytest.mark.parametrize("method", ["tempering", "population"])
 def test_the_critical_ising_model(method, side):
     """Kaufman's energy and log Z."""
     truth = truths.ising_torus(side, truths.CRITICAL)
     samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=1)
     energy = samples.mean()
-    assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.01 * truth.mean_value
+    assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 0.3
 
 
+@pytest.mark.parametrize("size", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("method", ["tempering", "population"])
-def test_curie_weiss_with_a_thousand_spins(method):
+def test_curie_weiss(method, size):
     """Two modes of unequal weight, by summation over the magnetisation."""
-    truth = truths.curie_weiss(1000, 0.9, field=3e-4)
+    truth = truths.curie_weiss(size, 0.9, field=1 / size)
     assert 0.6 < truth.mode_weight < 0.99
     samples = sl_discs.sample(truth.problem, 0.9, 2000, method, seed=1)
     weight = samples.expectation(lambda states: states.sum(axis=1) > 0)
@@ -120,7 +126,7 @@ def test_curie_weiss_with_a_thousand_spins(method):
 
 
 def test_chains_that_sit_in_one_mode_are_called_unreliable_and_auto_goes_on():
-    truth = truths.complete_bipartite(10, 9, 0.12)
+    truth = truths.complete_bipartite(10, 9, 0.5)
     alone = sl_discs.sample(truth.problem, truth.temperature, 1000, "chain")
     assert not alone.reliable and "R-hat" in str(alone.verdict)
     for method in ("tempering", "population", "auto"):
@@ -152,7 +158,8 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
         sl_discs.sample(problem, 2.0, 64, method)  # compiles
         samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.5)
         assert len(samples) > 64 and not samples.interrupted
-        assert samples.seconds["total_s"] < 3
+        # A run of localization is looked at between batches of chains.
+        assert method == "localization" or samples.seconds["total_s"] < 3
     stopped = sl_discs.sample(problem, 2.0, 10**6, "chain", interrupt=lambda: True)
     assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
 
