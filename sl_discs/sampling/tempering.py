@@ -23,7 +23,7 @@ _FIRST_RUNGS, _SEARCH_ROUND, _SEARCH_ROUNDS = 16, 32, 4
 _LAST_ROUND = 256
 # With fewer round trips in all, modes that only tempering connects were hardly exchanged.
 _LEAST_ROUND_TRIPS = 20
-_MOST_MOMENTS_FOR_LOG_Z = 20_000
+_MOST_MOMENTS_FOR_LOG_Z = 2_000
 
 
 class _Tempering:
