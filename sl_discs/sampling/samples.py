@@ -216,9 +216,11 @@ class Samples:
         own = self.states.reshape(*self.group_values.shape, -1)
         names = {VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps}
         coordinates = {"variable": [str(label) for label in self.labels]}
-        return arviz.from_dict(
-            {"posterior": {"x": own, **names}}, coords=coordinates, dims={"x": ["variable"]}
-        )  # fmt: skip
+        groups = {"posterior": {"x": own, **names}}
+        axes = {"coords": coordinates, "dims": {"x": ["variable"]}}
+        if hasattr(arviz, "InferenceData"):  # before version 1
+            return arviz.from_dict(**groups, **axes)
+        return arviz.from_dict(groups, **axes)
 
     def summary(self) -> dict[str, Any]:
         """Estimates and evidence as plain values."""
