@@ -107,12 +107,12 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
     Args:
       num_groups: C.
-      effective: number of draws of all groups.
+      effective: number of draws of all groups; fewer than `LEAST_ESS` are not enough in any case.
       tests: of how many R-hats this is the largest.
     """
     freedom = 2 * num_groups - 1
     spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom
-    by_chance = np.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, 1.0))
+    by_chance = np.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, LEAST_ESS))
     return float(max(MOST_R_HAT, by_chance))
 
 
@@ -133,7 +133,7 @@ def judge(
         for one in found:
             limit = r_hat_limit(num_groups, one.ess_bulk, tests)
             if one.r_hat > limit:
-                said = f"R-hat of {one.name} is {one.r_hat:.3f}, above {limit:.3f}"
+                said = f"R-hat of {one.name} is {min(one.r_hat, 99):.3f}, above {limit:.3f}"
                 reasons.append(f"{said}: groups that began apart disagree")
                 break
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))

@@ -1,0 +1,123 @@
+"""The parts of sampling, each against what is known: ladders, log Z, batch means, R-hat's limit, packed draws."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sl_discs.sampling import ladder
+from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
+from sl_discs.sampling.estimates import Batches
+from sl_discs.sampling.log_z import log_z_of_ladder
+from sl_discs.sampling.packed import column, overlaps, packed, pieces, unpacked
+
+
+@pytest.mark.parametrize("rungs", [2, 3, 6])
+def test_round_trips_where_every_swap_succeeds(rungs):
+    """Walkers then march up and down: one more trip for each walker every 2 R moments."""
+    moments = 2 * rungs * 10
+    exchanged = np.zeros((moments, 2, rungs), bool)
+    for moment in range(moments):
+        exchanged[moment, 0, moment % 2 : rungs - 1 : 2] = True
+    first, second = ladder.round_trips(exchanged)
+    assert second == 0
+    assert 10 * rungs - 2 * rungs <= first <= 10 * rungs
+
+
+def test_no_trip_without_both_ends():
+    exchanged = np.zeros((50, 1, 4), bool)
+    exchanged[::2, 0, 0] = True  # only the coldest two ever meet
+    assert ladder.round_trips(exchanged) == [0]
+
+
+def test_rungs_have_equal_steps_of_the_barrier():
+    inverse = np.linspace(0, 1, 5)
+    rates = np.array([0.1, 0.1, 0.4, 0.4])
+    found = ladder.adapted_ladder(inverse, rates, 11)
+    np.testing.assert_allclose(found[[0, 1, 2, 6, 10]], [0, 0.25, 0.5, 0.75, 1])
+    assert ladder.best_number_of_rungs(rates) == 3 and ladder.best_number_of_rungs(8 * rates) == 17
+
+
+def test_rejection_rates_are_those_of_the_rule():
+    """Mean of 1 - min(1, exp((b' - b)(f - f'))) over draws."""
+    rng = np.random.default_rng(0)
+    inverse, values = np.array([0.0, 0.5, 2.0]), rng.normal(size=(2, 50, 3))
+    known = [
+        np.mean(
+            [1 - min(1.0, np.exp((inverse[k + 1] - inverse[k]) * (f[k] - f[k + 1]))) for f in values.reshape(-1, 3)]
+        )
+        for k in range(2)
+    ]
+    np.testing.assert_allclose(ladder.rejection_rates(inverse, values), known)
+
+
+def test_log_z_of_independent_spins():
+    """f = sum of N spins' fields: Z = (2 cosh b)^N, values at b are sums of N coins; errors cover the truth."""
+    rng, size = np.random.default_rng(1), 50
+    inverse = np.linspace(0, 1.2, 7)
+    heads = 1 / (1 + np.exp(-2 * inverse))
+    apart = []
+    for _ in range(40):
+        values = 2.0 * rng.binomial(size, heads, (4, 200, 7)) - size
+        log_z, error = log_z_of_ladder(size, inverse, values)
+        apart.append((log_z - size * np.log(2 * np.cosh(1.2))) / error)
+    # 40 standard normal numbers: a spread outside of this has probability below 1e-4.
+    assert 0.6 < np.std(apart) < 1.6 and abs(np.mean(apart)) < 0.7
+
+
+def test_standard_errors_of_an_autoregressive_chain():
+    """The error of the mean of AR(1) is known; batch means find it within what 80 batches allow."""
+    rng, keep = np.random.default_rng(2), 0.5
+    noise = rng.normal(size=(8, 4000))
+    chain = np.zeros_like(noise)
+    for step in range(1, 4000):
+        chain[:, step] = keep * chain[:, step - 1] + noise[:, step]
+    _, error = Batches(8, 4000, "serial", None).estimate(chain)
+    known = 1 / (1 - keep) / np.sqrt(chain.size)
+    assert 0.65 < error / known < 1.4
+
+
+def test_groups_count_with_their_weights():
+    values = np.array([[1.0, 1.0], [3.0, 5.0]])
+    mean, _ = Batches(2, 2, "group", np.log([3.0, 1.0])).estimate(values)
+    assert mean == pytest.approx((3 * 1 + 4) / 4)
+
+
+def test_an_event_that_was_never_seen_has_an_error():
+    mean, error = Batches(4, 100, "none", None).share(np.zeros((4, 100, 3)))
+    assert (mean == 0).all() and (error > 1e-3).all()
+
+
+def test_the_limit_of_r_hat_holds_for_independent_draws():
+    """Of 2,000 sets of independent draws at most 8 pass it where 2 are expected (false-alarm rate 2e-4)."""
+    rng = np.random.default_rng(3)
+    limit = r_hat_limit(8, 480.0)
+    assert limit > 1.01
+    passed = sum(diagnose("", rng.normal(size=(8, 60)), 480.0).r_hat > limit for _ in range(2000))
+    assert passed <= 8
+
+
+def test_chains_in_different_modes_pass_any_limit():
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(8, 500)) + 5 * (np.arange(8) == 0)[:, None]
+    found = diagnose("value", values)
+    assert found.r_hat > 1.1 > r_hat_limit(8, 400) and found.ess_bulk < 400
+
+
+def test_the_variable_that_differs_is_the_worst():
+    rng = np.random.default_rng(5)
+    states = (rng.random((4, 100, 30)) < 0.5).astype(np.int8)
+    states[:, :, 17] = (np.arange(4) == 0)[:, None]
+    assert worst_variables(packed(states), 30)[0] == 17
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.integers(0, 2**32 - 1))
+def test_packed_draws(size, groups, draws, seed):
+    states = (np.random.default_rng(seed).random((groups, draws, size)) < 0.5).astype(np.int8)
+    bits = packed(states)
+    np.testing.assert_array_equal(unpacked(bits, size), states)
+    np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
+    np.testing.assert_array_equal(column(bits, size - 1), states[:, :, -1])
+    spins = 2 * states - 1
+    other = np.roll(spins, -1, axis=0) if groups > 1 else np.roll(spins, draws // 2, axis=1)
+    np.testing.assert_allclose(overlaps(bits, size), (spins * other).mean(axis=2))
