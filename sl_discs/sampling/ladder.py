@@ -13,7 +13,9 @@ from jaxtyping import Bool, Float, Float64, Int
 
 # A rate of 0 would leave no distance between two rungs.
 _LEAST_RATE = 1e-3
-_MOST_RUNGS = 64
+_MOST_RUNGS = 128
+# Rates above this on average say little of the barrier but that there are too few rungs.
+_SATURATED = 0.7
 
 
 def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, "R"]:
@@ -45,8 +47,13 @@ def adapted_ladder(
 
 
 def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
-    """About twice the barrier, where half the swaps succeed and round trips are most frequent for the work."""
-    return int(np.clip(math.ceil(2 * rates.sum()) + 1, 3, _MOST_RUNGS))
+    """About twice the barrier, where half the swaps succeed and round trips are most frequent for the work.
+
+    Where there are far too few rungs to see the barrier, it is twice as many.
+    """
+    saturated = rates.mean() > _SATURATED
+    wanted = 2 * (len(rates) + 1) if saturated else math.ceil(2 * rates.sum()) + 1
+    return int(np.clip(wanted, 3, _MOST_RUNGS))
 
 
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:

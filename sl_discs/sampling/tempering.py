@@ -18,9 +18,14 @@ from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first
 from sl_discs.sampling.log_z import log_z_of_ladder
 from sl_discs.sampling.options import Options
 
-_FIRST_RUNGS, _SEARCH_ROUND, _SEARCH_ROUNDS = 16, 32, 4
-# Sweeps of the round after which rungs stay where they are, and of the round that warms the chains up there.
+# Rungs at first, and rounds that adapt them: sweeps of the first one; each later one is twice as long. The last one
+# keeps their number, and is followed by a round that warms the chains up.
+_FIRST_RUNGS, _ROUNDS, _FIRST_ROUND = 16, 5, 32
 _LAST_ROUND = 256
+# By how much the number of rungs may be off.
+_ABOUT_RIGHT = 0.2
+# Of the first arena; the others follow.
+_STREAM = 16
 # With fewer round trips in all, modes that only tempering connects were hardly exchanged.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
@@ -31,7 +36,7 @@ class _Tempering:
 
     def __init__(self, terms: Coefficients, options: Options, inverse: np.ndarray, stream: int):
         self.rungs, self.ladders = len(inverse), options.groups
-        fields = frozen_after(_SEARCH_ROUND, options, len(terms.linear))
+        fields = frozen_after(_FIRST_ROUND, options, len(terms.linear))
         self.arena = Arena(
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
@@ -49,10 +54,13 @@ class _Tempering:
         values = recorded.values.reshape(-1, self.ladders, self.rungs)
         return np.swapaxes(values, 0, 1)[:, :, ::-1]
 
-    def adapt(self, rungs: int, sweeps: int) -> np.ndarray:
-        """Plays on, and says where so many rungs should be."""
+    def better_ladder(self, sweeps: int, *, keep_rungs: bool) -> np.ndarray:
+        """Plays on, and says where the rungs should be; their number stays if it is about right."""
         rates = rejection_rates(self.inverse, self.by_rung(self.arena.record(self.temperatures, sweeps)))
-        return adapted_ladder(self.inverse, rates, rungs or best_number_of_rungs(rates))
+        rungs = best_number_of_rungs(rates)
+        if keep_rungs or abs(rungs - self.rungs) <= _ABOUT_RIGHT * self.rungs:
+            rungs = self.rungs
+        return adapted_ladder(self.inverse, rates, rungs)
 
 
 def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
@@ -71,15 +79,15 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
       options: number of ladders and draws, sampler, engine, seed.
       budget: time, interruption and progress.
     """
-    first = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), 1)
-    for number in range(_SEARCH_ROUNDS):
-        last = number == _SEARCH_ROUNDS - 1
-        inverse = first.adapt(0 if last else first.rungs, _SEARCH_ROUND << number)
-        if not last:
-            first.inverse = inverse
-    tempering = _Tempering(terms, options, inverse, 2)
-    tempering.arena.restart(_at_other_rungs(first, tempering))
-    tempering.inverse = tempering.adapt(tempering.rungs, _LAST_ROUND)
+    tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
+    for number in range(_ROUNDS):
+        inverse = tempering.better_ladder(_FIRST_ROUND << number, keep_rungs=number == _ROUNDS - 1)
+        if len(inverse) == tempering.rungs:
+            tempering.inverse = inverse
+        else:
+            before = tempering
+            tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
+            tempering.arena.restart(_at_other_rungs(before, tempering))
     warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
     thinning = sweeps_a_draw(tempering.by_rung(warm)[:, :, -1].T, warm.states)
 

@@ -35,7 +35,8 @@ def test_rungs_have_equal_steps_of_the_barrier():
     rates = np.array([0.1, 0.1, 0.4, 0.4])
     found = ladder.adapted_ladder(inverse, rates, 11)
     np.testing.assert_allclose(found[[0, 1, 2, 6, 10]], [0, 0.25, 0.5, 0.75, 1])
-    assert ladder.best_number_of_rungs(rates) == 3 and ladder.best_number_of_rungs(8 * rates) == 17
+    assert ladder.best_number_of_rungs(rates) == 3 and ladder.best_number_of_rungs(2 * rates) == 5
+    assert ladder.best_number_of_rungs(np.full(7, 0.9)) == 16
 
 
 def test_rejection_rates_are_those_of_the_rule():
