@@ -7,6 +7,9 @@ python -m sl_discs.main_sampling --config=configs/experiment/mis/er_density.py \
 Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
 same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
 
+With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
+effective sample size of each sampler is reported, as DISCS does of models that are not combinatorial.
+
 On several hosts the same command runs on each, under SLURM as it is, elsewhere with --coordinator=HOST:PORT
 --num_hosts=N --host=K; host 0 writes the results and prints the summary.
 """
@@ -265,7 +268,11 @@ def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
     methods, sampler_configs = _methods(settings.batch_size)
     settings = ess_settings(settings, methods)
     folder = check_writable(_save_folder(settings, model, lattice.name, methods))
-    config = {"experiment": vars(settings), "model": model, "samplers": sampler_configs}
+    config = {
+        "experiment": vars(settings),
+        "model": {"name": _ISING} | dataclasses.asdict(lattice),
+        "samplers": sampler_configs,
+    }
     with only_run_in(folder):
         if not _OVERWRITE.value:
             check_finished(folder, config, lattice.name)

@@ -27,8 +27,7 @@ class EssExperiment:
     """One command's result: several samplers on the same lattice.
 
     Attributes:
-      dataset: name of the lattice's distribution, such as `ising/50x50`.
-      shape: of the lattice.
+      lattice: what the lattice was drawn from.
       config: the full configuration as nested plain dicts.
       settings: of the experiment.
       device: what it ran on, in words.
@@ -36,8 +35,7 @@ class EssExperiment:
       samplers: name to record, in the order given.
     """
 
-    dataset: str
-    shape: tuple[int, int]
+    lattice: IsingLattice
     config: dict
     settings: Settings
     device: str
@@ -70,8 +68,8 @@ def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
       InputError: what an effective sample size is not taken of (see `check_stationary`), or a field of experiments
         on graphs.
     """
-    check_methods(methods, settings)
     check_stationary(methods, settings)
+    check_methods(methods, settings)
     if settings.num_instances not in (None, 1):
         raise InputError(
             f"config.experiment.num_instances is {settings.num_instances}; one lattice is played, number "
@@ -98,4 +96,4 @@ def run_ess(lattice: IsingLattice, methods: list[Method], settings: Settings, co
         for method in methods:
             report = functools.partial(progress, method.name)
             records[method.name] = play_chains(terms, method, settings, report)
-    return EssExperiment(lattice.name, lattice.shape, config, settings, device_in_words(), versions(), records)
+    return EssExperiment(lattice, config, settings, device_in_words(), versions(), records)

@@ -40,12 +40,15 @@ def write_ess(experiment: EssExperiment, folder: Path) -> dict[str, Path]:
     paths = {}
     for name, record in experiment.samplers.items():
         relative = "results.csv" if len(experiment.samplers) == 1 else f"{name}/results.csv"
-        content = _csv_row(experiment, name, record).encode()
-        paths[relative] = write_atomically(folder / relative, lambda file, content=content: file.write(content))
-    config = yaml.safe_dump(plain(experiment.config), sort_keys=False).encode()
-    paths["config.yaml"] = write_atomically(folder / "config.yaml", lambda file: file.write(config))
+        paths[relative] = _write_text(folder / relative, _csv_of(experiment, name, record))
+    config = yaml.safe_dump(plain(experiment.config), sort_keys=False)
+    paths["config.yaml"] = _write_text(folder / "config.yaml", config)
     paths["results.json"] = write_json(folder / "results.json", ess_dict(experiment), indent=2, allow_nan=False)
     return paths
+
+
+def _write_text(path: Path, text: str) -> Path:
+    return write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def ess_dict(experiment: EssExperiment) -> dict[str, Any]:
@@ -58,7 +61,7 @@ def ess_dict(experiment: EssExperiment) -> dict[str, Any]:
     }
     return plain(
         {
-            "dataset": experiment.dataset,
+            "dataset": experiment.lattice.name,
             "config": experiment.config,
             "versions": experiment.versions,
             "device": experiment.device,
@@ -74,11 +77,15 @@ def format_ess(experiment: EssExperiment, paths: dict[str, Path]) -> str:
         f"{settings.batch_size:,} of {settings.chain_length:,} steps each at temperature "
         f"{settings.init_temperature:g}, seed {settings.seed}; the first {settings.ess_ratio:.0%} are left out"
     )
-    lattice = f"number {settings.first_instance} of data_seed {settings.data_seed}"
+    lattice = experiment.lattice
+    drawn = (
+        f"open, lambdaa {lattice.lambdaa:g}, mu {lattice.mu:g}, init_sigma {lattice.init_sigma:g}; number "
+        f"{settings.first_instance} of data_seed {settings.data_seed}"
+    )
     engines = "; ".join(dict.fromkeys(record.engine for record in experiment.samplers.values()))
     header = [
-        f"{experiment.dataset}: Ising model on an open lattice",
-        *wrapped("lattice", lattice),
+        f"{lattice.name}: Ising model",
+        *wrapped("lattice", drawn),
         *wrapped("chains", chains),
         *wrapped("ran on", f"{experiment.device}, engine {engines}"),
     ]
@@ -99,14 +106,14 @@ def _figure(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.4g}"
 
 
-def _csv_row(experiment: EssExperiment, name: str, record: EssRecord) -> str:
+def _csv_of(experiment: EssExperiment, name: str, record: EssRecord) -> str:
     """DISCS's header and its row, in which a figure stands with its deviation over chains: `[21.9 10.5]`."""
     settings = experiment.settings
     row = {
         "sampler": _discs_name(name, experiment.config["samplers"][name]),
         "model": "ising",
         "num_categories": 2,
-        "shape": experiment.shape,
+        "shape": experiment.lattice.shape,
         "batch_size": settings.batch_size,
         "chain_length": settings.chain_length,
         "ess_ratio": settings.ess_ratio,
