@@ -14,6 +14,8 @@ from sl_discs.instances.form import QuadraticForm
 
 # Bytes a site that a form takes while it is made: two bonds, their ends and the field, and copies of them.
 _SITE = 200
+# Values of f are numbers in single precision.
+_LARGEST = 1e30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +43,8 @@ class IsingLattice:
         for side in self.shape:
             whole("a side of model_config.shape", side, least=1)
         for name in ("lambdaa", "mu", "init_sigma"):
-            real(f"model_config.{name}", getattr(self, name))
+            if abs(real(f"model_config.{name}", getattr(self, name))) > _LARGEST:
+                raise InputError(f"model_config.{name} is {getattr(self, name)}; expected at most {_LARGEST:g}")
 
     @property
     def name(self) -> str:

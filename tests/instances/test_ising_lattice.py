@@ -54,6 +54,7 @@ def test_a_field_is_a_function_of_seed_shape_and_number():
         ({"shape": (5, 0)}, "a side of model_config.shape is 0"),
         ({"shape": (10**6, 10**6)}, "would take about"),
         ({"lambdaa": float("nan")}, "model_config.lambdaa is nan"),
+        ({"lambdaa": -1e300}, "model_config.lambdaa is -1e\\+300; expected at most 1e\\+30"),
         ({"mu": "much"}, "model_config.mu is 'much'"),
     ],
 )
