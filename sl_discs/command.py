@@ -97,5 +97,8 @@ def _parse_flags(argv: Sequence[str]) -> list[str]:
     except (
         flags.Error, InputError, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError
     ) as error:  # fmt: skip
-        sys.stderr.write(f"error: {' '.join(str(error).split())}; see --help\n")
+        # The error of an overridden field that a config does not have holds one that says no more than the name.
+        held = error.args[0] if error.args else None
+        words = f"a config has no field {held.args[0]}" if isinstance(held, KeyError) else str(error)
+        sys.stderr.write(f"error: {' '.join(words.split())}; see --help\n")
         raise SystemExit(2) from None

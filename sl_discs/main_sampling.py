@@ -7,6 +7,9 @@ python -m sl_discs.main_sampling --config=configs/experiment/mis/er_density.py \
 Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
 same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
 
+With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
+effective sample size of each sampler is reported, as DISCS does of models that are not combinatorial.
+
 On several hosts the same command runs on each, under SLURM as it is, elsewhere with --coordinator=HOST:PORT
 --num_hosts=N --host=K; host 0 writes the results and prints the summary.
 """
@@ -38,10 +41,10 @@ from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import experiment_record, versions
-from sl_discs.experiment.record import ExperimentRecord
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
+from sl_discs.instances.ising_lattice import IsingLattice
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kind import PENALTY
@@ -51,6 +54,8 @@ from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
+from sl_discs.sampling.ess_experiment import ess_settings, lattice_from, run_ess
+from sl_discs.sampling.ess_results import format_ess, write_ess
 
 
 def _with_defaults(sampler: str) -> str:
@@ -58,13 +63,14 @@ def _with_defaults(sampler: str) -> str:
 
 
 _MODEL_FIELDS = {
-    "name": f"{in_words(GRAPH_PROBLEMS)}.",
+    "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, whose effective sample sizes are measured.",
     "graph_type": "dataset, as DISCS names it.",
     "cfg_str": "which of several, as r-<value>; _ for none.",
     "data_root": "folder that is searched for DISCS's files, then for an archive.",
     "penalty": "of a conflict in mis, maxclique and the like, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
+_ISING_FIELDS = "Of ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
 
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
@@ -75,7 +81,8 @@ _MODEL = config_flags.DEFINE_config_file(
     "model_config",
     None,
     "Model config. Fields, as --model_config.FIELD=VALUE:\n"
-    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items()),
+    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items())
+    + f"\n{_ISING_FIELDS}",
 )
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
@@ -119,6 +126,9 @@ _OVERWRITE = flags.DEFINE_boolean(
     "overwrite", False, "Replace results of another run in the same folder, which are otherwise refused."
 )
 _RUN_LOCAL = flags.DEFINE_boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
+
+# The model whose chains are sampled at a temperature; problems on graphs are optimised.
+_ISING = "ising"
 
 # Fields of DISCS's model configs that are read off the instances here.
 _MODEL_DISCS_ONLY = (
@@ -172,11 +182,16 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     return [build_method(configs[name], num_chains) for name in names], configs
 
 
-def _model_fields() -> dict:
-    """The model config, checked."""
+def _given_model() -> dict:
+    """The model config as it was given."""
     model = _fields(_MODEL)
     if model is None:
         raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
+    return model
+
+
+def _graph_model(model: dict) -> dict:
+    """The model config of a problem on graphs, checked."""
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
     if unknown:
         raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
@@ -185,7 +200,7 @@ def _model_fields() -> dict:
         if not isinstance(model.get(field, ""), str):
             raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
     if model["name"] not in GRAPH_PROBLEMS:
-        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join(GRAPH_PROBLEMS)}")
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join((*GRAPH_PROBLEMS, _ISING))}")
     penalty = model["penalty"]
     if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
         raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
@@ -199,13 +214,13 @@ def _as_folder(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
 
 
-def _save_folder(settings: Settings, model: dict, dataset: Dataset, methods: list[Method]) -> Path:
+def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:
     if _RUN_LOCAL.value:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
         return Path(settings.save_root)
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
-    return Path("results") / _as_folder(dataset.name) / _as_folder(run)
+    return Path("results") / _as_folder(dataset) / _as_folder(run)
 
 
 def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
@@ -230,19 +245,49 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
     return load(first + share.start * stride, len(share))
 
 
-def run(hosts: Hosts) -> ExperimentRecord | None:
-    """Runs what the flags say, saves it and prints the summary; None on hosts that leave this to host 0."""
+def run(hosts: Hosts) -> None:
+    """Runs what the flags say, saves it and prints the summary."""
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
-    settings = settings_from(experiment.get("experiment", {}))
+    model = _given_model()
+    run_model = _sample if model.get("name") == _ISING else _optimise
+    # DISCS's config of experiments that are not combinatorial names no schedule.
+    schedule = {"t_schedule": "constant"} if run_model is _sample else {}
+    settings = settings_from(schedule | experiment.get("experiment", {}))
     short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
-    model = _model_fields()
+    run_model(settings, model, hosts)
+
+
+def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
+    """Effective sample sizes of chains on an Ising lattice."""
+    if hosts.count > 1:
+        raise InputError(f"{hosts.count} hosts: chains of {_ISING!r} are played by one; start a single process")
+    lattice = lattice_from(model)
+    methods, sampler_configs = _methods(settings.batch_size)
+    settings = ess_settings(settings, methods)
+    folder = check_writable(_save_folder(settings, model, lattice.name, methods))
+    config = {
+        "experiment": vars(settings),
+        "model": {"name": _ISING} | dataclasses.asdict(lattice),
+        "samplers": sampler_configs,
+    }
+    with only_run_in(folder):
+        if not _OVERWRITE.value:
+            check_finished(folder, config, lattice.name)
+        found = run_ess(lattice, methods, settings, config)
+        paths = write_ess(found, folder)
+    sys.stdout.write(format_ess(found, paths) + "\n")
+
+
+def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
+    """The best states of a problem on graphs; hosts other than the first leave writing and printing to that."""
+    model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
     dataset = _load(settings, model, hosts)
-    folder = check_writable(_save_folder(settings, model, dataset, methods))
+    folder = check_writable(_save_folder(settings, model, dataset.name, methods))
     config = {
         "experiment": vars(settings),
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
@@ -270,7 +315,7 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
             )
         if hosts.index > 0:
             hosts.hand_in(pack_records(samplers), folder, notice)
-            return None
+            return
         shares = hosts.collect(folder, notice)
         samplers = join_records([samplers, *map(unpack_records, shares)])
         record = experiment_record(dataset, config, settings, samplers)
@@ -284,7 +329,6 @@ def run(hosts: Hosts) -> ExperimentRecord | None:
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
         sys.stdout.write(f"  {figure.name}\n")
-    return record
 
 
 def main(argv: Sequence[str]) -> int:

@@ -1,5 +1,6 @@
 """The command: what it prints and saves, and its one-line errors."""
 
+import csv
 import json
 import os
 import pickle
@@ -86,6 +87,28 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path):
     assert (tmp_path / "results.json").read_bytes() == kept
 
 
+def test_effective_sample_sizes_of_a_lattice(tmp_path):
+    given = [
+        "--model_config.shape=(3, 4)", "--config.experiment.chain_length=200", "--config.experiment.batch_size=4",
+        f"--config.experiment.save_root={tmp_path / 'out'}",
+    ]  # fmt: skip
+    done = run("--samplers=gwg,dmala", *given, **ISING, cache=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "ESS_M-H" in done.stdout and "engine cpu" in done.stdout
+    saved = json.loads((tmp_path / "out" / "results.json").read_text())
+    for name in ("gwg", "dmala"):
+        found = saved["samplers"][name]
+        with (tmp_path / "out" / name / "results.csv").open(newline="") as file:
+            [row] = csv.DictReader(file)
+        for figure in ("ESS", "ESS_M-H", "ESS_T", "ESS_EE"):  # DISCS saves mean and deviation
+            mean, deviation = map(float, row[figure].strip("[]").split())
+            assert mean == pytest.approx(found[figure], rel=1e-4)
+            assert deviation / mean == pytest.approx(found["deviation"] / found["ESS"], rel=1e-3)
+    assert row["sampler"] == "a_dmala(sqrt)" and row["shape"] == "(3, 4)"
+    other = run("--samplers=gwg", *given, "--model_config.mu=0.4", **ISING, cache=tmp_path)
+    assert other.returncode == 2 and "model.mu 0.5 there, 0.4 here" in other.stderr
+
+
 def write_pickle_that_runs_a_command(folder):
     class Exploit:
         def __reduce__(self):
@@ -124,6 +147,7 @@ def write_asymmetric_graph(folder):
 
 MIS = {"experiment": "mis/er_density", "model": "mis"}
 CUT = {"experiment": "maxcut/optsicom", "model": "maxcut"}
+ISING = {"experiment": "ising/lattice", "model": "ising"}
 SL_GWG = "--sampler_config=configs/sampler/sl_gwg_config.py"
 OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_config.cfg_str=r-b"]
 
@@ -132,10 +156,11 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
     ("configs", "arguments", "prepare", "message"),
     [
         (MIS, ["--samplers=nuts"], None, "unknown sampler 'nuts'; known: gwg, path_auxiliary"),
-        (MIS, ["--samplers=gwg", "--model_config.name=tsp"], None, "known: mis, maxcut, maxclique"),
+        (MIS, ["--samplers=gwg", "--model_config.name=tsp"], None, "maxclique, vertex_cover, ising"),
         (MIS, ["--samplers=gwg", "--model_config.graph_type=grid"], None, "er_density"),
         (MIS, ["--samplers=gwg", "--config.experiment.chain_length=many"], None, "chain_length"),
         (MIS, ["--samplers=gwg", "--config.experiment.chain_lenght=5"], None, "chain_lenght"),
+        (MIS, ["--samplers=gwg", "--model_config.lambdaa=1"], None, "a config has no field 'lambdaa'"),
         (MIS, ["--samplers=gwg", "--no_such_flag=1"], None, "no_such_flag"),
         (MIS, ["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
         (MIS, ["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
@@ -150,6 +175,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),
+        (MIS, ["--samplers=gwg", "--model_config.name=ising"], None, "model_config of 'ising' has no field"),
         (MIS, ["--samplers=gwg,gwg"], None, "twice"),
         (MIS, ["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
     ],

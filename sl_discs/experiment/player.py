@@ -75,11 +75,11 @@ class Outcome:
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 
-def compile_program(method: Method, settings: Settings) -> Program:
+def compile_program(method: Method, settings: Settings, keeps_states: bool = False) -> Program:
     """The whole program on the host; InputError where a schedule is impossible."""
     localization = method.localization
     levels = None if localization is None else localization.levels(settings.chain_length)
-    return Program(settings.temperatures(), levels)
+    return Program(settings.temperatures(), levels, keeps_states=keeps_states)
 
 
 def _slices(settings: Settings, steps_per_call: int):
@@ -120,7 +120,8 @@ class Player:
       layout: how, None where the batch decides.
     """
 
-    def __init__(self, method: Method, settings: Settings):
+    def __init__(self, method: Method, settings: Settings, *, keeps_states: bool = False):
+        """Chooses the engine; a recorder of what is played is shown the logged states where they are kept."""
         self.method, self.settings = method, settings
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.layout = parse_layout(settings.mesh)
@@ -136,7 +137,7 @@ class Player:
                     "uneven ones; chains that share their adaptation need even parts"
                 )
         self.compile_s = self.run_s = 0.0
-        self.program = compile_program(method, settings)
+        self.program = compile_program(method, settings, keeps_states)
         self._population = Population(settings, self.program.temperature)
 
     @contextlib.contextmanager
@@ -218,7 +219,8 @@ class Player:
             begin_s = self.run_s
             with self._timed():
                 chains, trace = jax.block_until_ready(play(chains, first, intervals, every))
-            traces.append((every, trace))
+            # States are for the recorder alone; those of all calls would fill the memory.
+            traces.append((every, trace._replace(states=None)))
             progress(stop - first)
             if recorder is not None:
                 recorder.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)

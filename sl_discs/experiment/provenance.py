@@ -37,7 +37,7 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def _device_in_words() -> str:
+def device_in_words() -> str:
     """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`."""
     devices = jax.devices()
     kind = devices[0].device_kind
@@ -70,7 +70,7 @@ def experiment_record(
         logged_steps=logged,
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
-        device=_device_in_words(),
+        device=device_in_words(),
         engine=_engines(samplers),
         samplers=samplers,
     )

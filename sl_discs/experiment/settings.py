@@ -18,7 +18,7 @@ from sl_discs.experiment.mesh import AUTO, parse_layout
 
 # Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
 DISCS_ONLY = {
-    "name", "evaluator", "ess_ratio", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
+    "name", "evaluator", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
     "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
     "co_opt_prob", "window_size", "window_stride", "num_models",
 }  # fmt: skip
@@ -45,6 +45,8 @@ class Settings:
         of log_every_steps, or 0 for chains that do not know of each other.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
+      ess_ratio: part of each chain, above 0 and below 1, that is left out before an effective sample size is taken;
+        of `ising` alone.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
       data_seed: of drawn instances.
@@ -75,6 +77,7 @@ class Settings:
     resample_every: int = 0
     resample_strength: float = 1.0
     log_every_steps: int = 100
+    ess_ratio: float = 0.5
     save_root: str = ""
     seed: int = 0
     data_seed: int = 0
@@ -108,6 +111,10 @@ class Settings:
             )
         if not self.memory_gib >= 0:
             raise InputError(f"config.experiment.memory_gib is {self.memory_gib}; expected at least 0 GiB")
+        if not 0 < self.ess_ratio < 1:
+            raise InputError(
+                f"config.experiment.ess_ratio is {self.ess_ratio}; expected a number above 0 and below 1"
+            )
         if self.num_instances is not None and self.num_instances < 1:
             raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:

@@ -52,7 +52,7 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
     paths["solutions.npz"] = write_atomically(
         folder / "solutions.npz", lambda file: np.savez_compressed(file, **solutions)
     )
-    config = yaml.safe_dump(_plain(record.config), sort_keys=False).encode()
+    config = yaml.safe_dump(plain(record.config), sort_keys=False).encode()
     paths["config.yaml"] = write_atomically(folder / "config.yaml", lambda file: file.write(config))
     text = json.dumps(summary, indent=2, allow_nan=False).encode()
     paths["results.json"] = write_atomically(folder / "results.json", lambda file: file.write(text + b"\n"))
@@ -84,7 +84,7 @@ def results_dict(record: ExperimentRecord) -> dict:
             for pair, spread in paired_differences(record).items()
         },
     }
-    return _plain(content)
+    return plain(content)
 
 
 def discs_results(problem: str, sampler: SamplerRecord) -> dict:
@@ -156,14 +156,14 @@ def _solutions(record: ExperimentRecord) -> dict[str, Any]:
     return arrays
 
 
-def _plain(value):
+def plain(value):
     """Builtin types that JSON and YAML both know: arrays and tuples become lists, NaN and infinity None."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)

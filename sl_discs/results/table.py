@@ -32,7 +32,7 @@ def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = 
       InputError: paired samplers have different instances.
     """
     blocks = [_header(record), _quality(record), _cost(record), _pairs(record), _notes(record)]
-    blocks.append(_saved(paths or {}))
+    blocks.append(saved(paths or {}))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 
 
@@ -42,9 +42,9 @@ def _header(record: ExperimentRecord) -> list[str]:
     chains = f"{record.num_chains:,} an instance, {_chain_length(record):,} steps each, seed {record.seed}"
     return [
         f"{record.dataset}: {problem}, {count} instance{'s' if count > 1 else ''}",
-        *_wrapped("instances", f"{record.source} ({record.source_detail})"),
-        *_wrapped("chains", chains),
-        *_wrapped("ran on", f"{record.device}, engine {record.engine}"),
+        *wrapped("instances", f"{record.source} ({record.source_detail})"),
+        *wrapped("chains", chains),
+        *wrapped("ran on", f"{record.device}, engine {record.engine}"),
     ]
 
 
@@ -139,7 +139,8 @@ def _published_notes(record: ExperimentRecord) -> list[str]:
     return notes
 
 
-def _saved(paths: Mapping[str, Path]) -> list[str]:
+def saved(paths: Mapping[str, Path]) -> list[str]:
+    """The block that says where files went; empty where there are none."""
     if not paths:
         return []
     folder = os.path.commonpath([Path(path).parent for path in paths.values()])
@@ -153,7 +154,8 @@ def _chain_length(record: ExperimentRecord) -> int:
     return int(record.logged_steps[-1]) if configured is None else int(configured)
 
 
-def _wrapped(label: str, text: str) -> list[str]:
+def wrapped(label: str, text: str) -> list[str]:
+    """The lines of a labelled entry of a header."""
     return textwrap.wrap(text, WIDTH, initial_indent=f"  {label:<10}", subsequent_indent=" " * 12)
 
 

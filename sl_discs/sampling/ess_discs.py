@@ -21,12 +21,14 @@ class DiscsEss(NamedTuple):
 
     Attributes:
       ess: `ESS`, of the chain's second part.
+      deviation: of `ess` over chains (divisor B); DISCS saves it, scaled likewise, beside each of the four.
       per_step: `ESS_M-H`.
       per_second: `ESS_T`.
       per_evaluation: `ESS_EE`, of the log-likelihood or its gradient; gwg, dmala and dlmc count 4 a step.
     """
 
     ess: float
+    deviation: float
     per_step: float
     per_second: float
     per_evaluation: float
@@ -49,7 +51,7 @@ def discs_ess(
     Args:
       trace: one number for each of T steps of B chains, from the first step on.
       seconds: that the second part took.
-      evaluations: of the log-likelihood by one chain in all T steps.
+      evaluations: of the log-likelihood by one chain in all T steps; 0 where nobody counts them.
       ess_ratio: above 0 and below 1.
 
     Raises:
@@ -60,8 +62,10 @@ def discs_ess(
     if len(kept) < 2:
         raise InputError(f"a trace of {length} steps has {len(kept)} after burn-in; expected at least 2")
     # A constant trace is 0/0.
-    ess = float(np.nan_to_num(np.asarray(effective_sample_size(jnp.asarray(kept))), nan=1.0).mean())
-    return DiscsEss(ess, ess / (length * ess_ratio), ess / seconds, ess / (evaluations * ess_ratio))
+    sizes = np.nan_to_num(np.asarray(effective_sample_size(jnp.asarray(kept)), np.float64), nan=1.0)
+    ess = float(sizes.mean())
+    per_evaluation = ess / (evaluations * ess_ratio) if evaluations else float("nan")
+    return DiscsEss(ess, float(sizes.std()), ess / (length * ess_ratio), ess / seconds, per_evaluation)
 
 
 def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
