@@ -94,7 +94,8 @@ class _Annealer(_Minimiser):
         )
 
 
-def _as_bqm(terms: Coefficients) -> Any:
+def as_bqm(terms: Coefficients) -> Any:
+    """Minus f as D-Wave's tools have it."""
     dimod = importlib.import_module("dimod")
     u, v = terms.edges.T
     weights = -terms.scale * terms.weights
@@ -105,7 +106,7 @@ class DWave(_Annealer):
     """`dwave.samplers.SimulatedAnnealingSampler`, its default schedule."""
 
     name = "dwave-samplers"
-    _problem = staticmethod(_as_bqm)
+    _problem = staticmethod(as_bqm)
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
@@ -119,7 +120,7 @@ class Tabu(_Minimiser):
 
     name = "tabu"
     unit = "reads"
-    _problem = staticmethod(_as_bqm)
+    _problem = staticmethod(as_bqm)
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """Searches all graphs; given CPU-seconds, each read takes its part of them, 20 ms otherwise."""

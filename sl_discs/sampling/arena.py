@@ -57,12 +57,12 @@ class Recorded(NamedTuple):
 
     Attributes:
       values: [L, B] of f, without the constant of the problem.
-      states: [L, B/R, N] of the first rung of each ladder.
+      states: [L, B/R, N] of the first rung of each ladder; none, L = 0, where the arena does not keep them.
       exchanged: [L, B] whether a chain exchanged states with the next one; None without ladders.
     """
 
     values: Float32[np.ndarray, "L B"]
-    states: Int8[np.ndarray, "L C N"]
+    states: Int8[np.ndarray, "_L C N"]
     exchanged: Bool[np.ndarray, "L B"] | None
 
 
@@ -76,6 +76,7 @@ class Arena:
       sweep: steps that count as one.
       engine: that plays.
       engine_note: why that one.
+      steps: Markov steps of all chains so far.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Arena:
         engine: str = "auto",
         seed: int = 0,
         stream: int = 0,
+        keeps_states: bool = True,
     ):
         """Lays out chains in random states.
 
@@ -101,12 +103,13 @@ class Arena:
           engine: as in settings.
           seed: of the chains.
           stream: number of the arena in a run, each with random numbers of its own.
+          keeps_states: whether states are recorded.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         self.engine, self.engine_note = choose_engine(engine, kernel)
         self.size, self.num_chains, self.rungs = len(terms.linear), num_chains, rungs
         self.sweep = self.size if sampler in SINGLE_SITE else -(-self.size // _SITES_A_STEP)
-        self._kernel = kernel
+        self._kernel, self._keeps_states, self.steps = kernel, keeps_states, 0
         [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
         places = len(pack.filled)
         check_memory(
@@ -123,7 +126,7 @@ class Arena:
         self._chains = self._start(None)
 
     def _prepared(self) -> Play:
-        program = Program(self._temperatures, None, ladder=self.rungs, keeps_states=True)
+        program = Program(self._temperatures, None, ladder=self.rungs, keeps_states=self._keeps_states)
         mesh = make_mesh(self._shape.layout)
         return self.engine.prepare(self._model, self._kernel, self._batch, program, mesh, 0)
 
@@ -182,9 +185,13 @@ class Arena:
             self._chains, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
             self._step_s = (time.perf_counter() - begin) / (count * steps)
             self._done += count * steps
+            self.steps += count * steps * self.num_chains
             moments -= count
             exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
-            yield Recorded(np.asarray(trace.value)[:, 0], np.asarray(trace.states)[:, 0, :, : self.size], exchanged)
+            states = np.zeros((0, self.num_chains // self.rungs, self.size), np.int8)
+            if trace.states is not None:
+                states = np.asarray(trace.states)[:, 0, :, : self.size]
+            yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
         """How many moments to play at once; powers of two where each number has to be compiled."""

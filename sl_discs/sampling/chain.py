@@ -66,6 +66,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         "chains": options.groups,
         "warm-up sweeps": warm_up,
         "sweeps a draw": thinning,
+        "steps": arena.steps,
     }
     return Drawn(store.bits(), "serial", how, interrupted=interrupted)
 

@@ -61,7 +61,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         reasons = (f"with half the levels the mean value differs by {apart / error:.1f} standard errors",)
     how = {
         "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
-        "sweeps a level": _SWEEPS_A_LEVEL,
+        "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps,
     }  # fmt: skip
     note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
     bits = packed(states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1))
@@ -73,12 +73,13 @@ class _Batches:
 
     Attributes:
       engine: name of what plays.
+      steps: Markov steps of all chains so far.
     """
 
     def __init__(self, terms: Coefficients, temperature: float, options: Options):
         self._terms, self._temperature, self._options = terms, temperature, options
         self._chains = _TOGETHER * options.groups
-        self.engine = ""
+        self.engine, self.steps = "", 0
 
     def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
         """sign(Y) of each chain of a batch, which has random numbers of its own."""
@@ -98,6 +99,7 @@ class _Batches:
         )  # fmt: skip
         player = Player(method, settings)
         self.engine = player.engine.name
+        self.steps += steps * self._chains
         [pack] = plan([self._terms], 1, self._chains, 1, Layout(1, 1))
         places = len(pack.filled)
         model, batch = build_batch([self._terms] * places, [number] * places, pack.shape, options.seed)

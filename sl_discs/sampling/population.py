@@ -55,8 +55,9 @@ class _Cooling:
         self.groups, self.members = groups, members
         fields = frozen_after(_SWEEPS, options, len(terms.linear))
         self.arena = Arena(
-            terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream
-        )
+            terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream,
+            keeps_states=False,
+        )  # fmt: skip
         self.inverse = 0.0
         self.log_z = np.full(groups, self.arena.size * np.log(2))
         self.family = np.tile(np.arange(members), (groups, 1))
@@ -78,15 +79,15 @@ class _Cooling:
         return 1 / (counts**2).sum(axis=1)
 
 
-def _steps(terms: Coefficients, temperature: float, options: Options) -> list[float]:
-    """Inverse temperatures at which a small run keeps most of its members."""
+def _steps(terms: Coefficients, temperature: float, options: Options) -> tuple[list[float], int]:
+    """Inverse temperatures at which a small run keeps most of its members, and its Markov steps."""
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
     last = 1 / temperature
     found: list[float] = []
     while pilot.inverse < last and len(found) < _MOST_STEPS:
         found.append(_next_inverse(pilot.inverse, last, pilot.values))
         pilot.cool(found[-1])
-    return found
+    return found, pilot.arena.steps
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -99,7 +100,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
       budget: time, interruption and progress.
     """
     begin = budget.left()
-    steps = _steps(terms, temperature, options)
+    steps, searched = _steps(terms, temperature, options)
     members = options.draws_each or 1
     if budget.timed:
         members = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)
@@ -124,6 +125,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         "members": members,
         "temperatures": len(steps),
         "effective families": round(families),
+        "steps": searched + main.arena.steps,
     }
     bits = packed(main.arena.states.reshape(options.groups, members, -1))
     return Drawn(

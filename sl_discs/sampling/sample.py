@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from sl_discs.checks import real, whole
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import ENGINES
@@ -24,9 +22,8 @@ from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, 
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
 from sl_discs.sampling.options import Options
-from sl_discs.sampling.packed import pieces
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
-from sl_discs.sampling.values import Values
+from sl_discs.sampling.values import observed
 
 METHODS = {
     "chain": chain.draw,
@@ -163,7 +160,7 @@ class _Run:
 
     def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
         problem, size = self._problem, len(self._problem.labels)
-        values, spins = self._observed(drawn.bits)
+        values, spins = observed(self._terms, drawn.bits)
         overlap = group_overlaps(drawn.bits, size)
         diagnostics, verdict = evidence(drawn, values, spins, overlap, problem.labels)
         sign = 1.0 if problem.maximise else -1.0
@@ -178,15 +175,6 @@ class _Run:
             diagnostics=diagnostics, verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds={},
             seed=self._options.seed,
         )  # fmt: skip
-
-    def _observed(self, bits):
-        """f and the mean spin of every draw [C, D]."""
-        values, means = [], []
-        function, size = Values(self._terms), len(self._problem.labels)
-        for _, states in pieces(bits, size):
-            values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
-            means.append(2 * states.mean(axis=2) - 1)
-        return np.concatenate(values, axis=1), np.concatenate(means, axis=1)
 
 
 def evidence(drawn: Drawn, values, spins, overlap, labels) -> tuple[tuple[Diagnostic, ...], Verdict]:

@@ -107,11 +107,15 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         if budget.is_over():
             break
     return _drawn(
-        tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget
-    )
+        tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,
+        first.arena.steps,
+    )  # fmt: skip
 
 
-def _drawn(tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget) -> Drawn:
+def _drawn(
+    tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
+) -> Drawn:
+    """What the ladders leave behind, where the search for rungs took so many steps."""
     trips = round_trips(exchanged)
     every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
     arena = tempering.arena
@@ -133,6 +137,7 @@ def _drawn(tempering, options: Options, values, exchanged, store: Store, thinnin
         "rungs": tempering.rungs,
         "sweeps a draw": thinning,
         "round trips": int(trips.sum()),
+        "steps": steps + arena.steps,
     }
     return Drawn(
         store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Float64, Int8, UInt8
 from scipy import sparse
 
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.packed import pieces
 
 
 class Values:
@@ -27,3 +28,15 @@ class Values:
         background = terms.scale * terms.background * ones * (ones - 1) / 2
         pairs = np.einsum("bn,bn->b", x, (self._upper.T @ x.T).T)
         return terms.constant + x @ terms.linear + pairs + background
+
+
+def observed(
+    terms: Coefficients, bits: UInt8[np.ndarray, "C D W"]
+) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
+    """The value f and the mean spin of every draw."""
+    function, size = Values(terms), len(terms.linear)
+    values, means = [], []
+    for _, states in pieces(bits, size):
+        values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
+        means.append(2 * states.mean(axis=2) - 1)
+    return np.concatenate(values, axis=1), np.concatenate(means, axis=1)

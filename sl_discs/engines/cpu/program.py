@@ -53,4 +53,15 @@ class LoopsProgram:
 
 
 def _rows(temperature) -> Float32[np.ndarray, "R T"]:
-    return np.ascontiguousarray(np.atleast_2d(np.asarray(temperature, np.float32).T))
+    """Temperatures [T] or [T, B] as rows, of which chain c has row c modulo R.
+
+    Where [T, B] are one row broadcast over the steps, R is the least that tells all chains apart: to form
+    B rows of T steps would take a fifth as long as to play them.
+    """
+    temperature = np.atleast_2d(np.asarray(temperature, np.float32).T)
+    chains = len(temperature)
+    if chains > 1 and temperature.size and temperature.strides[1] == 0:
+        first = temperature[:, 0]
+        periods = (r for r in range(1, chains + 1) if chains % r == 0)
+        temperature = temperature[: next(r for r in periods if (first.reshape(-1, r) == first[:r]).all())]
+    return np.ascontiguousarray(temperature)
