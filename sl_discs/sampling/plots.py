@@ -44,6 +44,16 @@ def paint_overlaps(samples, axes) -> None:
     axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(-1.02, 1.02))
 
 
+def paint_marginals(samples, axes) -> None:
+    """P(x = 1) of all variables in increasing order, with two standard errors to both sides."""
+    found = np.array(sorted(samples.marginals.values()))[:: -(-len(samples.labels) // _MOST_POINTS)]
+    number, (mean, error) = np.arange(len(found)), found.T
+    band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
+    axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
+    axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
+    axes.set(xlabel="variable, in order of P", ylabel="P(x = 1)", ylim=(-0.02, 1.02))
+
+
 def paint_swaps(samples, axes) -> None:
     """Acceptance of the swaps between neighbours."""
     axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])

@@ -12,7 +12,6 @@ import numpy as np
 
 from sl_discs.checks import real, whole
 from sl_discs.engines.devices import check_threads
-from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
@@ -36,6 +35,7 @@ METHODS = {
     "exact": known.draw,
 }
 AUTO = "auto"
+ENGINES = "auto", "cpu", "reference"
 # `auto` enumerates up to so many variables, and gives a chain this part of a time limit.
 _ENUMERATED, _FIRST_PART = 16, 0.3
 # Groups that know nothing of each other; those of populations have weights, so that more of them are needed.
@@ -94,8 +94,10 @@ def sample(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
-    temperature = real("temperature", temperature, above=0)
-    options = _checked(draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields)
+    options = check_arguments(
+        temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
+    )
+    temperature = float(temperature)
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
     terms = problem.terms()
@@ -107,8 +109,9 @@ def sample(
         return _choose(run, len(problem.labels), time_limit)
 
 
-def _checked(draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
-    """The arguments as `Options`; InputError names what is wrong."""
+def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
+    """Arguments of `sample`, `fields` those of the sampler's config, as `Options`; InputError names what is wrong."""
+    real("temperature", temperature, above=0)
     if method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}")
     draws, seed = whole("draws", draws, 1, bits=31), whole("seed", seed, bits=64)
@@ -122,8 +125,8 @@ def _checked(draws, method, seed, time_limit, sampler, groups, engine, store, fi
         raise InputError(
             f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(sampler_fields(sampler))}"
         )
-    if engine not in ENGINES or engine == "gpu":
-        raise InputError(f"engine is {engine!r}; known: auto, cpu, reference")
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs method='chain' or 'tempering', and no time_limit")
