@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.atomic import check_file
 from sl_discs.checks import real, whole
 from sl_discs.engines.devices import check_threads
 from sl_discs.errors import InputError
@@ -17,7 +18,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
+from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 from sl_discs.sampling import chain, known, localized, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
 from sl_discs.sampling.drawn import Budget, Drawn
@@ -102,7 +103,9 @@ def sample(
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
     terms = problem.terms()
     total = None if options.draws_each is None else options.draws_each * options.groups
-    with progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count: None) as bar:
+    with (
+        progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
+    ):
         run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
         if method != AUTO:
             return run(method, time_limit)
@@ -131,7 +134,12 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs method='chain' or 'tempering', and no time_limit")
     each = None if time_limit is not None else -(-draws // count)
-    return Options(each, count, sampler, fields, engine, seed, store)
+    options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
+    if method == "localization":
+        localized.check_fields(options)
+    else:
+        build_sampler(sampler, sampler_fields(sampler) | fields, count)
+    return options
 
 
 class _Run:
@@ -157,7 +165,7 @@ class _Run:
         """
         begin = time.perf_counter()
         left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self._interrupt, lambda name, count: self._bar(method, count))
+        budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
         drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
         drew = time.perf_counter()
         found = self._samples(method, chosen, drawn)

@@ -13,6 +13,7 @@ import numpy as np
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.arena import Arena, Recorded
 from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
+from sl_discs.sampling.diagnostics import Agreement
 from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
 from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
 from sl_discs.sampling.log_z import log_z_of_ladder
@@ -87,6 +88,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     values, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = before = 0
+    agreement = Agreement()
     for recorded in tempering.arena.play(tempering.temperatures, wanted):
         kept = np.arange(len(recorded.states))
         store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
@@ -94,7 +96,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         values.append(tempering.by_rung(recorded))
         assert recorded.exchanged is not None
         exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-        budget.say("draws", (len(store) - before) * options.groups)
+        budget.say((len(store) - before) * options.groups, agreement.add(values[-1][:, :, -1]))
         before = len(store)
         if budget.is_over():
             break
