@@ -108,6 +108,7 @@ class BoltzmannSampler(dimod.Sampler):
         if not isinstance(bqm, dimod.BinaryQuadraticModel):
             raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
         beta, num_reads = real("beta", beta, above=0), whole("num_reads", num_reads, 1, bits=31)
+        temperature = real("1/beta", 1 / beta)
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         if not bqm.num_variables:
             empty: Any = np.empty((num_reads, 0), np.int8), []
@@ -115,7 +116,7 @@ class BoltzmannSampler(dimod.Sampler):
             return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
         drawn = sample_at(
             from_bqm(bqm),
-            1 / beta,
+            temperature,
             num_reads,
             method,
             seed=seed,
@@ -132,7 +133,7 @@ class BoltzmannSampler(dimod.Sampler):
 
 
 def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) -> Int[np.ndarray, "{count}"]:
-    """So many places, each as often as its weight says, rounded up or down: none twice if weights are at most 1/count.
+    """So many places, each as often as its weight says, rounded up or down.
 
     Args:
       weights: with sum 1.

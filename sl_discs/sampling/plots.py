@@ -21,14 +21,14 @@ def paint_all(samples, figure) -> None:
     figure.suptitle(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}", fontsize=10)
 
 
-def paint_traces(samples, axes) -> None:
-    """Values of each group by the number of the draw."""
-    values = samples.group_values
+def paint_traces(samples, axes, observable: str = "value") -> None:
+    """An observable of each group by the number of the draw."""
+    values = samples.observable(observable)
     every = -(-values.shape[1] // _MOST_POINTS)
     number = np.arange(values.shape[1])[::every]
     for group, row in enumerate(values[:8]):
         axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
-    axes.set(xlabel="draw", ylabel="value")
+    axes.set(xlabel="draw", ylabel=observable)
 
 
 def paint_values(samples, axes) -> None:

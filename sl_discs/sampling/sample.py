@@ -180,7 +180,8 @@ class _Run:
         sign = 1.0 if problem.maximise else -1.0
         log_z = drawn.log_z
         if log_z is not None:
-            log_z = Estimate(log_z[0] + self._terms.constant / self._temperature * (method != "exact"), log_z[1])
+            offset = self._terms.constant / self._temperature * (method != "exact")
+            log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, temperature=self._temperature, method=method, chosen=chosen, how=drawn.how,

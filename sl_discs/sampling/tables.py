@@ -12,15 +12,17 @@ MARGINALS = "variable", "P(x = 1)", "error"
 
 
 def estimates(samples: Samples) -> list[tuple[str, ...]]:
-    """Rows under `ESTIMATES`: means, log Z, and the worst variable's diagnostics."""
+    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
     found = {one.name: one for one in samples.diagnostics}
     rows: list[tuple[str, ...]] = []
     for name in (VALUE, MAGNETISATION, OVERLAP):
         rows.append((name, *_numbers(samples.mean(name)), *_evidence(samples, found.pop(name))))
     if found:
-        worst = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
-        label = samples.labels[[f"variable {label!r}" for label in samples.labels].index(worst.name)]
-        rows.append((f"{worst.name}, the worst", *_numbers(samples.marginal(label)), *_evidence(samples, worst)))
+        places = {f"variable {label!r}": label for label in samples.labels}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            rows.append((one.name, *_numbers(samples.marginal(places[one.name])), *_evidence(samples, one)))
     if samples.log_z is not None:
         rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
     return rows
@@ -46,7 +48,7 @@ def _numbers(found: Estimate) -> tuple[str, str]:
     if not math.isfinite(found.error):
         return f"{found.mean:.6g}", "unknown"
     digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
-    return f"{found.mean:,.{digits}f}", f"{found.error:.2g}"
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
 
 
 def _evidence(samples: Samples, found) -> tuple[str, str, str]:
