@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import inspect
 import logging
+import signal
 import sys
+import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from absl import app, flags
 
@@ -46,6 +49,56 @@ def attributes_of(documented: type) -> str:
     """The section `Attributes` of a class's docstring: a field and its meaning in each paragraph."""
     section = (inspect.getdoc(documented) or "").partition("Attributes:\n")[2].partition("\n\n")[0]
     return section.replace("\n    ", " ")
+
+
+def run_command(
+    name: str,
+    takes: str,
+    words: str | None,
+    own_flags: flags.FlagValues,
+    argv: Sequence[str],
+    body: Callable[[list[str]], int],
+) -> int:
+    """Runs a command of `sl-discs`, which has flags of its own.
+
+    Args:
+      name: of the command.
+      takes: what comes before the flags.
+      words: docstring of its module.
+      own_flags: are parsed while it runs.
+      argv: name and arguments.
+      body: from the arguments that are no flags to the exit code.
+
+    Returns:
+      the body's exit code; 0 after the help, 2 after one line about bad input, 130 after Ctrl-C.
+    """
+    if asks_for_help(argv):
+        sys.stdout.write(help_page(f"sl-discs {name}", takes, words, own_flags.get_help()))
+        return 0
+    try:
+        arguments = own_flags(list(argv))[1:]
+        with warnings.catch_warnings():
+            warnings.showwarning = warn
+            return body(arguments)
+    except (InputError, flags.Error) as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; nothing more was saved\n")
+        return 128 + signal.SIGINT
+    finally:
+        own_flags.unparse_flags()
+
+
+def warn(message: Any, *_: Any, **__: Any) -> None:
+    """A warning as one line; in the place of `warnings.showwarning` it leaves out the place in the code."""
+    sys.stderr.write(f"warning: {message}\n")
+
+
+def say(line: str) -> None:
+    """A line on standard output, at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 def run_app(prepare: Callable[[list[str]], tuple[Main, list[str]]], takes: str = "") -> None:

@@ -2,6 +2,10 @@
 
     sampleset = SLSampler().sample(bqm, num_reads=32, seed=0)
 
+or draws at a fixed temperature, with evidence on how good they are in `info`:
+
+    sampleset = BoltzmannSampler().sample(bqm, beta=2.0, num_reads=1000, seed=0)
+
 Energies are dimod's, so an inverse temperature beta weighs a state by exp(-beta energy).
 """
 
@@ -15,18 +19,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int
 
 try:
     import dimod
 except ImportError as error:
     raise ImportError("sl_discs.dimod needs dimod; install it with: pip install 'sl_discs[dimod]'") from error
 
-from sl_discs.checks import boolean, real_array, whole
+from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
 from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.sampling.sample import METHODS
+from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
 from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.solve import solve
@@ -38,6 +44,104 @@ CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
 # The temperature that stands for beta = 0, in units of the largest bias: nothing is refused there.
 _HOT = 1e9
+
+
+class BoltzmannSampler(dimod.Sampler):
+    """Draws from p(x) ~ exp(-beta energy(x)) by `sl_discs.sample`."""
+
+    @property
+    def parameters(self) -> dict[str, list[str]]:
+        """Arguments of `sample`, and the properties that say more about them."""
+        names = inspect.signature(self.sample).parameters
+        more = {"method": ["method_options"]}
+        return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What some arguments may be."""
+        return {"method_options": (AUTO, *METHODS)}
+
+    def sample(
+        self,
+        bqm: dimod.BinaryQuadraticModel,
+        beta: float = 1.0,
+        num_reads: int = 1000,
+        method: str = AUTO,
+        seed: int | None = None,
+        time_limit: float | None = None,
+        interrupt_function: Callable[[], bool] | None = None,
+        *,
+        sampler: str = "gibbs",
+        groups: int | None = None,
+        engine: str = "auto",
+        sampler_fields: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> dimod.SampleSet:
+        """Draws at an inverse temperature.
+
+        Args:
+          bqm: BINARY or SPIN, any labels, possibly empty.
+          beta: above 0.
+          num_reads: exactly so many.
+          method: `chain`, `tempering`, `population`, `localization`, `exact` or `auto`, as for `sl_discs.sample`.
+          seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
+          time_limit: seconds; the reads are then chosen from what was drawn in it, some of them several times if
+            there are not enough.
+          interrupt_function: called without arguments now and then; True ends the run, and the reads are chosen from
+            what was drawn so far.
+          sampler: a base sampler, as for `sl_discs.sample`.
+          groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 populations.
+          engine: as for `sl_discs.sample`.
+          sampler_fields: of the sampler's config.
+          **kwargs: are warned of and passed over.
+
+        Returns:
+          reads with their exact energies. `info` holds beta, `reliable` and the `reasons` against it, `log_z`, which
+          is log sum exp(-beta energy) with its standard error, or None where the method does not give it, and all
+          else that `sl_discs.Samples.summary` has, on all `draws` from which the reads were chosen: in proportion to
+          their weights, and evenly over all groups.
+
+        Raises:
+          InputError: a wrong argument.
+        """
+        self.remove_unknown_kwargs(**kwargs)
+        if not isinstance(bqm, dimod.BinaryQuadraticModel):
+            raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
+        beta, num_reads = real("beta", beta, above=0), whole("num_reads", num_reads, 1, bits=31)
+        temperature = real("1/beta", 1 / beta)
+        seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
+        if not bqm.num_variables:
+            empty: Any = np.empty((num_reads, 0), np.int8), []
+            info = {"beta": beta, "seed": seed, "reliable": True, "reasons": [], "log_z": [-beta * bqm.offset, 0.0]}
+            return dimod.SampleSet.from_samples_bqm(empty, bqm, info=info)
+        drawn = sample_at(
+            from_bqm(bqm),
+            temperature,
+            num_reads,
+            method,
+            seed=seed,
+            time_limit=time_limit,
+            interrupt=interrupt_function,
+            sampler=sampler,
+            groups=groups,
+            engine=engine,
+            **(sampler_fields or {}),
+        )
+        chosen = _systematic(drawn.weights, num_reads, np.random.default_rng(seed).random())
+        info = {"beta": beta} | drawn.summary()
+        return dimod.SampleSet.from_samples_bqm((drawn.states[chosen], list(bqm.variables)), bqm, info=info)
+
+
+def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) -> Int[np.ndarray, "{count}"]:
+    """So many places, each as often as its weight says, rounded up or down.
+
+    Args:
+      weights: with sum 1.
+      count: how many.
+      offset: on [0, 1), random.
+    """
+    points = (np.arange(count) + offset) / count
+    return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), len(weights) - 1)
 
 
 class SLSampler(dimod.Sampler, dimod.Initialized):

@@ -77,7 +77,7 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
         count = drawn.how.get("effective families", drawn.bits.shape[0] * drawn.bits.shape[1])
         return (float(count),) * len(OBSERVABLES), None
     columns = *observed(terms, drawn.bits), overlaps(drawn.bits, len(terms.linear))
-    found = [diagnose(name, column, ordered=True) for name, column in zip(OBSERVABLES, columns, strict=True)]
+    found = [diagnose(name, column) for name, column in zip(OBSERVABLES, columns, strict=True)]
     return tuple(one.ess_bulk for one in found), max(one.r_hat for one in found)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from sl_discs.command import asks_for_help, help_page
+from sl_discs.command import run_command
 from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
@@ -67,19 +67,13 @@ _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a line about what was written, or 2 after one line about bad input."""
-    if asks_for_help(argv):
-        sys.stdout.write(help_page("sl-discs convert", "INPUT OUTPUT", __doc__, FLAGS.get_help()))
-        return 0
-    try:
-        paths = FLAGS(list(argv))[1:]
-        if len(paths) != 2:
-            raise InputError(f"{len(paths)} files were named; name an INPUT and an OUTPUT, and see --help")
-        sys.stdout.write(_run(*paths) + "\n")
-    except (InputError, flags.Error) as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
-        return 2
-    finally:
-        FLAGS.unparse_flags()
+    return run_command("convert", "INPUT OUTPUT", __doc__, FLAGS, argv, _convert)
+
+
+def _convert(paths: list[str]) -> int:
+    if len(paths) != 2:
+        raise InputError(f"{len(paths)} files were named; name an INPUT and an OUTPUT, and see --help")
+    sys.stdout.write(_run(*paths) + "\n")
     return 0
 
 

@@ -12,6 +12,7 @@ from sl_discs.problem_names import in_words
 # Name -> its module, which has `main(argv) -> exit code`, and what it does.
 COMMANDS = {
     "solve": ("sl_discs.commands.solve", "find the best solution of the problem in a file, verified"),
+    "sample": ("sl_discs.commands.sample", "draw from the problem in a file at a temperature, with evidence"),
     "convert": ("sl_discs.commands.convert", "turn a file of a graph or model into another format"),
 }
 

@@ -9,7 +9,7 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 # Seconds between two lines of a log, and until it is known whether the run is as long as that.
@@ -18,9 +18,16 @@ _EVERY_S, _EARLY_S = 60.0, 5.0
 
 @runtime_checkable
 class _Shown(Protocol):
-    def update(self, done: int) -> object: ...
+    def update(self, done: int, words: str) -> object: ...
 
     def close(self) -> object: ...
+
+
+class Advance(Protocol):
+    """How a run tells of what it has done."""
+
+    def __call__(self, name: str, done: int, words: str = "") -> None:
+        """So many more units of a sampler are done, and `words` are to be said of all so far."""
 
 
 class _Bar:
@@ -30,13 +37,14 @@ class _Bar:
         from tqdm import tqdm
 
         self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr)
-        self._waits = False
+        self._shown = ""
 
-    def update(self, done: int) -> None:
-        """`done` more units."""
-        if (done == 0) != self._waits and self._bar.n == 0:
-            self._waits = done == 0
-            self._bar.set_postfix_str("compiling" if self._waits else "")
+    def update(self, done: int, words: str) -> None:
+        """`done` more units, and what is to be said of all so far."""
+        shown = "compiling" if done == self._bar.n == 0 else words
+        if shown != self._shown:
+            self._shown = shown
+            self._bar.set_postfix_str(shown)
         self._bar.update(done)
 
     def close(self) -> None:
@@ -52,8 +60,8 @@ class _Log:
         self._done, self._last = 0, time.monotonic()
         self._shown, self._wait = 0, _EARLY_S
 
-    def update(self, done: int) -> None:
-        """`done` more units."""
+    def update(self, done: int, words: str) -> None:
+        """`done` more units, and what is to be said of all so far."""
         self._done += done
         now = time.monotonic()
         if self._done == 0 or now - self._last < self._wait:
@@ -67,7 +75,7 @@ class _Log:
         self._last, self._shown, self._wait = now, self._done, _EVERY_S
         part = f" of {self._total:,} ({self._done / self._total:.0%})" if self._total else ""
         rest = f", about {_in_words(left)} left" if 0 < left < math.inf else ""
-        sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}\n")
+        sys.stderr.write(f"{self._title}: {self._done:,}{part}{self._unit}{rest}{words and f', {words}'}\n")
         sys.stderr.flush()
 
     def close(self) -> None:
@@ -92,10 +100,8 @@ def _has_bars() -> bool:
 
 
 @contextlib.contextmanager
-def progress_bar(
-    total: int | None, unit: str = " chain-steps", label: str = ""
-) -> Iterator[Callable[[str, int], None]]:
-    """A function of (sampler, units done) that shows a bar a sampler on the error stream; lines without a terminal.
+def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "") -> Iterator[Advance]:
+    """A function that shows a bar a sampler on the error stream; lines without a terminal.
 
     Args:
       total: units of each; None: not known.
@@ -105,10 +111,10 @@ def progress_bar(
     kind = _Bar if _has_bars() else _Log
     shown: dict[str, _Shown] = {}
 
-    def advance(name: str, done: int) -> None:
+    def advance(name: str, done: int, words: str = "") -> None:
         if name not in shown:
             shown[name] = kind(f"{name}, {label}" if label else name, total, unit)
-        shown[name].update(done)
+        shown[name].update(done, words)
 
     try:
         yield advance

@@ -15,7 +15,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
-from sl_discs.sampling.diagnostics import diagnose
+from sl_discs.sampling.diagnostics import Agreement, diagnose
 from sl_discs.sampling.drawn import Budget, Drawn, Store
 from sl_discs.sampling.options import Options
 
@@ -112,10 +112,10 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
 def collect(arena: Arena, temperatures, thinning: int, store: Store, options: Options, budget: Budget) -> bool:
     """Draws until there are enough or the time is over; whether it was interrupted."""
     wanted = options.draws_each or 2**31
-    before = 0
+    before, agreement = 0, Agreement()
     for recorded in arena.play(temperatures, wanted, thinning):
         store.add(recorded.states)
-        budget.say("draws", (len(store) - before) * options.groups)
+        budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
         before = len(store)
         if budget.is_over():
             break

@@ -51,6 +51,25 @@ def plain_r_hat(values: Float[np.ndarray, "C D"]) -> float:
     return float(_r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half))
 
 
+class Agreement:
+    """The plain R-hat of values as they come in, in words for a progress bar."""
+
+    def __init__(self):
+        self._parts: list[np.ndarray] = []
+        self._count = self._looked = 0
+        self._words = ""
+
+    def add(self, values: Float[np.ndarray, "C D"]) -> str:
+        """Takes D more values of each group; looks anew whenever a tenth more have come."""
+        self._parts.append(values)
+        self._count += values.shape[1]
+        if self._count >= 1.1 * self._looked:
+            self._looked = self._count
+            self._parts = [np.concatenate(self._parts, axis=1)]
+            self._words = f"R-hat {plain_r_hat(self._parts[0]):.3f}"
+        return self._words
+
+
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
     between = means.var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -11,7 +11,7 @@ from jaxtyping import Float64, UInt8
 
 from sl_discs.sampling.packed import packed
 
-Say = Callable[[str, int], None]
+Say = Callable[[int, str], None]
 
 
 class Drawn(NamedTuple):
@@ -66,13 +66,17 @@ class Budget:
     Args:
       seconds: left from now; None: as long as it takes.
       interrupt: something true ends the run; None: nothing does.
-      say: called with words and a number of draws that were made.
+      say: called with a number of draws that were made, and words on all so far.
     """
 
     def __init__(self, seconds: float | None, interrupt: Callable[[], object] | None, say: Say):
         self._end = None if seconds is None else time.perf_counter() + seconds
-        self._interrupt, self.say = interrupt, say
+        self._interrupt, self._say = interrupt, say
         self.interrupted = False
+
+    def say(self, count: int, words: str = "") -> None:
+        """Tells of draws that were made."""
+        self._say(count, words)
 
     @property
     def timed(self) -> bool:

@@ -22,7 +22,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     """
     each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
     found = exact(terms, temperature, each * options.groups, options.seed)
-    budget.say("draws", each * options.groups)
+    budget.say(each * options.groups)
     how = {"states": 2 ** len(terms.linear)} if found.width is None else {"width": found.width}
     bits = packed(found.states.reshape(options.groups, each, -1))
     return Drawn(bits, "none", how, log_z=(found.log_z, 0.0), exact=True)

@@ -16,7 +16,7 @@ from sl_discs.experiment.mesh import Layout
 from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.method import SIGN_OF_Y, build_method
+from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import localized_name
 from sl_discs.sampling.arena import SINGLE_SITE
@@ -34,6 +34,26 @@ _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 _TOGETHER, _BATCHES_WITH_FEWER, _MOST_APART = 8, 2, 3.5
 
 
+def check_fields(options: Options) -> None:
+    """InputError for fields that do not fit."""
+    _method(options, None)
+
+
+def _method(options: Options, levels: int | None) -> tuple[Method, int]:
+    """What is played, with so many levels, None: as many as the options say; and their number."""
+    scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
+    fields = _LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
+    if levels is not None:
+        fields["K"] = levels
+    method = build_method(fields, _TOGETHER * options.groups)
+    if method.final_is != SIGN_OF_Y:
+        raise InputError(
+            "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
+            "alpha^2/(sigma^2 t) ends at 16 or more"
+        )
+    return method, fields["K"]
+
+
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
     """A draw of each chain.
 
@@ -43,14 +63,14 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
       options: number of groups and draws, sampler and its fields, localization's among them; engine, seed.
       budget: time, interruption and progress.
     """
-    levels = int(options.fields.get("K", _LEVELS))
+    levels = _method(options, None)[1]
     play = _Batches(terms, temperature, options)
     fewer = np.concatenate([play(number, max(1, levels // 2)) for number in range(_BATCHES_WITH_FEWER)])
     found: list[np.ndarray] = []
     wanted = options.draws_each or 2**31
     while sum(map(len, found)) < wanted * options.groups and not (found and budget.is_over()):
         found.append(play(_BATCHES_WITH_FEWER + len(found), levels))
-        budget.say("draws", len(found[-1]))
+        budget.say(len(found[-1]))
     states = np.concatenate(found)[: wanted * options.groups]
     values = Values(terms)
     one, other = values(states), values(fewer)
@@ -85,14 +105,7 @@ class _Batches:
         """sign(Y) of each chain of a batch, which has random numbers of its own."""
         options, size = self._options, len(self._terms.linear)
         steps = levels * _SWEEPS_A_LEVEL * (size if options.sampler in SINGLE_SITE else 1)
-        scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
-        fields = _LOCALIZES | scan | dict(options.fields) | {"name": localized_name(options.sampler), "K": levels}
-        method = build_method(fields, self._chains)
-        if method.final_is != SIGN_OF_Y:
-            raise InputError(
-                "localization: with these settings sign(Y) is mostly noise; lower sigma or eps_end so that "
-                "alpha^2/(sigma^2 t) ends at 16 or more"
-            )
+        method, _ = _method(options, levels)
         settings = Settings(
             batch_size=self._chains, chain_length=steps, t_schedule="constant", init_temperature=self._temperature,
             log_every_steps=steps, engine=options.engine, seed=options.seed,

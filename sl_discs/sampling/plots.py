@@ -21,14 +21,14 @@ def paint_all(samples, figure) -> None:
     figure.suptitle(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}", fontsize=10)
 
 
-def paint_traces(samples, axes) -> None:
-    """Values of each group by the number of the draw."""
-    values = samples.group_values
+def paint_traces(samples, axes, observable: str = "value") -> None:
+    """An observable of each group by the number of the draw."""
+    values = samples.observable(observable)
     every = -(-values.shape[1] // _MOST_POINTS)
     number = np.arange(values.shape[1])[::every]
     for group, row in enumerate(values[:8]):
         axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
-    axes.set(xlabel="draw", ylabel="value")
+    axes.set(xlabel="draw", ylabel=observable)
 
 
 def paint_values(samples, axes) -> None:
@@ -42,6 +42,16 @@ def paint_overlaps(samples, axes) -> None:
     overlaps = samples.group_overlaps.ravel()
     axes.hist(overlaps, bins=np.linspace(-1, 1, 41), weights=samples.weights, color=COLOURS[2])
     axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(-1.02, 1.02))
+
+
+def paint_marginals(samples, axes) -> None:
+    """P(x = 1) of all variables in increasing order, with two standard errors to both sides."""
+    found = np.array(sorted(samples.marginals.values()))[:: -(-len(samples.labels) // _MOST_POINTS)]
+    number, (mean, error) = np.arange(len(found)), found.T
+    band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
+    axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
+    axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
+    axes.set(xlabel="variable, in order of P", ylabel="P(x = 1)", ylim=(-0.02, 1.02))
 
 
 def paint_swaps(samples, axes) -> None:

@@ -109,7 +109,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     for number, inverse in enumerate(steps):
         main.cool(inverse)
         done = number * options.groups * members // len(steps)
-        budget.say("draws", (number + 1) * options.groups * members // len(steps) - done)
+        budget.say((number + 1) * options.groups * members // len(steps) - done)
     log_z = float(logsumexp(main.log_z) - np.log(options.groups))
     weights = np.exp(main.log_z - main.log_z.max())
     relative = weights / weights.mean()

@@ -8,15 +8,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from sl_discs.atomic import check_file
 from sl_discs.checks import real, whole
 from sl_discs.engines.devices import check_threads
-from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
-from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
+from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 from sl_discs.sampling import chain, known, localized, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
 from sl_discs.sampling.drawn import Budget, Drawn
@@ -33,6 +33,7 @@ METHODS = {
     "exact": known.draw,
 }
 AUTO = "auto"
+ENGINES = "auto", "cpu", "reference"
 # `auto` enumerates up to so many variables, and gives a chain this part of a time limit.
 _ENUMERATED, _FIRST_PART = 16, 0.3
 # Groups that know nothing of each other; those of populations have weights, so that more of them are needed.
@@ -91,21 +92,26 @@ def sample(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
         )
-    temperature = real("temperature", temperature, above=0)
-    options = _checked(draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields)
+    options = check_arguments(
+        temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
+    )
+    temperature = float(temperature)
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
     terms = problem.terms()
     total = None if options.draws_each is None else options.draws_each * options.groups
-    with progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count: None) as bar:
+    with (
+        progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
+    ):
         run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
         if method != AUTO:
             return run(method, time_limit)
         return _choose(run, len(problem.labels), time_limit)
 
 
-def _checked(draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
-    """The arguments as `Options`; InputError names what is wrong."""
+def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
+    """Arguments of `sample`, `fields` those of the sampler's config, as `Options`; InputError names what is wrong."""
+    real("temperature", temperature, above=0)
     if method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}")
     draws, seed = whole("draws", draws, 1, bits=31), whole("seed", seed, bits=64)
@@ -119,13 +125,18 @@ def _checked(draws, method, seed, time_limit, sampler, groups, engine, store, fi
         raise InputError(
             f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(sampler_fields(sampler))}"
         )
-    if engine not in ENGINES or engine == "gpu":
-        raise InputError(f"engine is {engine!r}; known: auto, cpu, reference")
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs method='chain' or 'tempering', and no time_limit")
     each = None if time_limit is not None else -(-draws // count)
-    return Options(each, count, sampler, fields, engine, seed, store)
+    options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
+    if method == "localization":
+        localized.check_fields(options)
+    else:
+        build_sampler(sampler, sampler_fields(sampler) | fields, count)
+    return options
 
 
 class _Run:
@@ -151,7 +162,7 @@ class _Run:
         """
         begin = time.perf_counter()
         left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self._interrupt, lambda name, count: self._bar(method, count))
+        budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
         drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
         drew = time.perf_counter()
         found = self._samples(method, chosen, drawn)
@@ -166,7 +177,8 @@ class _Run:
         sign = 1.0 if problem.maximise else -1.0
         log_z = drawn.log_z
         if log_z is not None:
-            log_z = Estimate(log_z[0] + self._terms.constant / self._temperature * (method != "exact"), log_z[1])
+            offset = self._terms.constant / self._temperature * (method != "exact")
+            log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, temperature=self._temperature, method=method, chosen=chosen, how=drawn.how,

@@ -13,6 +13,7 @@ import numpy as np
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.arena import Arena, Recorded
 from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
+from sl_discs.sampling.diagnostics import Agreement
 from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
 from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
 from sl_discs.sampling.log_z import log_z_of_ladder
@@ -80,12 +81,13 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
       budget: time, interruption and progress.
     """
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
+    searched = 0
     for number in range(_ROUNDS):
         inverse = tempering.better_ladder(_FIRST_ROUND << number, keep_rungs=number == _ROUNDS - 1)
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
         else:
-            before = tempering
+            before, searched = tempering, searched + tempering.arena.steps
             tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
             tempering.arena.restart(_at_other_rungs(before, tempering))
     warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
@@ -94,7 +96,8 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     store = Store(options.groups, tempering.arena.size, options.draws_each, options.store)
     values, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
-    offset = before = 0
+    offset = counted = 0
+    agreement = Agreement()
     for recorded in tempering.arena.play(tempering.temperatures, wanted):
         kept = np.arange(len(recorded.states))
         store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
@@ -102,20 +105,20 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         values.append(tempering.by_rung(recorded))
         assert recorded.exchanged is not None
         exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-        budget.say("draws", (len(store) - before) * options.groups)
-        before = len(store)
+        budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
+        counted = len(store)
         if budget.is_over():
             break
     return _drawn(
         tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,
-        first.arena.steps,
+        searched,
     )  # fmt: skip
 
 
 def _drawn(
     tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
 ) -> Drawn:
-    """What the ladders leave behind, where the search for rungs took so many steps."""
+    """What the ladders leave behind, where chains that were left on the way took so many steps."""
     trips = round_trips(exchanged)
     every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
     arena = tempering.arena

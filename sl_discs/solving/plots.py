@@ -1,41 +1,13 @@
-"""The plots of a report, as pieces of SVG: small enough that their letters can be read on a phone and in print."""
+"""The plots of a report: each function returns what fills a figure."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Callable
 
 import numpy as np
 
-from sl_discs.results.canvas import COLOURS, new_figure
+from sl_discs.results.canvas import COLOURS
 from sl_discs.solving.result import Result
-
-_SIZE = 4.4, 2.7  # inches
-
-
-def svg(name: str, paint: Callable) -> str:
-    """What `paint` draws as an <svg> element that fills its container's width.
-
-    Args:
-      name: of the plot, different from those of the others on the page, which share one space of identifiers.
-      paint: fills a matplotlib figure.
-
-    Raises:
-      InputError: matplotlib is not installed.
-    """
-    figure = new_figure(_SIZE, paint)
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    # Letters stay letters, drawn by the browser; the salt keeps files equal from run to run.
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
-    text = buffer.getvalue()
-    head, body = text[text.index("<svg") :].split(">", 1)
-    head = re.sub(r' (width|height)="[^"]*"', "", head)
-    # All plots of a page share one space of identifiers.
-    return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", f"{head}>{body}")
 
 
 def objective(result: Result) -> Callable:

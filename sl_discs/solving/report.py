@@ -7,37 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from sl_discs.atomic import write_atomically
 from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
+from sl_discs.results.page import side_by_side, table, write_page
 from sl_discs.solving import plots
 from sl_discs.solving.result import Result
-from sl_discs.version import __version__
 
 _MOST_LABELS = 2_000
-
-_STYLE = """
-:root { color-scheme: light; }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a;
-  background: #fff; }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: 0.5rem 0; overflow-wrap: anywhere; }
-h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; border-bottom: 1px solid #ccc; }
-h3 { font-size: 1rem; margin: 0 0 0.25rem; }
-.answer { font-size: 1.1rem; } .answer strong { font-size: 1.6rem; }
-.good { color: #00644a; } .bad { color: #a33a00; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1.25rem; }
-figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #444; }
-svg { width: 100%; height: auto; display: block; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top;
-  padding: 0.2rem 0.75rem 0.2rem 0; border-bottom: 1px solid #eee; overflow-wrap: anywhere; }
-th { font-weight: 600; white-space: nowrap; width: 1%; }
-pre, .labels { background: #f5f5f5; padding: 0.75rem; overflow-wrap: anywhere; white-space: pre-wrap;
-  font: 0.85rem/1.4 ui-monospace, monospace; }
-footer { margin-top: 2rem; font-size: 0.85rem; color: #444; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } .plots { grid-template-columns: 1fr 1fr; }
-  details { display: none; } }
-"""
 
 
 class Run(NamedTuple):
@@ -70,27 +46,8 @@ def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") 
     """
     runs = list(runs)
     title = runs[0].problem.name if len(runs) == 1 else f"{len(runs)} problems"
-    sections = "\n".join(_section(number, run) for number, run in enumerate(runs))
-    page = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{html.escape(title)} - sl_discs</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-{f"<p class='bad'>{html.escape(note)}</p>" if note else ""}
-{sections}
-<h2>Repeat it</h2>
-<pre>{html.escape(command)}</pre>
-<p>The same seed gives the same answer on the same machine, unless a time limit or an interruption decides how long
-the run is.</p>
-<footer>sl_discs {__version__}</footer>
-</body>
-</html>
-"""
-    return write_atomically(path, lambda file: file.write(page.encode()))
+    sections = (_section(number, run) for number, run in enumerate(runs))
+    return write_page(path, title, sections, command, note)
 
 
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:
@@ -119,13 +76,11 @@ def _section(number: int, run: Run) -> str:
 <h1>{KINDS[problem.kind].title}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
-<div class="plots">
 {_plots(number, run)}
-</div>
 <h2>The question</h2>
-{_table([*run.given, *_question(problem)])}
+{table([*run.given, *_question(problem)])}
 <h2>How it was sampled</h2>
-{_table(_settings(result))}
+{table(_settings(result))}
 <h2>The answer</h2>
 {_answer(problem, result)}
 </section>"""
@@ -142,15 +97,7 @@ def _plots(number: int, run: Run) -> str:
         shown.append(("contraction", plots.contraction(result), words))
     shown.append(("histogram", plots.histogram(result), "What each chain found."))
     shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "Where the time went."))
-    return "\n".join(
-        f"<figure>{plots.svg(f'{name}-{number}', paint)}<figcaption>{caption}</figcaption></figure>"
-        for name, paint, caption in shown
-    )
-
-
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    lines = (f"<tr><th>{html.escape(title)}</th><td>{html.escape(words)}</td></tr>" for title, words in rows)
-    return "<table>" + "".join(lines) + "</table>"
+    return side_by_side(number, shown)
 
 
 def _question(problem: Problem) -> list[tuple[str, str]]:

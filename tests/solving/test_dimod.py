@@ -1,6 +1,7 @@
 """The dimod sampler passes dimod's own suite, and agrees with its exact solver."""
 
 import inspect
+import json
 import unittest
 import warnings
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 import sl_discs.dimod
-from sl_discs.dimod import SLSampler
+from sl_discs.dimod import BoltzmannSampler, SLSampler
 from sl_discs.errors import InputError
+from sl_discs.testing.chi_squared import chi_squared
 
 
 @dimod.testing.load_sampler_bqm_tests(SLSampler)
@@ -20,6 +22,14 @@ class TestSLSampler(unittest.TestCase):
 
     def test_api(self):
         dimod.testing.assert_sampler_api(SLSampler())
+
+
+@dimod.testing.load_sampler_bqm_tests(BoltzmannSampler)
+class TestBoltzmannSampler(unittest.TestCase):
+    """Likewise."""
+
+    def test_api(self):
+        dimod.testing.assert_sampler_api(BoltzmannSampler())
 
 
 def random_bqm(seed):
@@ -176,3 +186,84 @@ def test_criteria_name_samplers():
 def test_bad_arguments_are_explained(arguments):
     with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
         SLSampler().sample(random_bqm(4), **arguments)
+
+
+@pytest.mark.parametrize("method", ["exact", "chain", "tempering", "population", "localization"])
+@pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
+def test_draws_have_the_law_of_the_inverse_temperature(method, vartype):
+    """4,000 reads over 16 states, labels of several types, an offset: chi-squared fails once in 10^6 by chance.
+
+    Members of a population depend on each other through their families; its reads are compared by a total variation
+    of .05, more than twice that of independent ones.
+    """
+    fields, pairs = {("t", 0): 0.5, "b": -0.3, 3: 0.2, "": 0.0}, {("b", 3): 0.8, (3, ""): -0.6, (("t", 0), "b"): 0.7}
+    bqm = dimod.BinaryQuadraticModel(fields, pairs, 3.0, vartype)
+    found = BoltzmannSampler().sample(bqm, beta=0.7, num_reads=4_000, method=method, seed=3)
+    assert len(found) == 4_000 and found.vartype is bqm.vartype
+    dimod.testing.assert_response_energies(found, bqm)
+    exact = dimod.ExactSolver().sample(bqm)
+    columns = [exact.variables.index(label) for label in found.variables]
+    weights = np.exp(-0.7 * exact.record.energy)
+    counts = np.array([(found.record.sample == state[columns]).all(axis=1).sum() for state in exact.record.sample])
+    law = weights / weights.sum()
+    if method == "population":
+        assert abs(counts / 4_000 - law).sum() / 2 < 0.05
+    else:
+        assert chi_squared(counts, 4_000 * law)[1] > 1e-6
+    info = found.info
+    assert info["reliable"], info["reasons"]
+    assert info["beta"] == 0.7 and info["seed"] == 3 and info["method"] == method
+    if info["log_z"] is not None:
+        assert abs(info["log_z"][0] - np.log(weights.sum())) <= 5 * info["log_z"][1] + 1e-9
+    assert abs(info["mean"]["value"][0] - law @ exact.record.energy) < 5 * info["mean"]["value"][1]
+    json.dumps(info)
+
+
+@pytest.mark.parametrize("reads", [1, 7, 1_001])
+@pytest.mark.parametrize("method", ["auto", "chain", "population"])
+def test_there_are_exactly_as_many_draws_as_reads(reads, method):
+    bqm = random_bqm(4)
+    one, two = (BoltzmannSampler().sample(bqm, num_reads=reads, method=method, seed=8) for _ in range(2))
+    assert len(one) == reads and (one.record == two.record).all()
+
+
+def test_of_weighted_draws_the_heavy_ones_are_read_more_often():
+    weights = np.array([0.05, 0.0, 0.35, 0.6])
+    for offset in (0.0, 0.3, 0.999999):
+        counts = np.bincount(sl_discs.dimod._systematic(weights, 10, offset), minlength=4)
+        assert counts.sum() == 10 and (abs(counts - 10 * weights) < 1).all()
+    np.testing.assert_array_equal(sl_discs.dimod._systematic(np.full(7, 1 / 7), 7, 0.5), np.arange(7))
+
+
+def test_time_and_interruption_keep_the_number_of_reads():
+    bqm = random_bqm(4)
+    stopped = BoltzmannSampler().sample(
+        bqm, beta=0.2, num_reads=100_000, method="chain", interrupt_function=lambda: True, seed=1
+    )
+    assert len(stopped) == 100_000 and stopped.info["interrupted"] and not stopped.info["reliable"]
+    assert stopped.info["draws"] < 100_000
+    timed = BoltzmannSampler().sample(bqm, beta=0.2, num_reads=9, method="chain", time_limit=0.3, seed=1)
+    assert len(timed) == 9 and timed.info["draws"] > 9
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"beta": 0.0},
+        {"beta": -1.0},
+        {"beta": float("nan")},
+        {"beta": float("inf")},
+        {"beta": "cold"},
+        {"beta": 1e-320},
+        {"num_reads": 0},
+        {"num_reads": 1.5},
+        {"seed": -1},
+        {"method": "magic"},
+        {"time_limit": 0},
+        {"sampler": "sl_gibbs"},
+        {"sampler_fields": {"sigma": 1.0}},
+    ],
+)
+def test_bad_arguments_of_draws_are_explained(arguments):
+    with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
+        BoltzmannSampler().sample(random_bqm(4), **arguments)

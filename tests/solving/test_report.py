@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sl_discs
+from sl_discs.sampling import report as draws
 from sl_discs.solving.report import Run, verification, write_report
 
 pytest.importorskip("matplotlib", reason="a report has plots")
@@ -58,10 +59,19 @@ def page(run, tmp_path_factory):
     return write_report(path, [run, run], "sl-discs solve 'a b.clq' --problem=mis")
 
 
-def test_one_page_that_needs_nothing_else(page):
-    text = page.read_text()
+@pytest.fixture(scope="module")
+def page_of_draws(run, tmp_path_factory):
+    """Of tempering, which has a ladder, and of populations."""
+    path = tmp_path_factory.mktemp("report") / "draws.html"
+    found = [sl_discs.sample(run.problem, 0.5, 64, method) for method in ("tempering", "population")]
+    return draws.write_report(path, [draws.Run(one, run.given) for one in found], "sl-discs sample 'a b.clq'")
+
+
+@pytest.mark.parametrize(("name", "plots"), [("page", 10), ("page_of_draws", 7 + 4)])
+def test_one_page_that_needs_nothing_else(name, plots, request):
+    text = request.getfixturevalue(name).read_text()
     parsed = Page(text)
-    assert not parsed.open and parsed.seen.count("svg") == 10
+    assert not parsed.open and parsed.seen.count("svg") == plots
     assert len(set(parsed.ids)) == len(parsed.ids), "identifiers of plots meet"
     assert all(link.startswith("#") and link[1:] in parsed.ids for link in parsed.links)
     assert all(name in parsed.ids for name in re.findall(r"url\(#([^)]+)\)", text))
@@ -73,6 +83,13 @@ def test_it_says_what_was_found(page, run):
     assert f"<strong>{run.result.best_value:g}</strong>" in text and "✓ verified" in text
     assert "thirty &amp; more" in text and "thirty.clq (dimacs)" in text and "&lt;" in text
     assert "sl-discs solve &#x27;a b.clq&#x27; --problem=mis" in text
+
+
+def test_it_says_whether_draws_are_reliable(page_of_draws):
+    text = page_of_draws.read_text()
+    assert "✗ NOT reliable: " in text and "✓ reliable" in text and "thirty &amp; more at temperature 0.5" in text
+    assert all(f"<th>{title}</th>" in text for title in ("R-hat", "ESS tail", "overlap", "log Z", "P(x = 1)"))
+    assert "swap acceptance" in text and "communication barrier" in text and "round trips" in text
 
 
 def test_an_answer_that_does_not_hold_is_called_so(run):
@@ -93,8 +110,10 @@ def test_contraction_goes_from_nothing_known_to_decided(run):
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to look at the page with")
 @pytest.mark.parametrize("width", [390, 1200])
-def test_nothing_is_cut_off_in_a_browser(page, tmp_path, width):
+@pytest.mark.parametrize("name", ["page", "page_of_draws"])
+def test_nothing_is_cut_off_in_a_browser(name, request, tmp_path, width):
     """A phone and a desk: the page is as wide as the window, and not blank."""
+    page = request.getfixturevalue(name)
     probe = tmp_path / "probe.html"
     script = "<script>document.title = [document.documentElement.scrollWidth, innerWidth].join(' ')</script>"
     probe.write_text(page.read_text().replace("</body>", script + "</body>"))

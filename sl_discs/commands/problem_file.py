@@ -1,0 +1,151 @@
+"""What the commands on a problem's file share: its flags, the fields of a sampler, reading, and what was read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from absl import flags
+
+from sl_discs.atomic import check_file
+from sl_discs.checks import real
+from sl_discs.command import warn
+from sl_discs.commands.reading import read_with_progress
+from sl_discs.errors import InputError
+from sl_discs.instances.formats import READERS, Instance
+from sl_discs.instances.graph import Graph
+from sl_discs.models.kind import PENALTY
+from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
+from sl_discs.problems import Problem
+from sl_discs.problems.problem import in_order
+from sl_discs.results.canvas import check_matplotlib
+
+# Bytes of a file that are read in a second, at most: plain lists of edges are read fastest.
+_READ_BYTES_PER_S = 4e7
+
+
+class Read(NamedTuple):
+    """A problem of a file.
+
+    Attributes:
+      problem: as it stands there.
+      given: what is known of its source, as (title, words).
+    """
+
+    problem: Problem
+    given: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return f"{self.problem.name}: {self.problem.kind} of {', '.join(words for _, words in self.given)}"
+
+
+def define_flags(own: flags.FlagValues) -> None:
+    """Adds those that say what a file is, and the fields of a sampler."""
+    flags.DEFINE_enum(
+        "problem",
+        None,
+        [*GRAPH_PROBLEMS, *FORM_PROBLEMS],
+        "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
+        flag_values=own,
+    )
+    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
+    flags.DEFINE_float(
+        "penalty", PENALTY, "Of a conflict in mis, maxclique and the like, at least 1.", flag_values=own
+    )
+    flags.DEFINE_multi_string(
+        "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.", flag_values=own
+    )
+
+
+def the_file(paths: list[str]) -> Path:
+    """The one that was named; InputError for none, or several."""
+    if len(paths) != 1:
+        raise InputError(f"{len(paths)} files were named; name one FILE, and see --help")
+    return Path(paths[0])
+
+
+def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collection[str]) -> None:
+    """Checks those of `define_flags`, and files to be written, before a file is read.
+
+    Args:
+      own: the flags.
+      targets: suffix of each flag that names a file to write.
+      figures: flags among these that need matplotlib.
+
+    Raises:
+      InputError: one of them is wrong.
+    """
+    for name, suffix in targets.items():
+        target = own[name].value
+        if target is not None and Path(target).suffix != suffix:
+            raise InputError(f"--{name}={target}: the name of that file ends in {suffix}")
+        if target is not None:
+            check_file(target)
+    if any(own[name].value is not None for name in figures):
+        check_matplotlib()
+    real("penalty", own["penalty"].value, least=1)
+
+
+def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
+    """The sampler's fields from NAME=VALUE; InputError for another form, or a flag of the command."""
+    fields = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not (name and equals):
+            raise InputError(f"--field={one}: expected NAME=VALUE, such as --field=sigma=4.0")
+        if name in flags_of_their_own:
+            raise InputError(f"--field={name}=...: this is a flag of its own, --{name}")
+        try:
+            fields[name] = yaml.safe_load(value)
+        except (yaml.YAMLError, RecursionError):
+            raise InputError(f"--field={one}: {value!r} is no number, word or list") from None
+    return fields
+
+
+def read_problems(
+    path: Path, kind: str | None, format: str | None, penalty: float, time_limit: float | None = None
+) -> tuple[list[Read], float]:
+    """The problems of a file, and the seconds that reading took; warns of those where there is a time limit.
+
+    Args:
+      path: of the file.
+      kind: what is asked; None where the content says it.
+      format: of the file; None: what its content says.
+      penalty: of conflicts.
+      time_limit: in seconds, of what comes afterwards.
+
+    Raises:
+      InputError: the file cannot be read, or is a graph of which nothing is asked.
+    """
+    begin = time.perf_counter()
+    expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
+    if time_limit is not None and expected_s > time_limit:
+        warn(f"reading will take about {expected_s:.0f} s, which --time_limit={time_limit:g} does not count")
+    instances = read_with_progress(path, kind, format)
+    read_s = time.perf_counter() - begin
+    if time_limit is not None and read_s > time_limit >= expected_s:
+        warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
+    return [Read(_problem_of(one, kind, penalty), _given(one)) for one in instances], read_s
+
+
+def _problem_of(instance: Instance, kind: str | None, penalty: float) -> Problem:
+    content = instance.content
+    if isinstance(content, Graph):
+        kind = kind or ("mis" if instance.format == "cnf" else None)
+        if kind is None:
+            raise InputError(f"{instance.path}: a graph; say what is asked: --problem={in_words(GRAPH_PROBLEMS)}")
+        return Problem(kind, content.name, in_order(instance.labels), content, penalty)
+    return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
+
+
+def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
+    content = instance.content
+    if isinstance(content, Graph):
+        weights = "" if content.weights is None or (content.weights == 1).all() else ", weighted"
+        size = f"{content.num_nodes:,} nodes, {content.num_edges:,} edges{weights}"
+    else:
+        size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
+    return ("file", f"{instance.path.name} ({instance.format})"), ("size", size)

@@ -1,0 +1,157 @@
+"""Command: draws from the problem in a file at a temperature, with evidence.
+
+sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--method=auto]
+    [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
+
+A state x is drawn with a probability in proportion to exp(f(x)/TAU), where f is the value that the problem
+maximises, or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve`
+reads. Of a file of several problems each is drawn from, and files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
+
+The table has means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives it.
+The last line says whether the draws are reliable, and if not, why.
+
+Exit code 0 for reliable draws; 1 where some are not; 2 after one line about bad input. Ctrl-C, SIGTERM and SIGUSR1
+end the sampling: what was drawn so far is printed, saved and reported, marked as interrupted, and the exit code is
+128 and the signal's number, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from sl_discs.checks import whole
+from sl_discs.command import run_command, say
+from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.errors import InputError
+from sl_discs.experiment.interruption import notice_of_end
+from sl_discs.results.canvas import or_warn
+from sl_discs.sampling import tables
+from sl_discs.sampling.report import Run, seconds, write_report
+from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, sample
+from sl_discs.sampling.samples import Samples
+
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+
+_STOPPING = "\nstopping with what was drawn so far; a second signal ends at once and saves nothing\n"
+_ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
+
+
+def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
+    define(name, default, words, flag_values=FLAGS, **more)
+
+
+define_flags(FLAGS)
+_define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; has to be given.")
+_define(flags.DEFINE_integer, "draws", 1000, "How many at least; a time limit takes their place.")
+flags.DEFINE_enum(
+    "method", AUTO, [AUTO, *METHODS], "auto goes on to tempering where chains disagree.", flag_values=FLAGS
+)
+_define(flags.DEFINE_string, "sampler", "gibbs", "gibbs, metropolis, gwg, path_auxiliary or dmala.")
+_define(flags.DEFINE_integer, "groups", None, "Chains, ladders or populations; default: 8, or 16 populations.")
+_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; there are then as many draws as come in it.")
+flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
+_define(flags.DEFINE_integer, "seed", 0, "Of everything.")
+_define(flags.DEFINE_integer, "top", 20, "How many variables' marginals to print, those nearest to 1/2 first.")
+_define(flags.DEFINE_string, "save", None, "File of draws to write, .npz, which sl_discs.Samples.load reads.")
+_define(flags.DEFINE_string, "store", None, "File that takes draws as they come, .npy, for more than memory holds.")
+_define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
+_define(flags.DEFINE_string, "plot", None, "Picture to write, .png.")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above."""
+
+    def body(paths: list[str]) -> int:
+        path = the_file(paths)
+        one_device_per_core()
+        return _sample(path, _checked_arguments(), shlex.join(["sl-discs", "sample", *argv[1:]]))
+
+    return run_command("sample", "FILE", __doc__, FLAGS, argv, body)
+
+
+def _checked_arguments() -> dict[str, Any]:
+    """The arguments of `sl_discs.sample`, after whatever can be wrong with any flag, before a file is read."""
+    targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
+    check_flags(FLAGS, targets, ["report", "plot"])
+    whole("top", FLAGS.top)
+    if FLAGS.temperature is None:
+        raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
+    arguments = {name: FLAGS[name].value for name in _ARGUMENTS}
+    fields = fields_of(FLAGS.field, _ARGUMENTS)
+    check_arguments(**arguments, fields=fields)
+    return arguments | fields
+
+
+def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit)
+    runs: list[Run] = []
+    note = ""
+    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        for number, one in enumerate(found, start=1):
+            say(f"{one}; temperature {FLAGS.temperature:g}")
+            files = {name: _numbered(FLAGS[name].value, number, len(found)) for name in ("store", "save", "plot")}
+            own = arguments | {"store": files["store"]}
+            samples = sample(one.problem, **own, interrupt=lambda: notice.given, progress=True)
+            runs.append(Run(samples, one.given, read_s))
+            say(_summary(runs[-1], FLAGS.top))
+            _write(samples, files["save"], files["plot"])
+            if notice.given:
+                break
+        interrupted = len(runs) < len(found) or runs[-1].samples.interrupted
+        if len(runs) < len(found):
+            note = f"Interrupted: {len(runs)} of {len(found)} problems have draws."
+            say(note)
+        if FLAGS.report:
+            _say_written("report", lambda: write_report(Path(FLAGS.report), runs, command, note))
+    for run in runs:
+        say(f"{run.samples.name}: {run.samples.verdict}")
+    if interrupted:
+        return 128 + notice.signal
+    return 0 if all(run.samples.reliable for run in runs) else 1
+
+
+def _numbered(path: str | None, number: int, count: int) -> str | None:
+    """The file of one of several problems."""
+    if path is None or count == 1:
+        return path
+    return str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
+
+
+def _write(samples: Samples, save: str | None, plot: str | None) -> None:
+    if save is not None:
+        say(f"saved: {samples.save(save)}")
+    if plot is not None:
+        _say_written("plot", lambda: samples.plot(plot))
+
+
+def _say_written(what: str, write) -> None:
+    written = or_warn(write)
+    if written is not None:
+        say(f"{what}: {written}")
+
+
+def _summary(run: Run, top: int) -> str:
+    samples: Samples = run.samples
+    lines = [tables.played(samples), *samples.notes, "", *_aligned([tables.ESTIMATES, *tables.estimates(samples)])]
+    if top:
+        rows = tables.marginals(samples, top)
+        lines += ["", *_aligned([tables.MARGINALS, *rows])]
+        if len(rows) < len(samples.labels):
+            lines.append(f"(the {len(rows)} of {len(samples.labels):,} variables nearest to 1/2)")
+    lines += ["", f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
+    return "\n".join(f"  {line}".rstrip() for line in lines)
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows as lines: titles to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    ordered = [(str.ljust, widths[0]), *((str.rjust, width) for width in widths[1:])]
+    return ["  ".join(move(cell, width) for cell, (move, width) in zip(row, ordered, strict=True)) for row in rows]

@@ -1,0 +1,109 @@
+"""Draws on one page: the verdict, estimates with their evidence, and pictures of what the chains did."""
+
+from __future__ import annotations
+
+import functools
+import html
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from sl_discs.models.kinds import KINDS
+from sl_discs.results.page import side_by_side, table, write_page
+from sl_discs.sampling import plots, tables
+from sl_discs.sampling.samples import Samples
+
+_MOST_MARGINALS = 100
+
+
+class Run(NamedTuple):
+    """One problem's draws.
+
+    Attributes:
+      samples: of `sl_discs.sample`.
+      given: what is known of the problem's source, as (title, words).
+      read_s: seconds of reading it.
+    """
+
+    samples: Samples
+    given: tuple[tuple[str, str], ...] = ()
+    read_s: float = 0.0
+
+
+def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
+    """Writes the page, atomically.
+
+    Args:
+      path: of the .html file.
+      runs: a section each.
+      command: that repeats the run.
+      note: on the whole of it.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    runs = list(runs)
+    title = runs[0].samples.name if len(runs) == 1 else f"{len(runs)} problems"
+    return write_page(path, title, (_section(number, run) for number, run in enumerate(runs)), command, note)
+
+
+def seconds(run: Run) -> dict[str, float]:
+    """Where the time went."""
+    spent = run.samples.seconds
+    return {"reading": run.read_s, "drawing": spent["draw_s"], "evidence": spent["evaluate_s"]}
+
+
+def _section(number: int, run: Run) -> str:
+    samples = run.samples
+    good = "good" if samples.reliable else "bad"
+    rows = tables.marginals(samples, _MOST_MARGINALS)
+    which = (
+        "all" if len(rows) == len(samples.labels) else f"the {len(rows)} of {len(samples.labels):,} nearest to 1/2"
+    )
+    notes = "".join(f"<p>{html.escape(note)}</p>" for note in samples.notes)
+    return f"""<section>
+<h1>{KINDS[samples.kind].title}: {html.escape(samples.name)} at temperature {samples.temperature:g}</h1>
+<p class="answer">Mean value <strong>{html.escape(str(samples.mean()))}</strong><br>
+<span class="{good}">{"✓" if samples.reliable else "✗"} {html.escape(str(samples.verdict))}</span></p>
+{notes}
+{side_by_side(number, _plots(samples))}
+<h2>Estimates and evidence</h2>
+{table(tables.estimates(samples), tables.ESTIMATES)}
+<h2>How it was sampled</h2>
+{table([*run.given, *_settings(run)])}
+<h2>Marginals</h2>
+<details><summary>{which}</summary>{table(rows, tables.MARGINALS)}</details>
+</section>"""
+
+
+def _plots(samples: Samples):
+    shown = [
+        ("traces", plots.paint_traces, "Values by draw; chains that agree cover the same band."),
+        ("values", plots.paint_values, "The distribution of values."),
+        ("overlaps", plots.paint_overlaps, "Overlap of draws that started apart; several peaks mean several modes."),
+        ("marginals", plots.paint_marginals, "P(x = 1) of all variables in increasing order, with two errors."),
+    ]
+    if samples.ladder is not None:
+        shown += [
+            ("swaps", plots.paint_swaps, "Acceptance of swaps; equal bars are best."),
+            ("barrier", plots.paint_barrier, "Rejections add up; where the curve is steep, tempering is slow."),
+            ("trips", plots.paint_round_trips, "Round trips between the hottest and the coldest temperature."),
+        ]
+    for name, paint, caption in shown:
+        yield name, functools.partial(_on_one, paint, samples), caption
+
+
+def _on_one(paint, samples: Samples, figure) -> None:
+    paint(samples, figure.subplots())
+
+
+def _settings(run: Run) -> list[tuple[str, str]]:
+    samples = run.samples
+    values = "-1 and 1" if samples.spins else "0 and 1"
+    return [
+        ("variables", f"{len(samples.labels):,}, each {values}"),
+        ("sense", "maximise" if samples.maximise else "minimise"),
+        ("draws", tables.played(samples)),
+        ("seconds", ", ".join(f"{value:.2f} {words}" for words, value in seconds(run).items())),
+        ("seed", str(samples.seed)),
+    ]

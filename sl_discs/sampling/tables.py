@@ -1,0 +1,58 @@
+"""What draws say, as rows of text: for a terminal and for a page."""
+
+from __future__ import annotations
+
+import math
+
+from sl_discs.sampling.estimates import Estimate
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+
+ESTIMATES = "", "mean", "error", "R-hat", "ESS bulk", "ESS tail"
+MARGINALS = "variable", "P(x = 1)", "error"
+
+
+def estimates(samples: Samples) -> list[tuple[str, ...]]:
+    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
+    found = {one.name: one for one in samples.diagnostics}
+    rows: list[tuple[str, ...]] = []
+    for name in (VALUE, MAGNETISATION, OVERLAP):
+        rows.append((name, *_numbers(samples.mean(name)), *_evidence(samples, found.pop(name))))
+    if found:
+        places = {f"variable {label!r}": label for label in samples.labels}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            rows.append((one.name, *_numbers(samples.marginal(places[one.name])), *_evidence(samples, one)))
+    if samples.log_z is not None:
+        rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
+    return rows
+
+
+def marginals(samples: Samples, top: int) -> list[tuple[str, ...]]:
+    """Rows under `MARGINALS`: of so many variables, those nearest to 1/2 first."""
+    ordered = sorted(samples.marginals.items(), key=lambda item: abs(item[1].mean - 0.5))
+    return [(str(label), *_numbers(found)) for label, found in ordered[:top]]
+
+
+def played(samples: Samples) -> str:
+    """How many draws, by what, and why."""
+    chosen = f" ({samples.chosen})" if samples.chosen else ""
+    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
+    return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+
+
+def _numbers(found: Estimate) -> tuple[str, str]:
+    """A mean to the digit of its error, and the error."""
+    if found.error == 0:
+        return f"{found.mean:.10g}", "exact"
+    if not math.isfinite(found.error):
+        return f"{found.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+
+
+def _evidence(samples: Samples, found) -> tuple[str, str, str]:
+    r_hat = "" if math.isnan(found.r_hat) else f"{found.r_hat:.3f}"
+    if samples.dependence == "group":  # members of a population depend on each other, which no ESS shows
+        return r_hat, "", ""
+    return r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

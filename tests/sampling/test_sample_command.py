@@ -1,0 +1,169 @@
+"""The command, as a newcomer runs it: what it prints and saves, its exit codes, and how it refuses."""
+
+import os
+import re
+import signal
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from sl_discs import Samples
+from sl_discs.commands import sample
+
+
+def run(capsys, *arguments):
+    code = sample.main(["sample", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def chain(tmp_path):
+    """Two pairs of spins, one of them with a field: log Z = 2 log(2 cosh) + log of a sum of four."""
+    path = tmp_path / "pairs.coo"
+    path.write_text("# vartype=SPIN\n0 1 -1.25\n2 3 0.5\n2 2 0.75\n")
+    return path
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """Twenty spins, more than `auto` enumerates."""
+    path = tmp_path / "ring.coo"
+    path.write_text("# vartype=SPIN\n" + "".join(f"{k} {(k + 1) % 20} -0.3\n" for k in range(20)))
+    return path
+
+
+def cells(out):
+    """Rows of the first table by their titles."""
+    rows = re.findall(r"^  (\S.*?)  +([-\d.,]+)  +(\S+)(.*)$", out, re.MULTILINE)
+    return {title: (float(mean.replace(",", "")), error, rest.split()) for title, mean, error, rest in rows}
+
+
+def test_the_table_and_the_verdict(chain, tmp_path, capsys):
+    saved, page, picture = (tmp_path / f"run.{suffix}" for suffix in ("npz", "html", "png"))
+    files = f"--save={saved}", f"--report={page}", f"--plot={picture}"
+    code, out, err = run(capsys, chain, "--temperature=0.8", "--draws=2000", "--top=3", "--seed=4", *files)
+    assert code == 0, err
+    assert out.startswith("pairs: ising of pairs.coo (coo), 4 variables, 2 quadratic terms; temperature 0.8\n")
+    assert "2,000 draws by exact (auto: 4 variables are enumerated)" in out and "the 3 of 4 variables" in out
+    found, loaded = cells(out), Samples.load(saved)
+    beta = 1 / 0.8
+    second = np.array([-0.5 * s * t - 0.75 * s for s in (-1, 1) for t in (-1, 1)])
+    expected = np.log(4 * np.cosh(1.25 * beta)) + np.log(np.exp(beta * second).sum())
+    assert found["log Z"][0] == pytest.approx(expected, abs=1e-6) and found["log Z"][1] == "exact"
+    mean = loaded.mean()
+    assert found["value"][0] == pytest.approx(mean.mean, abs=mean.error)
+    assert float(found["value"][1]) == pytest.approx(mean.error, rel=0.1)
+    assert found["value"][2] == [f"{loaded.diagnostics[0].r_hat:.3f}", "2,000", "2,000"]
+    assert {"magnetisation", "overlap"} < set(found)
+    assert len(loaded) == 2000 and list(loaded.labels) == [0, 1, 2, 3] and loaded.seed == 4
+    assert out.splitlines()[-1] == "pairs: reliable"
+    assert picture.stat().st_size > 10_000 and "sl-discs sample" in page.read_text()
+
+
+def test_too_few_draws_are_called_so(ring, capsys):
+    code, out, _ = run(capsys, ring, "--temperature=1", "--draws=16", "--method=chain", "--field=scan=sequential")
+    assert code == 1 and "by chain: sampler gibbs" in out
+    assert out.splitlines()[-1].startswith("ring: NOT reliable: ") and "draw more" in out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique", "vertex_cover"])
+def test_graphs(tmp_path, capsys, problem):
+    path = tmp_path / "cycle.rudy"
+    edges = nx.cycle_graph(5).edges
+    path.write_text("5 5\n" + "".join(f"{u + 1} {v + 1} 1\n" for u, v in edges))
+    code, out, err = run(capsys, path, f"--problem={problem}", "--temperature=0.3", "--draws=64")
+    assert code == 0 and f"{problem} of cycle.rudy" in out and "log Z" in out, err
+
+
+def test_several_problems_have_files_of_their_own(tmp_path, capsys):
+    path = tmp_path / "bqp.txt"
+    path.write_text("2\n2 3\n1 1 1\n2 2 1\n1 2 -3\n1 1\n1 1 5\n")
+    code, out, err = run(capsys, path, "--temperature=1", "--draws=8", f"--save={tmp_path / 'd.npz'}")
+    assert code == 0, err
+    assert [len(Samples.load(tmp_path / f"d-{k}.npz").labels) for k in (1, 2)] == [2, 1]
+    assert len(re.findall(": reliable$", out, re.MULTILINE)) == 2
+
+
+@pytest.fixture(params=[signal.SIGINT, signal.SIGTERM])
+def sent(request):
+    """A signal with the action that it has in the foreground: shells ignore SIGINT in what runs in the background."""
+    usual = signal.default_int_handler if request.param == signal.SIGINT else signal.SIG_DFL
+    before = signal.signal(request.param, usual)
+    yield request.param
+    signal.signal(request.param, before)
+
+
+def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch, sent):
+    real = sample.sample
+
+    def interrupted(*arguments, **more):
+        os.kill(os.getpid(), sent)
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(sample, "sample", interrupted)
+    before = signal.getsignal(sent)
+    saved, page = tmp_path / "d.npz", tmp_path / "d.html"
+    code, out, err = run(capsys, ring, "--temperature=1", "--draws=1000000000", f"--save={saved}", f"--report={page}")
+    assert code == 128 + sent, err
+    assert signal.getsignal(sent) is before
+    assert "the run was interrupted" in out.splitlines()[-1] and "the run was interrupted" in page.read_text()
+    loaded = Samples.load(saved)
+    assert loaded.interrupted and 8 <= len(loaded) < 10**9
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ([], "--temperature=TAU is missing"),
+        (["--temperature=0"], "temperature is 0"),
+        (["--temperature=-1"], "temperature is -1"),
+        (["--temperature=nan"], "temperature is nan"),
+        (["--temperature=inf"], "temperature is inf"),
+        (["--temperature=warm"], "temperature"),
+        (["--temperature=1", "--draws=0"], "draws is 0"),
+        (["--temperature=1", "--method=magic"], "method"),
+        (["--temperature=1", "--sampler=sl_gibbs"], "expected a base sampler"),
+        (["--temperature=1", "--groups=1"], "groups is 1"),
+        (["--temperature=1", "--engine=gpu"], "engine"),
+        (["--temperature=1", "--seed=-1"], "seed is -1"),
+        (["--temperature=1", "--top=-1"], "top is -1"),
+        (["--temperature=1", "--penalty=0.5"], "penalty is 0.5"),
+        (["--temperature=1", "--field=colour=red"], "no field 'colour'"),
+        (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
+        (["--temperature=1", "--field=draws=9"], "a flag of its own, --draws"),
+        (["--temperature=1", "--method=localization", "--field=sigma=wide"], "sigma is 'wide'"),
+        (["--temperature=1", "--method=localization", "--field=sigma=10.0"], "sign(Y) is mostly noise"),
+        (["--temperature=1", "--store=d.npy"], "store: needs method"),
+        (["--temperature=1", "--store=d.npy", "--method=chain", "--time_limit=1"], "no time_limit"),
+        (["--temperature=1", "--store=file/d.npy", "--method=chain"], "a file stands where this folder should go"),
+        (["--temperature=1", "--save=d.txt"], "the name of that file ends in .npz"),
+        (["--temperature=1", "--plot=d.pdf"], "the name of that file ends in .png"),
+        (["--temperature=1", "--report=folder.html"], "a folder stands where this file should go"),
+        (["--temperature=1", "more.coo"], "2 files were named"),
+    ],
+)
+def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flags, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "file").write_text("")
+    code, out, err = run(capsys, "missing.coo", *flags)
+    assert code == 2 and not out and message in err and "missing.coo" not in err
+    assert err.startswith("error: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("graph", "flags", "message"),
+    [
+        (nx.gnp_random_graph(150, 0.3, seed=0), ["--method=exact", "--problem=maxcut"], "use method='tempering'"),
+        (nx.cycle_graph(5), [], "a graph; say what is asked"),
+    ],
+)
+def test_what_the_file_does_not_allow_is_one_line(tmp_path, capsys, graph, flags, message):
+    if "--method=exact" in flags:
+        pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+    path = tmp_path / "g.rudy"
+    lines = [f"{len(graph)} {graph.number_of_edges()}", *(f"{u + 1} {v + 1} 1" for u, v in graph.edges)]
+    path.write_text("\n".join(lines) + "\n")
+    code, _, err = run(capsys, path, "--temperature=1", *flags)
+    assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err
