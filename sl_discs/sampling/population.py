@@ -101,10 +101,11 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     """
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options)
-    members = options.draws_each or 1
+    least = int(np.clip(_MEMBERS_TIMES_VARIABLES // len(terms.linear), *_LEAST_MEMBERS))
+    members = max(options.draws_each or 1, least)
     if budget.timed:
-        members = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)
-    members = max(members, int(np.clip(_MEMBERS_TIMES_VARIABLES // len(terms.linear), *_LEAST_MEMBERS)))
+        fitting = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)
+        members = max(fitting, _LEAST_MEMBERS[0])
     main = _Cooling(terms, options, options.groups, members, 4)
     for number, inverse in enumerate(steps):
         main.cool(inverse)
