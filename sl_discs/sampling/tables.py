@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from sl_discs.sampling.diagnostics import Diagnostic
 from sl_discs.sampling.estimates import Estimate
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
@@ -16,13 +17,13 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
     found = {one.name: one for one in samples.diagnostics}
     rows: list[tuple[str, ...]] = []
     for name in (VALUE, MAGNETISATION, OVERLAP):
-        rows.append((name, *_numbers(samples.mean(name)), *_evidence(samples, found.pop(name))))
+        rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
     if found:
         places = {f"variable {label!r}": label for label in samples.labels}
         apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
         least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
         for one in dict.fromkeys((apart, least)):
-            rows.append((one.name, *_numbers(samples.marginal(places[one.name])), *_evidence(samples, one)))
+            rows.append((one.name, *_numbers(samples.marginal(places[one.name])), *_evidence(one)))
     if samples.log_z is not None:
         rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
     return rows
@@ -51,8 +52,6 @@ def _numbers(found: Estimate) -> tuple[str, str]:
     return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
 
 
-def _evidence(samples: Samples, found) -> tuple[str, str, str]:
+def _evidence(found: Diagnostic) -> tuple[str, str, str]:
     r_hat = "" if math.isnan(found.r_hat) else f"{found.r_hat:.3f}"
-    if samples.dependence == "group":  # members of a population depend on each other, which no ESS shows
-        return r_hat, "", ""
     return r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"

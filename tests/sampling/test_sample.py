@@ -4,6 +4,9 @@ All estimates of one run are compared with what is known in units of their own s
 limits of 5 errors a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
 """
 
+import re
+from pathlib import Path
+
 import dimod
 import networkx as nx
 import numpy as np
@@ -240,6 +243,20 @@ def test_unknown_names_are_refused():
         samples.marginal("s99")
     with pytest.raises(InputError, match="expected a number for each state"):
         samples.expectation(lambda states: states)
+
+
+def test_the_readme_example(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    code = re.search(r"## Draw at a temperature\n\n```python\n(.*?)```", text, re.DOTALL)[1]
+    names = {}
+    exec(code, names)
+    assert "reliable)" in capsys.readouterr().out and len(names["s"]) == 2000
+    assert len(sl_discs.Samples.load("draws.npz")) == 2000
+    # By tree decomposition.
+    known = sl_discs.sample(names["model"], 2.5, 20_000, "exact", seed=1)
+    found = names["corner"], known.expectation(lambda states: states[:, 0] * states[:, 63])
+    assert abs(found[0].mean - found[1].mean) < LIMIT * np.hypot(found[0].error, found[1].error)
 
 
 @pytest.mark.slow
