@@ -23,7 +23,7 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
         apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
         least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
         for one in dict.fromkeys((apart, least)):
-            rows.append((one.name, *_numbers(samples.marginal(places[one.name])), *_evidence(one)))
+            rows.append((f"P({one.name} = 1)", *_numbers(samples.marginal(places[one.name])), *_evidence(one)))
     if samples.log_z is not None:
         rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
     return rows
