@@ -50,7 +50,8 @@ def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") 
 def seconds(run: Run) -> dict[str, float]:
     """Where the time went."""
     spent = run.samples.seconds
-    return {"reading": run.read_s, "drawing": spent["draw_s"], "evidence": spent["evaluate_s"]}
+    parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
+    return {"reading": run.read_s} | {words: spent[name] for words, name in parts.items()}
 
 
 def _section(number: int, run: Run) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from sl_discs.atomic import check_file
 from sl_discs.checks import real, whole
+from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import check_threads
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
@@ -160,13 +161,19 @@ class _Run:
           seconds: since the call of `sample` when it has to end; None: whenever it has its draws.
           chosen: why this method.
         """
-        begin = time.perf_counter()
+        begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
         budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
         drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
         drew = time.perf_counter()
         found = self._samples(method, chosen, drawn)
-        timing = {"draw_s": drew - begin, "evaluate_s": time.perf_counter() - drew, "total_s": self.elapsed()}
+        compiled = compile_seconds() - compiled
+        timing = {
+            "compile_s": compiled,
+            "draw_s": drew - begin - compiled,
+            "evaluate_s": time.perf_counter() - drew,
+            "total_s": self.elapsed(),
+        }
         return dataclasses.replace(found, seconds=timing)
 
     def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:

@@ -52,7 +52,8 @@ class Samples:
       verdict: whether the draws are reliable, and why not.
       notes: what else is to be said of them.
       interrupted: whether the run was told to stop before its end.
-      seconds: of wall time, by what took them.
+      seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and evidence, and `total_s`
+        since the call, which has the chains that `auto` tried first, too.
       seed: of everything.
     """
 
