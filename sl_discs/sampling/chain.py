@@ -113,10 +113,11 @@ def collect(arena: Arena, temperatures, thinning: int, store: Store, options: Op
     """Draws until there are enough or the time is over; whether it was interrupted."""
     wanted = options.draws_each or 2**31
     before, agreement = 0, Agreement()
-    for recorded in arena.play(temperatures, wanted, thinning):
-        store.add(recorded.states)
-        budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
-        before = len(store)
-        if budget.is_over():
-            break
+    with budget.keeping(store):
+        for recorded in arena.play(temperatures, wanted, thinning):
+            store.add(recorded.states)
+            budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
+            before = len(store)
+            if budget.is_over():
+                break
     return budget.interrupted

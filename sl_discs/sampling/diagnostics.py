@@ -7,6 +7,7 @@ and of the variables that look worst by the plain R-hat.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ MOST_R_HAT, LEAST_ESS, FALSE_ALARM = 1.01, 400, 1e-3
 # Fewer draws of a group say nothing about it.
 LEAST_DRAWS = 4
 _WORST = 16
+# From so many times as many draws on, another method is the better advice.
+_HOPELESS = 100
 
 
 class Diagnostic(NamedTuple):
@@ -158,7 +161,9 @@ def judge(
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))
     size = min(least.ess_bulk, least.ess_tail)
     if size < LEAST_ESS:
-        reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: draw more")
+        times = math.ceil(1.2 * LEAST_ESS / max(size, 1))
+        more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or by another method"
+        reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: {more}")
     return Verdict(not reasons, tuple(reasons))
 
 

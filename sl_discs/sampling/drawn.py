@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +92,22 @@ class Budget:
         """Whether to stop now."""
         self.interrupted = self.interrupted or bool(self._interrupt and self._interrupt())
         return self.interrupted or self.left() <= 0
+
+    def check_interrupt(self) -> None:
+        """Before there are draws: KeyboardInterrupt if it was told to stop, for there is nothing to return."""
+        self.is_over()
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def keeping(self, store: Store) -> Iterator[None]:
+        """While draws are made: Ctrl-C ends them, and what the store has is kept."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not len(store):
+                raise
+            self.interrupted = True
 
 
 class Store:

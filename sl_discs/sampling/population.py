@@ -108,6 +108,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         members = max(fitting, _LEAST_MEMBERS[0])
     main = _Cooling(terms, options, options.groups, members, 4)
     for number, inverse in enumerate(steps):
+        budget.check_interrupt()
         main.cool(inverse)
         done = number * options.groups * members // len(steps)
         budget.say((number + 1) * options.groups * members // len(steps) - done)

@@ -83,6 +83,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
     searched = 0
     for number in range(_ROUNDS):
+        budget.check_interrupt()
         inverse = tempering.better_ladder(_FIRST_ROUND << number, keep_rungs=number == _ROUNDS - 1)
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
@@ -98,17 +99,18 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
     agreement = Agreement()
-    for recorded in tempering.arena.play(tempering.temperatures, wanted):
-        kept = np.arange(len(recorded.states))
-        store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
-        offset += len(kept)
-        values.append(tempering.by_rung(recorded))
-        assert recorded.exchanged is not None
-        exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-        budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
-        counted = len(store)
-        if budget.is_over():
-            break
+    with budget.keeping(store):
+        for recorded in tempering.arena.play(tempering.temperatures, wanted):
+            kept = np.arange(len(recorded.states))
+            store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
+            offset += len(kept)
+            values.append(tempering.by_rung(recorded))
+            assert recorded.exchanged is not None
+            exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
+            budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
+            counted = len(store)
+            if budget.is_over():
+                break
     return _drawn(
         tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,
         searched,
