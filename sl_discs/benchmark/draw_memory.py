@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import resource
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from sl_discs.benchmark.drawing import SWEEPING
 from sl_discs.benchmark.growth import random_graph
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.arena import Arena
-from sl_discs.sampling.chain import collect
-from sl_discs.sampling.drawn import Budget, Store
-from sl_discs.sampling.options import Options
+from sl_discs.sampling.diagnostics import LEAST_DRAWS
+from sl_discs.sampling.sample import sample
 
-_DEGREE, _TEMPERATURE = 8, 1.0
+# Hot, so that a sweep is enough between two draws.
+_DEGREE, _TEMPERATURE = 8, 4.0
 
 
 class Memory(NamedTuple):
@@ -26,7 +25,7 @@ class Memory(NamedTuple):
       variables: N.
       draws: of all chains together.
       file_mib: that the draws take.
-      grown_mib: growth of the process's peak while they were drawn, pages of the file that are in memory included.
+      grown_mib: growth of the process's peak while they were drawn and judged, the file's pages included.
     """
 
     variables: int
@@ -41,22 +40,17 @@ def peak_mib() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def measure_memory(variables: int, draws: int, chains: int) -> Memory:
-    """Draws, a sweep apart, of independent sets on a random graph, after a few that compile."""
+def measure_memory(variables: int, draws: int, chains: int, engine: str = "cpu") -> Memory:
+    """`sl_discs.sample` of independent sets on a random graph by `chain`, after a few draws that compile."""
     graph = random_graph(variables, _DEGREE)
-    terms = Problem("mis", graph.name, range(variables), graph).terms()
-    arena = Arena(terms, "gibbs", SWEEPING, chains, engine="cpu")
-    arena.record(_TEMPERATURE, 8)
-    each = -(-draws // chains)
+    problem = Problem("mis", graph.name, range(variables), graph)
+    draw = functools.partial(sample, problem, _TEMPERATURE, method="chain", groups=chains, engine=engine)
+    draw(draws=LEAST_DRAWS * chains)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "draws.npy"
-        store = Store(chains, variables, each, str(path))
-        options = Options(each, chains, "gibbs", {}, "cpu", 0, str(path))
         before = peak_mib()
-        collect(arena, _TEMPERATURE, 1, store, options, Budget(None, None, lambda name, count: None))
-        store.bits()
-        grown = peak_mib() - before
-        return Memory(variables, each * chains, path.stat().st_size / 2**20, grown)
+        found = draw(draws=draws, store=str(path))
+        return Memory(variables, len(found), path.stat().st_size / 2**20, peak_mib() - before)
 
 
 def format_memory(found: Memory) -> str:

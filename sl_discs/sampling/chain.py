@@ -103,9 +103,11 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
       values: of f after each of L sweeps of C chains.
       states: likewise; what is looked at is the magnetisation, and the spins added up with signs drawn once.
     """
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), states.shape[2])
-    observed = values, states.mean(axis=2), states @ signs
-    sizes = [diagnose("", one.T).ess_bulk for one in observed]
+    signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
+    both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)
+    # One moment at a time: all of them as floats would be gigabytes, and NumPy is slow at products of integers.
+    sums = np.array([one.astype(np.float32) @ both for one in states])
+    sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float, Int8, UInt8
 
-# Draws are unpacked in pieces of so many bytes.
-_PIECE = 2**26
+# Draws are unpacked in pieces of so many bytes; what is computed of them takes a few doubles for each, in cache.
+_PIECE = 2**20
 
 
 def packed(states: Int8[np.ndarray, "*B N"]) -> UInt8[np.ndarray, "*B W"]:

@@ -59,3 +59,18 @@ def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target(sampler
     for one, same in ((sampler, True), (DMALA(), False)):
         part = LoopsProgram(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, 1, STEPS)
         assert np.array_equal(part.rate, part.proposal_rate) == same
+
+
+@pytest.mark.parametrize(("chains", "rows"), [([2, 2, 2, 2], 1), ([1, 2, 1, 2], 2), ([1, 2, 2, 1], 4), ([3], 1)])
+def test_temperatures_that_chains_share_are_formed_once(chains, rows):
+    class Now:
+        def __len__(self):
+            return STEPS
+
+        def __getitem__(self, steps):
+            return np.broadcast_to(np.float32(chains), (len(range(*steps.indices(STEPS))), len(chains)))
+
+    rate = LoopsProgram(Program(Now(), None), keeps_weights=False).part(0, 2, 5).rate
+    assert rate.shape == (rows, 10)
+    np.testing.assert_array_equal(rate[np.arange(len(chains)) % rows], 1 / np.float32(chains)[:, None].repeat(10, 1))
+    assert LoopsProgram(Program(Now(), None), keeps_weights=False).part(0, 0, 5).rate.shape[1] == 0
