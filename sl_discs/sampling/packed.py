@@ -35,11 +35,12 @@ def column(bits: UInt8[np.ndarray, "C D W"], place: int) -> Bool[np.ndarray, "C 
 def overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float[np.ndarray, "C D"]:
     """The overlap s.s'/N of each draw with that of the same number in the next group; of a single group, with the
     draw half the group away."""  # fmt: skip
-    other = np.roll(bits, -1, axis=0) if bits.shape[0] > 1 else np.roll(bits, bits.shape[1] // 2, axis=1)
-    step = max(1, _PIECE // max(1, bits.shape[0] * bits.shape[2]))
-    found = np.empty(bits.shape[:2])
-    for start in range(0, bits.shape[1], step):
-        here = slice(start, start + step)
-        unlike = np.bitwise_count(bits[:, here] ^ other[:, here]).sum(axis=-1, dtype=np.int64)
-        found[:, here] = 1 - 2 * unlike / size
+    groups, draws, width = bits.shape
+    step = max(1, _PIECE // max(1, groups * width))
+    found = np.empty((groups, draws))
+    for start in range(0, draws, step):
+        here = np.arange(start, min(start + step, draws))
+        own = bits[:, here]
+        other = np.roll(own, -1, axis=0) if groups > 1 else bits[:, (here - draws // 2) % draws]
+        found[:, here] = 1 - 2 * np.bitwise_count(own ^ other).sum(axis=-1, dtype=np.int64) / size
     return found

@@ -19,6 +19,8 @@ from sl_discs.benchmark.swaps import SwapCost, measure_swaps
 from sl_discs.benchmark.targets import TARGETS, Target, as_spins
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem
+from sl_discs.sampling import packed as packed_draws
+from sl_discs.sampling.packed import overlaps
 from sl_discs.sampling.values import Values, observed
 
 CHAINS, DRAWS = 8, 200
@@ -143,17 +145,31 @@ def test_exchanges_are_measured_over_the_same_sweeps(monkeypatch):
 
 
 def test_draws_are_judged_in_little_memory():
-    """All states of these draws would take a quarter of a gigabyte as doubles."""
+    """All states of these draws would take a quarter of a gigabyte as doubles, and a copy of their bits 16 MB."""
     terms = small_problem().terms()
     terms = terms._replace(linear=np.zeros(4_000))
-    bits = np.random.default_rng(0).integers(0, 256, (4, 2_000, 500), np.uint8)
-    tracemalloc.start()
-    try:
-        values, spins = observed(terms, bits)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert values.shape == spins.shape == (4, 2_000) and peak < 50e6
+    bits = np.random.default_rng(0).integers(0, 256, (4, 8_000, 500), np.uint8)
+
+    def peak_of(function, *arguments):
+        tracemalloc.start()
+        try:
+            function(*arguments)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak_of(observed, terms, bits[:, :2_000]) < 50e6
+    assert peak_of(overlaps, bits, 4_000) < 10e6
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_overlaps_are_with_the_next_group_or_half_a_group_away(groups, monkeypatch):
+    monkeypatch.setattr(packed_draws, "_PIECE", 7)
+    states = np.random.default_rng(1).integers(0, 2, (groups, 5, 13)).astype(np.int8)
+    spins = 2.0 * states - 1
+    other = np.roll(spins, -1, axis=0) if groups > 1 else np.roll(spins, 2, axis=1)
+    found = overlaps(packed_draws.packed(states), 13)
+    np.testing.assert_allclose(found, (spins * other).mean(axis=2), atol=1e-12)
 
 
 def test_memory_counts_the_file():
