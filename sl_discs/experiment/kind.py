@@ -18,8 +18,8 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.localization.method import Method
 
-# Fields of `Settings` that change neither a number nor the division of a run into parts.
-_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib")
+# Fields of `Settings` that change neither a number of a run on graphs nor its division into parts.
+_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
 # Fields that change no number, but the division.
 _DIVISION = ("instances_per_batch", "use_devices", "mesh")
 

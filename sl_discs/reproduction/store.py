@@ -26,7 +26,7 @@ from sl_discs.version import __version__
 # Fields of `Settings` that change speed and memory, or where results go, and no number.
 _WITHOUT_EFFECT = {
     "save_root", "seed", "num_instances", "first_instance", "instance_stride", "instances_per_batch", "use_devices",
-    "mesh", "threads", "checkpoint_every_s", "events", "memory_gib",
+    "mesh", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio",
 }  # fmt: skip
 
 
