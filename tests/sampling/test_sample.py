@@ -113,7 +113,7 @@ def test_the_critical_ising_model(method, side):
     samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=1)
     energy = samples.mean()
     assert abs(energy.mean - truth.mean_value) < LIMIT * energy.error and energy.error < 0.02 * truth.mean_value
-    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 0.3
+    assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
 
 
 @pytest.mark.parametrize("size", [200, pytest.param(1000, marks=pytest.mark.slow)])
