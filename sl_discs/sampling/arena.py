@@ -133,6 +133,7 @@ class Arena:
     def _renew_keys(self) -> None:
         self._names = [name + _STREAMS for name in self._names]
         self._batch = self._batch._replace(keys=step_keys(self._names, self._shape, self._seed))
+        self._keys = initial_keys(self._names, self._shape, self._seed)
         self._play, self._done = self._prepared(), 0
 
     def _start(self, states) -> Chains:

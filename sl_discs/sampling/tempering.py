@@ -109,7 +109,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
             exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
             budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
             counted = len(store)
-            if budget.is_over():
+            if budget.is_over() and len(store):
                 break
     return _drawn(
         tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,

@@ -167,6 +167,15 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
     assert stopped.interrupted and 8 <= len(stopped) < 10**6 and "interrupted" in str(stopped.verdict)
 
 
+@pytest.mark.parametrize("method", ["chain", "tempering"])
+def test_a_time_limit_too_short_leaves_draws_with_a_verdict(method, tmp_path):
+    """What the first calls have drawn comes back, at least one draw of each group, and can be kept."""
+    problem = truths.random_field_grid(8, 2.0).problem
+    samples = sl_discs.sample(problem, 2.0, method=method, time_limit=1e-6)
+    assert len(samples) >= 8 and (samples.reliable or samples.verdict.reasons)
+    assert repr(sl_discs.Samples.load(samples.save(tmp_path / "few.npz"))) == repr(samples)
+
+
 class Stopper:
     """Ctrl-C at the n-th question."""
 
