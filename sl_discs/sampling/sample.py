@@ -18,7 +18,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
-from sl_discs.sampling import chain, known, localized, population, tempering
+from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
@@ -31,15 +31,18 @@ METHODS = {
     "tempering": tempering.draw,
     "population": population.draw,
     "localization": localized.draw,
+    "low_rank": low_rank.draw,
     "exact": known.draw,
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
 # `auto` enumerates up to so many variables, and gives a chain this part of a time limit.
 _ENUMERATED, _FIRST_PART = 16, 0.3
-# Groups that know nothing of each other; those of populations have weights, so that more of them are needed.
-_GROUPS = {"population": 16}
+# Groups that know nothing of each other; where the draws of a group depend on each other, more of them are needed.
+_GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# Fields that a method knows beside those of its sampler.
+_OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 
 def sample(
@@ -121,11 +124,10 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'")
     base_name(sampler)
-    unknown = sorted(set(fields) - set(sampler_fields(sampler)))
+    known = {*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())}
+    unknown = sorted(set(fields) - known)
     if unknown and method != "localization":
-        raise InputError(
-            f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(sampler_fields(sampler))}"
-        )
+        raise InputError(f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
@@ -135,8 +137,10 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
     if method == "localization":
         localized.check_fields(options)
-    else:
-        build_sampler(sampler, sampler_fields(sampler) | fields, count)
+        return options
+    if method == "low_rank":
+        low_rank.check_fields(options)
+    build_sampler(sampler, {name: fields.get(name, value) for name, value in sampler_fields(sampler).items()}, count)
     return options
 
 
