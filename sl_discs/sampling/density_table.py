@@ -7,8 +7,8 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 # Distances of points that show where the mass is, and that it is drawn with, in each number of dimensions. The
-# densities are averages of normal ones with variance 1: sums over points of distance 1 are integrals but for 1e-8, and
-# a draw's uniform place in its cell adds at most 3e-3 to the variance.
+# densities are averages of normal ones with variance 1: sums over points of distance 1 are integrals but for 1e-8,
+# and a draw's uniform place in its cell adds at most 3e-3 to the variance.
 COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
 # Cells at most, in each direction.
 _MOST_CELLS = {1: 1 << 16, 2: 1 << 10}

@@ -69,8 +69,8 @@ class Directions(NamedTuple):
 
     Attributes:
       vectors: [N, r] U, orthonormal.
-      strengths: [r] D, how far the eigenvalue of each stands above the mean of the others, which leaves their interval
-        as wide as it is and puts the direction into its middle.
+      strengths: [r] D, how far the eigenvalue of each stands above the mean of the others. That puts the direction
+        into the middle of their interval, where it has no part in the coupling that remains.
       width: of the interval that the other eigenvalues lie in.
       eigenvalues: [r + 1] the largest ones of J, as far as they are known.
     """

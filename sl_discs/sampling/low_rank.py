@@ -1,7 +1,7 @@
 """Method `low_rank`: stochastic localization of the few directions that a local sampler cannot cross.
 
 Let the coupling of p(s) ~ exp(1/2 s'Js + b's) be J = J0 + U D U', where U [N, r] are eigenvectors whose eigenvalues
-stand D above the rest. Given the observation z = D^(1/2) U's + noise, noise ~ N(0, I),
+stand D above the mean of the rest. Given the observation z = D^(1/2) U's + noise, noise ~ N(0, I),
 
     p(s|z) ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s),    p(z) ~ exp(-|z|^2/2) Z0(b + U D^(1/2) z),
 
@@ -12,8 +12,8 @@ with Z0 the normalisation of the former, whose gradient by z is D^(1/2) U'E[s|z]
 3. z is drawn from the table, and s given z by a chain that starts at the nearest node.
 
 Where J0 = 0 all of it is in closed form. The draws are as good as the chains given z, which mix fast if the spectrum
-of J0 is narrower than 1 (Koehler, Lee and Risteski 2022): otherwise, and where chains that started apart at the same z
-disagree, the verdict says so. Groups share nothing but the grid, and their differences are the error.
+of J0 is narrower than 1 (Koehler, Lee and Risteski 2022): otherwise, and where chains that started apart at the same
+z disagree, the verdict says so. Groups share nothing but the grid, and their differences are the error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.gradient_fit import GradientFit
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
-from sl_discs.sampling.rest import SWEEPS, CoupledRest, FreeRest, Series, is_free
+from sl_discs.sampling.rest import MOST_COUPLED, SWEEPS, CoupledRest, FreeRest, Series, is_free
 
 FIELD = "directions"
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
@@ -51,6 +51,8 @@ _LARGER = 0.5
 _MOST_MISFIT = 2.0
 # R-hat at a node above which chains disagree, whatever their number.
 _DISAGREE = 1.1
+# Variances below this change nothing that matters.
+_HARDLY = 1e-6
 # Sweeps from the node to a draw: so many autocorrelation times, within limits.
 _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
 # Part of a time limit that the table of z may take, and chains that draw at once.
@@ -66,6 +68,15 @@ def check_fields(options: Options) -> None:
     number = options.fields.get(FIELD)
     if number is not None and whole(FIELD, number, 1) > MOST_DIRECTIONS:
         raise InputError(f"{FIELD} is {number}; a grid over more than {MOST_DIRECTIONS} directions is too large")
+
+
+def applies(terms: Coefficients, temperature: float) -> bool:
+    """Whether few directions stand out of a rest that is narrow, and small enough to be played."""
+    spin = spin_terms(terms, temperature)
+    found = find_directions(spin)
+    if found is None or found.width >= NARROW:
+        return False
+    return len(spin.field) <= MOST_COUPLED or is_free(spin, found)
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -169,8 +180,8 @@ class _Nodes:
         shape = self._groups, len(self.fit.nodes), -1
         variance = (series.squares / series.count - series.means**2).reshape(shape).mean(axis=0)
         moves = (series.moves / series.count).reshape(shape).mean(axis=0)
-        correlation = 1 - moves / (2 * variance + 1e-9 * (1 + (series.means**2).reshape(shape).mean(axis=0)))
-        correlation = np.clip(correlation, 0, 0.999)
+        # What hardly varies counts as white noise.
+        correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
@@ -180,7 +191,7 @@ class _Nodes:
         within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
         within = within.reshape(halves.shape).mean(axis=0)
         between = halves.var(axis=0, ddof=1)
-        r_hat = np.sqrt(1 + between / (within + 1e-9 * (1 + (halves**2).mean(axis=0))))
+        r_hat = np.sqrt(1 + between / (within + _HARDLY))
         freedom = len(halves) - 1
         spread = stats.chi2.isf(FALSE_ALARM / r_hat.size, freedom) / freedom
         limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times(both) / count))
@@ -241,7 +252,8 @@ class _Table:
                 box = _grown(box, _LARGER, reachable)
             else:
                 count = 2 * count - 1
-        self.burn = int(np.clip(np.ceil(_TIMES * SWEEPS * self.nodes.times(self.series).max()), _LEAST_BURN, _MOST_BURN))
+        slowest = SWEEPS * self.nodes.times(self.series).max()
+        self.burn = int(np.clip(np.ceil(_TIMES * slowest), _LEAST_BURN, _MOST_BURN))
         self.reasons = []
         r_hat, limit = self.nodes.disagreement(first, last)
         if r_hat > limit:
@@ -286,7 +298,8 @@ def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget
         reasons.insert(0, f"the spectrum of what remains is {directions.width:.2f} wide, not below {NARROW:g}")
     how = _description(directions) | {
         "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
-        "sweeps at a node": SWEEPS * table.series.count, "sweeps a draw": table.burn, "steps": rest.steps + arena.steps,
+        "sweeps at a node": SWEEPS * table.series.count, "sweeps a draw": table.burn,
+        "steps": rest.steps + arena.steps,
     }  # fmt: skip
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])
     return Drawn(bits, "group", how, tuple(reasons), log_z=log_z, interrupted=budget.interrupted)

@@ -1,4 +1,4 @@
-"""What is left of a model when its outlying directions are observed: s given z, exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
+"""What is left of a model when its outlying directions are observed: s|z ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
 
 `FreeRest` is for J0 = 0, where spins are independent and all is known in closed form; `CoupledRest` plays chains.
 """
