@@ -51,13 +51,18 @@ def define_flags(own: flags.FlagValues) -> None:
         "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
         flag_values=own,
     )
-    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
+    define_format(own)
     flags.DEFINE_float(
         "penalty", PENALTY, "Of a conflict in mis, maxclique and the like, at least 1.", flag_values=own
     )
     flags.DEFINE_multi_string(
         "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.", flag_values=own
     )
+
+
+def define_format(own: flags.FlagValues) -> None:
+    """Adds the one that says what format a file has."""
+    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
 
 
 def the_file(paths: list[str]) -> Path:
@@ -106,7 +111,7 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
 
 
 def read_problems(
-    path: Path, kind: str | None, format: str | None, penalty: float, time_limit: float | None = None
+    path: Path, kind: str | None, format: str | None, penalty: float = PENALTY, time_limit: float | None = None
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns of those where there is a time limit.
 
