@@ -91,8 +91,8 @@ def run_command(
             warnings.showwarning = warn
             return body(arguments)
     except (InputError, flags.Error) as error:
-        more = f"; see {program} --help" if isinstance(error, flags.Error) else ""
-        sys.stderr.write(f"error: {' '.join(str(error).split())}{more}\n")
+        words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own_flags)
+        sys.stderr.write(f"error: {' '.join(words.split())}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped; nothing more was saved\n")
@@ -108,6 +108,12 @@ def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help
         return foreign_help(parse_flags(own_flags, asked, known_only=True)), ""
     except (InputError, flags.Error) as error:
         return "", f"\nnote: {error}\n"
+
+
+def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
+    """The message with arguments of functions and fields of samplers as the command's flags have them."""
+    words = f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
+    return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
 
 
 def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:

@@ -90,7 +90,15 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
 
 def test_the_command(sweep_file, tmp_path):
     environment = os.environ | {"PYTHONPATH": str(STANDIN), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "sl_discs.discs_sweep", f"--sweep={sweep_file}", "--samplers=onesite,sl_onesite"]
+    command = [
+        sys.executable,
+        "-m",
+        "sl_discs",
+        "discs",
+        "sweep",
+        f"--sweep={sweep_file}",
+        "--samplers=onesite,sl_onesite",
+    ]
 
     def run(*more):
         return subprocess.run(

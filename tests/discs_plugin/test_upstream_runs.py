@@ -134,7 +134,9 @@ def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
         command = [
             sys.executable,
             "-m",
-            "sl_discs.discs_plot",
+            "sl_discs",
+            "discs",
+            "plot",
             script,
             "--gcs_results_path=./discs-mis-test",
             *options,

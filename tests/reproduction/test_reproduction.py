@@ -294,7 +294,7 @@ def test_unknown_names_are_refused():
 
 
 def reproduce(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.reproduce", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "reproduce", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
