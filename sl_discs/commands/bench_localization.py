@@ -5,8 +5,8 @@ sl-discs bench localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dma
 On machines with neighbours times of runs differ by much more than the few per cent that are asked for. Short runs of
 the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median. The medians of
 one program differ by a per cent or two from process to process; printed is their mean over --processes, with its
-standard error (of one process: the median's). Compilation is apart. `sl-discs discs overhead` is the same inside of DISCS's
-loop.
+standard error (of one process: the median's). Compilation is apart. `sl-discs discs overhead` is the same
+inside of DISCS's loop.
 """
 
 from __future__ import annotations

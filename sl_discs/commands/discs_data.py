@@ -14,7 +14,7 @@ from pathlib import Path
 
 from absl import flags
 
-from sl_discs.command import run_command, say
+from sl_discs.command import refuse_flags, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.write_discs import writable_family, write_discs
@@ -113,6 +113,8 @@ def run(_) -> int:
     family = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
         raise InputError(f"{family.name} is not random; give --source=FOLDER with {family.where()}")
+    if FLAGS.source:
+        refuse_flags(FLAGS, ["data_seed"], "with --source, whose graphs are read")
     dataset = load_dataset(
         FLAGS.model,
         FLAGS.graph_type,

@@ -28,7 +28,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, run_command
+from sl_discs.command import attributes_of, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.devices import one_device_per_core
@@ -367,7 +367,10 @@ def main(argv: Sequence[str]) -> int:
     def body(_) -> int:
         one_device_per_core()
         try:
-            run(find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value))
+            hosts = find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value)
+            if hosts.count == 1:
+                refuse_flags(FLAGS, ["connect_timeout_s", "host_timeout_s"], "on one host")
+            run(hosts)
         except Interrupted as interruption:
             sys.stderr.write(f"{interruption}\n")
             return RESUME_ME

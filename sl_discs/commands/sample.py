@@ -25,7 +25,7 @@ from typing import Any
 from absl import flags
 
 from sl_discs.checks import whole
-from sl_discs.command import as_typed, run_command, say
+from sl_discs.command import as_typed, refuse_flags, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
@@ -81,6 +81,10 @@ def _checked_arguments() -> dict[str, Any]:
     targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
     check_flags(FLAGS, targets, ["report", "plot"])
     whole("top", FLAGS.top)
+    if FLAGS.time_limit is not None:
+        refuse_flags(FLAGS, ["draws"], "with --time_limit, which says how long to draw")
+    if FLAGS.method == "exact":
+        refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which plays no sampler")
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}

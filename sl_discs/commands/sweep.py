@@ -114,19 +114,21 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
             )
         if what == "run":
             return _worker(runs, root)
-        lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program(one, 'sl-discs'))}" for one in runs]
+        lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program(one))}" for one in runs]
     say("\n".join(lines))
     return 0
 
 
-def _program(one: Run, *start: str) -> list[str]:
+def _program(one: Run, start: Sequence[str] = ("sl-discs",)) -> list[str]:
     """The command of a run; `start` starts `sl-discs`."""
     return [*start, "run", *command_line(one.arguments, one.folder)]
 
 
 def _worker(runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    worker = Worker(runs, lambda one: _program(one, sys.executable, "-m", "sl_discs"), say, _STALE.value, retry=_RETRY.value)
+    worker = Worker(
+        runs, lambda one: _program(one, sys.executable, "-m", "sl_discs"), say, _STALE.value, retry=_RETRY.value
+    )
     code = worker.work()
     states = [state_of(one, _STALE.value).name for one in runs]
     say(f"{states.count('done')} of {len(runs)} runs are done, in {root}")

@@ -197,6 +197,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
+        (["--problem=maxcut", "--penalty=2"], "--penalty means nothing in maxcut"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were named"),
         (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
