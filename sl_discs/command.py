@@ -81,7 +81,7 @@ def run_command(
             listed, note = own_flags.get_help(), ""
             if foreign_help is not None:
                 more, note = _foreign_help(argv, own_flags, foreign_help)
-                listed += f"\n{more}"
+                listed = f"{more}\n{listed}"
             sys.stdout.write(help_page(program, takes, words, listed) + note)
             return 0
         arguments = parse_flags(own_flags, argv, known_only=foreign_help is not None)

@@ -15,6 +15,7 @@ SIGINT or SIGUSR1, and should be started again.
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -126,9 +127,8 @@ def _program(one: Run, start: Sequence[str] = ("sl-discs",)) -> list[str]:
 
 def _worker(runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    worker = Worker(
-        runs, lambda one: _program(one, sys.executable, "-m", "sl_discs"), say, _STALE.value, retry=_RETRY.value
-    )
+    start = functools.partial(_program, start=(sys.executable, "-m", "sl_discs"))
+    worker = Worker(runs, start, say, _STALE.value, retry=_RETRY.value)
     code = worker.work()
     states = [state_of(one, _STALE.value).name for one in runs]
     say(f"{states.count('done')} of {len(runs)} runs are done, in {root}")
