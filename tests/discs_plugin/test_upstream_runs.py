@@ -136,7 +136,8 @@ def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
         "plot_results": ["--evaluation_type=co", "--key=name"],
     }.items():
         command = [
-            sys.executable, "-m", "sl_discs", "discs", "plot", script, "--gcs_results_path=./discs-mis-test", *options,
+            sys.executable, "-m", "sl_discs", "discs", "plot", script,
+            "--gcs_results_path=./discs-mis-test", *options,
         ]  # fmt: skip
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
