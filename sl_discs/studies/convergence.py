@@ -31,7 +31,7 @@ from sl_discs.studies.cells import finished
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
-# The law of N + 1 classes, as for the number of spins that are up.
+# Of the models of which N grows: two modes, one of them somewhat heavier.
 _COUPLING, _FIELD = 1.4, 0.02
 
 
@@ -59,12 +59,14 @@ class Size(NamedTuple):
     Attributes:
       chains: of each cell on six sites.
       levels: K with the exact mean.
+      sweeps: a level, at 16 levels.
       work: sweeps of a chain from the first level to the last, where work is equal.
       sites: N of the Curie-Weiss models.
     """
 
     chains: int = 40_000
     levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
+    sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)
     work: int = 128
     sites: tuple[int, ...] = (6, 12, 24, 48)
 
@@ -195,13 +197,12 @@ def run(folder: Path, size: Size = Size(), report: Callable[[str], object] = say
         found[part] = [cell(cells, *one) for one in arguments]
         report(f"{part}: {len(found[part])} cells, {sum(row['seconds'] for row in found[part]):.0f} s")
 
-    top = size.levels[-1] // 2
     rows("levels", [(t, "exact", K, 1, draws, g) for t in small for g in ("log_snr", "uniform") for K in size.levels])
-    counts = [2**k for k in range(6)]
-    rows("sweeps", [(t, w, top, n, draws, "log_snr") for t in small for w in ("mean", "last state") for n in counts])
+    kinds = ("mean", "last state", "chain")
+    rows("sweeps", [(t, w, 16, n, draws, "log_snr") for t in small for w in kinds for n in size.sweeps])
     splits = [2**k for k in range(size.work.bit_length()) if 2 <= 2**k <= size.levels[-1]]
-    ways = ("mean", "last state")
-    rows("split", [(t, w, K, size.work // K, draws, "log_snr") for t in small for w in ways for K in splits])
+    kinds = ("mean", "last state")
+    rows("split", [(t, w, K, size.work // K, draws, "log_snr") for t in small for w in kinds for K in splits])
     kinds = ("exact", "mean", "last state", "chain")
     large = [magnetised(n) for n in size.sites]
     rows("sites", [(t, w, 32, size.work // 32, draws // 4, "log_snr") for t in large for w in kinds])
@@ -242,7 +243,7 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
     """Error against levels with the exact mean, against sweeps, against the split of equal work, and against N."""
     panels = (
         ("levels", "levels", "levels K, exact mean", "grid"),
-        ("sweeps", "sweeps", "sweeps a level at fixed K", "way"),
+        ("sweeps", "sweeps", "sweeps a level, K = 16", "way"),
         ("split", "levels", "levels K at equal work", "way"),
         ("sites", "target", "sites N at equal work", "way"),
     )
