@@ -8,6 +8,8 @@ python -m sl_discs.reproduce main --profile=cpu --data_root=FOLDER --output=resu
   ablation      alpha, K and sigma of the sl_ methods, beside the published table
   allocation    budget by grid of the sl_ methods, as a bar figure
   trajectories  running best over the steps, as a figure, from the cells of main
+  theory        the paper's bounds beside exact spectral gaps, along small runs, and its condition on real instances;
+                a page of its own in --output, by default results/theory
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a command that was stopped
 goes on where it was, and one with other settings runs its cells anew. All commands with one OUTPUT write one report:
@@ -42,8 +44,12 @@ from sl_discs.reproduction.sections import ORDER, write_report
 from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import trial_cells
 from sl_discs.results.published import has_ablation
+from sl_discs.studies import theory
 from sl_discs.tuning.instances import part_of
 from sl_discs.version import __version__
+
+_THEORY = "theory"
+_COMMANDS = (*ORDER, _THEORY)
 
 _PROFILE = flags.DEFINE_enum(
     "profile",
@@ -62,7 +68,7 @@ _DATA_ROOT = flags.DEFINE_string(
     "Folder of given instances: DISCS's files, or archives. Default: none, so random sets are drawn.",
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE."
+    "output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE, or results/theory."
 )
 _HELD_OUT = flags.DEFINE_boolean(
     "held_out", True, "In main, also the settings that configs/sampler/tuned has of a dataset and method."
@@ -119,15 +125,18 @@ def _check_flags() -> None:
 
 
 def _what(argv: Sequence[str]) -> str:
-    if len(argv) != 2 or argv[1] not in ORDER:
+    if len(argv) != 2 or argv[1] not in _COMMANDS:
         given = " ".join(argv[1:]) or "nothing"
-        raise InputError(f"expected one of {', '.join(ORDER)} before the options, not {given}")
+        raise InputError(f"expected one of {', '.join(_COMMANDS)} before the options, not {given}")
     return argv[1]
 
 
 def run(argv: Sequence[str]) -> None:
     """Runs the cells of a table and writes the report."""
     what = _what(argv)
+    if what == _THEORY:
+        theory.run(check_writable(_OUTPUT.value or "results/theory"))
+        return
     _check_flags()
     profile = PROFILES[_PROFILE.value]
     choice = Choice(
@@ -206,4 +215,4 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    run_app(lambda argv: (main, argv), "|".join(ORDER))
+    run_app(lambda argv: (main, argv), "|".join(_COMMANDS))

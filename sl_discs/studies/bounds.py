@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from sl_discs.models.spin import SpinForm
-from sl_discs.studies.gaps import KERNELS, STEP_SIZE, bound, gap_of, log_density, needed_field, smallest_field, transitions
+from sl_discs.studies import gaps
+from sl_discs.studies.gaps import KERNELS, STEP_SIZE, log_density, transitions
 
 # DULA's flips have odds w exp(-1/(2 step)), so this step has no such factor.
 LONG_STEP = 1e6
@@ -17,10 +18,10 @@ _ROUNDING = 1e-9
 
 
 def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
-    """Models in the field |h| at each site, whose couplings are as large as Condition 1 allows, and one without any."""
+    """Models in the field |h|, whose couplings are as large as Condition 1 allows, and one without any."""
     site = np.arange(num_sites)
     apart = (site[:, None] - site) % num_sites
-    patterns = {"free": np.zeros((num_sites, num_sites))}
+    patterns: dict[str, np.ndarray] = {"free": np.zeros((num_sites, num_sites))}
     if num_sites > 1:
         complete, ring = (apart > 0) * 1.0, ((apart == 1) | (apart == num_sites - 1)) * 1.0
         patterns |= {"ferromagnet": -complete, "antiferromagnet": complete, "ring": ring}
@@ -47,8 +48,8 @@ def readings(kernel: str, form: SpinForm) -> dict[str, float]:
     density, size = log_density(form), len(form.b)
     if kernel == "dula":
         steps = {f"step size {STEP_SIZE}": STEP_SIZE, "no step size": LONG_STEP}
-        return {name: gap_of(transitions(kernel, density, step)).one_sided for name, step in steps.items()}
-    gap = gap_of(transitions(kernel, density))
+        return {name: gaps.gap_of(transitions(kernel, density, step)).one_sided for name, step in steps.items()}
+    gap = gaps.gap_of(transitions(kernel, density))
     return {
         "one step": gap.one_sided, "N steps": size * gap.one_sided, "N steps, absolute gap": size * gap.absolute
     }  # fmt: skip
@@ -68,16 +69,14 @@ def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list
     models = [(name, form) for n in sites for field in fields for name, form in families(n, field)]
     rows = []
     for name, form in [*models, *random_models(random)]:
-        size, field = len(form.b), smallest_field(form)
-        assert field >= needed_field(form) * (1 - 1e-9)
+        size, field = len(form.b), gaps.smallest_field(form)
+        assert field >= gaps.needed_field(form) * (1 - 1e-9)
         for kernel in KERNELS:
-            promised = bound(kernel, field, size)
+            promised = gaps.bound(kernel, field, size)
             for reading, gap in readings(kernel, form).items():
                 rows.append(
-                    {
-                        "kernel": kernel, "reading": reading, "model": name, "sites": size, "field": field,
-                        "gap": gap, "bound": promised,
-                    }  # fmt: skip
+                    {"kernel": kernel, "reading": reading, "model": name, "sites": size, "field": field}
+                    | {"gap": gap, "bound": promised}
                 )
     return rows
 
@@ -94,9 +93,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         smallest = min(failed, key=lambda row: (row["sites"], row["gap"] - row["bound"]), default=None)
         vacuous = sum(row["bound"] <= 0 for row in own)
         found.append(
-            {
-                "kernel": key[0], "reading": key[1], "models": len(own), "failed": len(failed), "vacuous": vacuous,
-                "smallest": smallest,
-            }  # fmt: skip
+            {"kernel": key[0], "reading": key[1], "models": len(own), "failed": len(failed)}
+            | {"vacuous": vacuous, "smallest": smallest}
         )
     return found

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sl_discs.finished_work import Damaged, digest, read_json, write_json
+from sl_discs.models.spin import SpinForm
 from sl_discs.version import __version__
+
+
+def name_of(form: SpinForm) -> str:
+    """A digest of a target's couplings and fields, for the identity of what is computed of it."""
+    return hashlib.sha256(form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()).hexdigest()[:16]
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.spin import SpinForm
 from sl_discs.results.canvas import COLOURS, can_draw, save_figure
 from sl_discs.studies import small_runs
-from sl_discs.studies.cells import finished
+from sl_discs.studies.cells import finished, name_of
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
@@ -69,6 +69,9 @@ class Size(NamedTuple):
     sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)
     work: int = 128
     sites: tuple[int, ...] = (6, 12, 24, 48)
+
+
+FULL = Size()
 
 
 def enumerated(name: str, form: SpinForm) -> Target:
@@ -148,8 +151,8 @@ def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chain
       grid: of the schedule.
     """
     identity = {
-        "kind": "convergence", "target": target.name, "way": way, "levels": levels, "sweeps": sweeps, "chains": chains,
-        "grid": grid, "seed": 0,
+        "kind": "convergence", "target": target.name, "way": way, "levels": levels, "sweeps": sweeps,
+        "chains": chains, "grid": grid, "seed": 0, "form": name_of(target.form), "schedule": vars(SCHEDULE),
     }  # fmt: skip
 
     def compute():
@@ -179,7 +182,7 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
     return float(-slope), len(used)
 
 
-def run(folder: Path, size: Size = Size(), report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
+def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
     """All cells, the page and the figures.
 
     Args:
@@ -191,7 +194,8 @@ def run(folder: Path, size: Size = Size(), report: Callable[[str], object] = say
       the rows of each part: `levels`, `sweeps`, `split`, `sites`, `ways`.
     """
     cells, draws = folder / "cells", size.chains
-    small, found = targets(), {}
+    small, levels = targets(), min(32, size.work)
+    found: dict[str, list[dict[str, Any]]] = {}
 
     def rows(part, arguments):
         found[part] = [cell(cells, *one) for one in arguments]
@@ -205,9 +209,9 @@ def run(folder: Path, size: Size = Size(), report: Callable[[str], object] = say
     rows("split", [(t, w, K, size.work // K, draws, "log_snr") for t in small for w in kinds for K in splits])
     kinds = ("exact", "mean", "last state", "chain")
     large = [magnetised(n) for n in size.sites]
-    rows("sites", [(t, w, 32, size.work // 32, draws // 4, "log_snr") for t in large for w in kinds])
+    rows("sites", [(t, w, levels, size.work // levels, draws // 4, "log_snr") for t in large for w in kinds])
     kinds = ("exact", "mean", "rao-blackwell", "four chains", "tap", "last state", "chain")
-    rows("ways", [(t, w, 32, size.work // 32, draws, "log_snr") for t in small for w in kinds])
+    rows("ways", [(t, w, levels, size.work // levels, draws, "log_snr") for t in small for w in kinds])
     text = page(found).encode()
     write_atomically(folder / "convergence.md", lambda file: file.write(text))
     if can_draw():
@@ -221,11 +225,11 @@ def page(found: dict[str, list[dict[str, Any]]]) -> str:
 
 
 def _table(part: str, rows: list[dict[str, Any]]) -> str:
-    lines = [f"## {part}", "", "| target | way | grid | K | sweeps a level | draws | error | floor | seconds |"]
-    lines.append("|" + "---|" * 9)
+    lines = [f"## {part}", "", "| target | way | grid | K | sweeps a level | draws | error | exact draws |"]
+    lines.append("|" + "---|" * 8)
     for row in rows:
         names = " | ".join(str(row[name]) for name in ("target", "way", "grid", "levels", "sweeps", "chains"))
-        lines.append(f"| {names} | {row['error']:.4f} | {row['floor']:.4f} | {row['seconds']:.1f} |")
+        lines.append(f"| {names} | {row['error']:.4f} | {row['floor']:.4f} |")
     return "\n".join(lines)
 
 
@@ -267,14 +271,17 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
     return save_figure(path, (9.0, 2.7), paint)
 
 
-_OUTPUT = flags.DEFINE_string("output", "results/convergence", "Folder of the page, the figures and the cells.")
-
-
 def main(_: Sequence[str]) -> int:
     """Runs the study."""
-    run(check_writable(_OUTPUT.value))
+    run(check_writable(flags.FLAGS.output))
     return 0
 
 
+def _with_flags(argv: list[str]):
+    """Defines the flag, which other commands have too, only where this module is the program."""
+    flags.DEFINE_string("output", "results/convergence", "Folder of the page, the figure and the cells.")
+    return main, argv
+
+
 if __name__ == "__main__":
-    run_app(lambda argv: (main, argv))
+    run_app(_with_flags)

@@ -63,7 +63,9 @@ def flip_gains(density: Float64[np.ndarray, "S"]) -> Float64[np.ndarray, "S N"]:
     return np.stack([density[states ^ (1 << site)] - density for site in range(sites)], axis=1)
 
 
-def transitions(name: str, density: Float64[np.ndarray, "S"], step_size: float = STEP_SIZE) -> Float64[np.ndarray, "S S"]:
+def transitions(
+    name: str, density: Float64[np.ndarray, "S"], step_size: float = STEP_SIZE
+) -> Float64[np.ndarray, "S S"]:
     """The matrix of one step.
 
     Args:

@@ -1,7 +1,7 @@
 """The error of a posterior mean that Markov chains estimate in n steps: exact, measured, and bounded by Chernoff.
 
-For a stationary reversible chain and a function with values in [-1, 1], Leon and Perron (Annals of Applied Probability
-14, 2004) have P(U_n - m >= e) <= exp(-(1 - l)/(1 + l) n e^2/2), where l = max(lambda_2, 0).
+For a stationary reversible chain and a function with values in [-1, 1], Leon and Perron (Ann. Appl. Probab. 14,
+2004) have P(U_n - m >= e) <= exp(-(1 - l)/(1 + l) n e^2/2), where l = max(lambda_2, 0).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Localized runs on real instances, looked at level by level: the sites that meet the paper's Condition 1, acceptance.
+"""Localized runs on real instances, level by level: the sites that meet the paper's Condition 1, and acceptance.
 
 At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 + J1/4)/tau + tilt, so site i
 meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 1 as printed asks for the largest of
@@ -63,32 +63,31 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
       for each of them its number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt,
       `own_row` and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
     """
-    localization = method.localization
-    assert localization is not None
+    localization, program = method.localization, compile_program(method, settings)
+    levels = program.levels
+    assert localization is not None and levels is not None
     [pack] = plan([terms], 1, settings.batch_size, 1, Layout(1, 1))
     model, batch = build_batch([terms], [0], pack.shape, settings.seed)
     noise = np.float32(localization.initial_noise())
     keys = initial_keys([0], pack.shape, settings.seed)
     chains = start_chains(batch, keys, None, noise, model=model, sampler=method.sampler)
-    program = compile_program(method, settings)
     engine, _ = choose_engine(settings.engine, method.sampler)
     play = engine.prepare(model, method.sampler, batch, program, make_mesh(Layout(1, 1)), settings.threads)
-    levels, fields, rows, done = program.levels, Fields.of(terms), [], 0
+    fields, rows, done = Fields.of(terms), [], 0
     times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
     count = min(looks, localization.K - 1)
     for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
         first = int(levels.last[level - 1]) + 1
         chains, trace = play(chains, done, 1, first - done)
-        tilt = levels.tilt_scale[level] * np.asarray(chains.chain.observation.y)[0, :, : len(fields.own)]
-        temperature, t = float(program.temperature[first]), times[first]
-        own_row, all_rows = fields.met(tilt.astype(np.float64), temperature)
+        observation: Any = chains.chain.observation
+        tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(observation.y, np.float64)[0, :, : len(fields.own)]
+        temperature, t = float(program.temperature[first]), np.asarray(times[first])
+        own_row, all_rows = fields.met(tilt, temperature)
         rows.append(
-            {
-                "level": int(level), "step": first, "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t)),
-                "temperature": temperature, "tilt": float(np.sqrt((tilt.astype(np.float64) ** 2).mean())),
-                "own_row": own_row, "all_rows": all_rows, "acceptance": float(np.mean(trace.acceptance)),
-                "hops": float(np.mean(trace.hops)),
-            }  # fmt: skip
+            {"level": int(level), "step": first, "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t))}
+            | {"temperature": temperature, "tilt": float(np.sqrt((tilt**2).mean()))}
+            | {"own_row": own_row, "all_rows": all_rows}
+            | {"acceptance": float(np.mean(trace.acceptance)), "hops": float(np.mean(trace.hops))}
         )
         done = first
     return rows

@@ -74,11 +74,11 @@ def localize(
     states = rng.choice([-1.0, 1.0], size=y.shape)
     for level in range(localization.K):
         rng = random_numbers(seed, replica, level)
-        tilt = levels.tilt_scale[level] * y
+        tilt = np.asarray(levels.tilt_scale)[level] * y
         if watch is not None:
             watch(level, tilt)
         u, states = mean(rng, tilt, states)
-        y = y + levels.drift[level] * u + levels.noise[level] * rng.normal(size=y.shape)
+        y = y + np.asarray(levels.drift)[level] * u + np.asarray(levels.noise)[level] * rng.normal(size=y.shape)
     return np.where(y > 0, 1.0, -1.0), states
 
 
@@ -145,7 +145,8 @@ def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bo
 
     def shared(rng, tilt, states):
         # The states of all chains of one Y are kept beside each other: [C, sharing * N].
-        several = states.reshape(len(tilt) * sharing, -1) if states.shape != tilt.shape else np.repeat(states, sharing, 0)
+        several = np.repeat(states, sharing, axis=0) if states.shape == tilt.shape else states
+        several = several.reshape(len(tilt) * sharing, -1)
         u, several = mean(rng, np.repeat(tilt, sharing, axis=0), several)
         return u.reshape(len(tilt), sharing, -1).mean(axis=1), several.reshape(len(tilt), -1)
 

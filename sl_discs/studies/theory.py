@@ -1,4 +1,4 @@
-"""The paper's theory on a run: spectral gaps beside their bounds, the error of the mean, Condition 1 on real instances.
+"""The paper's theory on a run: spectral gaps beside their bounds, the mean's error, Condition 1 on real instances.
 
 The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large, |h| >= 2 beta
 max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps` for how these are read.
@@ -7,6 +7,7 @@ max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from sl_discs.models.kinds import graph_kind
 from sl_discs.models.spin import SpinForm
 from sl_discs.results.canvas import can_draw
 from sl_discs.studies import bounds, gaps, small_runs
-from sl_discs.studies.cells import finished
+from sl_discs.studies.cells import finished, name_of
 from sl_discs.studies.mean_errors import chernoff, mean_errors
 from sl_discs.studies.real_runs import watch
 from sl_discs.studies.theory_figures import draw_gaps, draw_real, draw_runs
@@ -44,10 +45,10 @@ _INSTANCES = {
     "MaxCut, BA-512": ("maxcut", "ba", "r-ba-4-n-512-600", {"decay_rate": 0.1, "final_temperature": 1e-6}),
 }
 # Sampler fields and annealing of each: what was published; its null control; a run that localizes, at temperature 1.
-_RUNS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "as published": ({}, {}),
-    "tilt off": ({"sigma": NULL_SIGMA}, {}),
-    "localizes": ({"sigma": 2.0, "eps": 1e-3}, {"t_schedule": "constant", "init_temperature": 1.0}),
+_RUNS: dict[str, list[dict[str, Any]]] = {
+    "as published": [{}, {}],
+    "tilt off": [{"sigma": NULL_SIGMA}, {}],
+    "localizes": [{"sigma": 2.0, "eps": 1e-3}, {"t_schedule": "constant", "init_temperature": 1.0}],
 }
 _METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
 
@@ -67,7 +68,7 @@ class Size:
       most_steps: of the estimate, as a power of 2.
       looks: levels of a real run that are looked at.
       steps: of a real run.
-      methods: of the real runs.
+      methods: of the real runs; there are none without any.
     """
 
     sites: tuple[int, ...] = (1, 2, 3, 4, 6)
@@ -81,6 +82,9 @@ class Size:
     looks: int = 32
     steps: int = 10_000
     methods: tuple[str, ...] = _METHODS
+
+
+FULL = Size()
 
 
 def small_targets(size: Size) -> dict[str, SpinForm]:
@@ -97,7 +101,8 @@ def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarra
     """[K, R, N] the tilts along runs of Algorithm 1 with the exact posterior mean."""
     seen: list[np.ndarray] = []
     plan = dataclasses.replace(SCHEDULE, K=levels)
-    small_runs.localize(form, plan, small_runs.exact_mean(form), replicas, seed=seed, watch=lambda _, h: seen.append(h))
+    mean = small_runs.exact_mean(form)
+    small_runs.localize(form, plan, mean, replicas, seed=seed, watch=lambda _, tilt: seen.append(tilt))
     return np.array(seen)
 
 
@@ -123,8 +128,8 @@ def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
     }
 
 
-def real_run(name: str, run: str, method: str, size: Size, seed: int) -> list[dict[str, Any]]:
-    """The looks at a real run."""
+def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
+    """The `looks` at a real run."""
     problem, graph_type, cfg_str, annealing = _INSTANCES[name]
     sampler, schedule = _RUNS[run]
     fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
@@ -135,10 +140,11 @@ def real_run(name: str, run: str, method: str, size: Size, seed: int) -> list[di
         batch_size=8, chain_length=size.steps, log_every_steps=size.steps, seed=seed, threads=1,
         **(annealing | schedule),
     )  # fmt: skip
-    return watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
+    looks = watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
+    return {"looks": looks}
 
 
-def run(folder: Path, size: Size = Size(), seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
+def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
     """Runs what is not there yet, and writes `theory.md`, `theory.json` and three figures.
 
     Args:
@@ -161,8 +167,8 @@ def run(folder: Path, size: Size = Size(), seed: int = 0, report: Callable[[str]
         for level, snr in enumerate(snr_of(size.levels)):
             for replica in range(size.replicas):
                 place = {"target": name, "level": level, "replica": replica}
-                given = place | {"kind": "look", "levels": size.levels, "seed": seed}
-                found = finished(cells, given, lambda h=tilts[level, replica]: look(form, h))
+                given = place | {"kind": "look", "levels": size.levels, "seed": seed} | _inputs(form)
+                found = finished(cells, given, functools.partial(look, form, tilts[level, replica]))
                 runs.append(place | {"snr": snr} | found)
         report(f"runs: {name}")
         # In the first run: at its start, in the middle, and at the end.
@@ -175,8 +181,9 @@ def run(folder: Path, size: Size = Size(), seed: int = 0, report: Callable[[str]
             for method in size.methods:
                 place = {"instance": name, "setting": setting, "method": method}
                 given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": seed}
-                looks = finished(cells, given, lambda at=place: {"looks": real_run(*at.values(), size, seed)})["looks"]
-                real += [place | row for row in looks]
+                given |= {"fields": _RUNS[setting], "annealing": _INSTANCES[name][-1]}
+                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size, seed))
+                real += [place | row for row in seen["looks"]]
         report(f"real runs: {name}")
     found = {"scan": scan, "verdicts": bounds.verdicts(scan), "runs": runs, "means": means, "real": real}
     write_json(folder / "theory.json", found, allow_nan=False)
@@ -185,16 +192,23 @@ def run(folder: Path, size: Size = Size(), seed: int = 0, report: Callable[[str]
     if can_draw():
         draw_gaps(scan, folder / "gaps.png")
         draw_runs(runs, means, folder / "runs.png")
-        draw_real(real, folder / "real.png")
+        if real:
+            draw_real(real, folder / "real.png")
     report(f"saved {folder}/theory.md")
     return found
 
 
+def _inputs(form: SpinForm) -> dict[str, Any]:
+    """What the runs of a target depend on besides their size and seed."""
+    return {"form": name_of(form), "schedule": vars(SCHEDULE)}
+
+
 def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size, seed: int) -> dict[str, Any]:
-    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound, where the condition is met."""
+    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
     steps = [2**k for k in range(4, size.most_steps + 1)]
     place = {"target": name, "level": level}
     given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": seed}
+    given |= _inputs(form) | {"missed": MISSED}
 
     def compute():
         density, sites = gaps.log_density(form, tilt), len(form.b)

@@ -19,6 +19,7 @@ BOUNDS = {
 
 def page(found: dict[str, Any]) -> str:
     """All tables, and where the figures are."""
+    real = ["## Real instances", _real(found["real"]), "![real instances](real.png)"] if found["real"] else []
     parts = [
         "# The theory on a run",
         "## Bounds under Condition 1",
@@ -29,9 +30,7 @@ def page(found: dict[str, Any]) -> str:
         "## The posterior mean after n steps of Glauber dynamics",
         _means(found["means"]),
         "![runs](runs.png)",
-        "## Real instances",
-        _real(found["real"]),
-        "![real instances](real.png)",
+        *real,
     ]
     return "\n\n".join(parts) + "\n"
 
