@@ -93,7 +93,7 @@ def test_the_engines_agree():
         plan = dataclasses.replace(SCHEDULE, K=2, budget="identical", mc_ratio=ratio)
         draws = localized_samples(entry("reference"), Gibbs(), case, plan, 2 * 180, 4_000)
         found.append(total_variation(small_runs.counts_of(2.0 * draws - 1), LAW))
-    assert found[0] < 0.035 and found[1] > 0.08
+    assert found[0] < 0.035 and found[1] > 0.06
 
 
 def test_fits_and_noise():

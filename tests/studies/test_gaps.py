@@ -89,6 +89,12 @@ def test_gwg_gets_stuck_on_two_sites_under_the_condition(h):
     assert 2 * gap("glauber", form).one_sided > gaps.bound("glauber", h, 2)
 
 
+@pytest.mark.parametrize("J", [0.5, 1.0, 2.0])
+def test_gwg_does_not_get_fast_as_the_field_of_a_run_grows(J):
+    """At a fixed coupling its N gap tends to 4 exp(-2J), not to 1."""
+    assert 2 * gap("gwg", pair(J, 20.0, 20.0)).one_sided == pytest.approx(4 * np.exp(-2 * J))
+
+
 def test_verdicts_name_the_smallest_failure():
     rows = scan((1, 2), (0.3, 8.0), 10)
     found = {(row["kernel"], row["reading"]): row for row in verdicts(rows)}
