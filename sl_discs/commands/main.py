@@ -25,6 +25,9 @@ GROUPS = {
         "reproduce": "the paper's published numbers beside our own",
         "references": "strong cuts of the generated MaxCut sets, for percentages",
     },
+    "studies": {
+        "study convergence": "how fast Algorithm 1 converges to the law",
+    },
     "speed": {
         "bench rates": "speed and quality on fixed cases, beside peers",
         "bench sampling": "draws a second at a temperature, beside peers",

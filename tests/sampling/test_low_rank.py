@@ -132,7 +132,7 @@ def test_a_time_limit_gives_draws():
         ({"directions": 3}, "directions is 3"),
         ({"directions": 0}, "directions is 0"),
         ({"num_flips": 3}, "has no field 'num_flips'"),
-        ({"store": "x.npy"}, "store: needs method"),
+        ({"store": "x.npy"}, "store: needs the method"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):
@@ -160,7 +160,7 @@ def test_eigenvalues_of_a_large_sparse_coupling():
     assert found is not None and found.vectors.shape == (size, 2) and found.width < 1
     sides = np.where(np.array(problem.labels) % 2 == 0, 1, -1) / np.sqrt(size)
     both = np.stack([np.ones(size) / np.sqrt(size), sides], axis=1)
-    np.testing.assert_allclose(np.linalg.svd(both.T @ found.vectors, compute_uv=False), 1, atol=0.01)
+    np.testing.assert_allclose(np.linalg.svd(both.T @ found.vectors, compute_uv=False), 1, atol=0.03)
 
 
 def test_spin_terms_and_the_width_of_the_rest():
