@@ -1,0 +1,41 @@
+"""A hook of MkDocs: each examples/NAME.py becomes the page examples/NAME.md with its code, its output and its picture.
+
+An example is run as `python examples/NAME.py picture.png`, so that a page can only show what the code does. One that
+fails ends the build. SL_DISCS_RUN_EXAMPLES=false builds the pages without running anything.
+"""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[1]
+
+
+def on_files(files, config):
+    """Adds a page, and a picture, for each example."""
+    for script in sorted((ROOT / "examples").glob("*.py")):
+        code = script.read_text()
+        title, _, text = ast.get_docstring(ast.parse(code)).partition("\n")
+        parts = [f"# {title.rstrip('.')}", text.strip()]
+        if config.extra["run_examples"]:
+            picture = Path(config.site_dir) / "examples" / f"{script.stem}.png"
+            printed = _run(script, picture)
+            files.append(File.generated(config, f"examples/{picture.name}", abs_src_path=str(picture)))
+            parts += [f"![{title}]({picture.name})", f"It prints:\n\n```text\n{printed.strip()}\n```"]
+        body = code.split('"""', 2)[2].strip()
+        parts.append(f"The code is in `examples/{script.name}`:\n\n```python\n{body}\n```")
+        files.append(File.generated(config, f"examples/{script.stem}.md", content="\n\n".join(parts)))
+    return files
+
+
+def _run(script: Path, picture: Path) -> str:
+    """What the example prints; it writes the picture where it belongs in the site."""
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run([sys.executable, script, picture], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode or not picture.exists():
+        raise PluginError(f"{script.name} failed:\n{done.stderr}")
+    return done.stdout.replace(f"{picture}\n", "")
