@@ -1,4 +1,4 @@
-"""A hook of MkDocs: each examples/NAME.py becomes the page examples/NAME.md with its code, its output and its picture.
+"""A hook of MkDocs: each examples/NAME.py becomes the page examples/NAME.md with its code, output and picture.
 
 An example is run as `python examples/NAME.py picture.png`, so that a page can only show what the code does. One that
 fails ends the build. SL_DISCS_RUN_EXAMPLES=false builds the pages without running anything.

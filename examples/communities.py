@@ -1,10 +1,10 @@
 """Communities of a network.
 
-In a stochastic block model two members of the same community know each other with probability p, members of different
-ones with probability q. Given who knows whom, the posterior of the communities is an Ising model at temperature 1. It has
-two mirror images, so the question to ask is which members belong together. Zachary's karate club split in two after the
-data were taken: colours show the probability of being in the community of Mr. Hi (node 0), squares those who left with
-the other side.
+In a stochastic block model two members of the same community know each other with probability p, members of
+different ones with probability q. Given who knows whom, the posterior of the communities is an Ising model at
+temperature 1. It has two mirror images, so the question to ask is which members belong together. Zachary's karate
+club split in two after the data were taken: colours show the probability of being in the community of Mr. Hi (node
+0), squares those who left with the other side.
 """
 
 import math

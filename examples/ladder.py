@@ -1,9 +1,10 @@
 """A ladder and its evidence.
 
-An Ising ferromagnet below its critical temperature has two modes. A chain stays in one of them for hundreds of sweeps, so
-that its share of both is luck: the value, which both modes share, looks well, and R-hat of the magnetisation is far above
-its limit. Parallel tempering changes modes by way of high temperatures. Swaps that are rejected equally often between all
-neighbours, a barrier without a cliff, and many round trips of each ladder say that it does.
+An Ising ferromagnet below its critical temperature has two modes. A chain stays in one of them for hundreds of
+sweeps, so that its share of both is luck: the value, which both modes share, looks well, and R-hat of the
+magnetisation is far above its limit. Parallel tempering changes modes by way of high temperatures. Swaps that are
+rejected equally often between all neighbours, a barrier without a cliff, and many round trips of each ladder say
+that it does.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A cut, drawn.
 
-`sl_discs.solve` looks for the largest cut of a random geometric graph. Nodes of the two sides have two colours, and edges
-that are cut are dashed. Labels of the graph are those of the answer.
+`sl_discs.solve` looks for the largest cut of a random geometric graph. Nodes of the two sides have two colours, and
+edges that are cut are dashed. Labels of the graph are those of the answer.
 """
 
 import sys
