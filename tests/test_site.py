@@ -33,9 +33,9 @@ def test_the_readme_is_short_and_its_example_runs(capsys):
     assert result.best_value >= 130 and len(samples) == 2000 and samples.reliable, samples.verdict
 
 
-@pytest.mark.parametrize("cases", [2, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [1, pytest.param(None, marks=pytest.mark.slow)])
 def test_the_sampler_of_ones_own_conforms_as_printed(cases, monkeypatch):
-    """`check_sampler` is in the page's code; without -m slow it plays the first targets alone."""
+    """`check_sampler` is in the page's code; without -m slow it plays the first target alone."""
     targets = conformance.standard_cases()[:cases]
     monkeypatch.setattr(conformance, "standard_cases", lambda: targets)
     for table in (registry._FACTORIES, registry._DEFAULTS):
@@ -47,7 +47,7 @@ def test_the_sampler_of_ones_own_conforms_as_printed(cases, monkeypatch):
         with pytest.raises(conformance.ConformanceError):
             exec(sampler.replace("< acceptance", "< 1"), {})
     exec(use, names)
-    assert names["best"].best_value >= 25 and len(names["draws"]) == 2000
+    assert names["best"].best_value >= 25
 
 
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
@@ -73,7 +73,7 @@ def test_every_page_is_in_the_navigation():
 @pytest.mark.parametrize("run_examples", ["false", pytest.param("true", marks=pytest.mark.slow)])
 def test_the_site_builds_without_a_warning(run_examples, tmp_path):
     assert find_spec("material") and find_spec("mkdocstrings"), "install the extra docs"
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path]
     environment = os.environ | {"SL_DISCS_RUN_EXAMPLES": run_examples, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
