@@ -7,6 +7,7 @@ fails ends the build. SL_DISCS_RUN_EXAMPLES=false builds the pages without runni
 import ast
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from mkdocs.exceptions import PluginError
@@ -22,20 +23,22 @@ def on_files(files, config):
         title, _, text = ast.get_docstring(ast.parse(code)).partition("\n")
         parts = [f"# {title.rstrip('.')}", text.strip()]
         if config.extra["run_examples"]:
-            picture = Path(config.site_dir) / "examples" / f"{script.stem}.png"
-            printed = _run(script, picture)
-            files.append(File.generated(config, f"examples/{picture.name}", abs_src_path=str(picture)))
-            parts += [f"![{title}]({picture.name})", f"It prints:\n\n```text\n{printed.strip()}\n```"]
+            printed, picture = _run(script)
+            files.append(File.generated(config, f"examples/{script.stem}.png", content=picture))
+            parts += [f"![{title}]({script.stem}.png)", f"It prints:\n\n```text\n{printed.strip()}\n```"]
         body = code.split('"""', 2)[2].strip()
         parts.append(f"The code is in `examples/{script.name}`:\n\n```python\n{body}\n```")
         files.append(File.generated(config, f"examples/{script.stem}.md", content="\n\n".join(parts)))
     return files
 
 
-def _run(script: Path, picture: Path) -> str:
-    """What the example prints; it writes the picture where it belongs in the site."""
-    picture.parent.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run([sys.executable, script, picture], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode or not picture.exists():
-        raise PluginError(f"{script.name} failed:\n{done.stderr}")
-    return done.stdout.replace(f"{picture}\n", "")
+def _run(script: Path) -> tuple[str, bytes]:
+    """What the example prints, and its picture."""
+    with tempfile.TemporaryDirectory() as folder:
+        picture = Path(folder) / "picture.png"
+        done = subprocess.run(
+            [sys.executable, script, picture], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode or not picture.exists():
+            raise PluginError(f"{script.name} failed:\n{done.stderr}")
+        return done.stdout, picture.read_bytes()
