@@ -24,6 +24,7 @@ ORDER = [
     ["discs_plugin"],
     ["sweeps"],
     ["tuning", "benchmark"],
+    ["studies"],
     ["reproduction"],
     ["commands"],
 ]

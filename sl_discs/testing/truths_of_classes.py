@@ -6,6 +6,7 @@ the tuples of magnetisations, of which there are far fewer.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -95,7 +96,7 @@ def _of_classes(
     for a, M in enumerate(spins):
         values = values + M * (fields[a] + coupling[a, a] / (2 * total) * M)
         values = values + M * sum((coupling[a, b] / total * spins[b] for b in range(a)), 0.0)
-    log_counts = sum(log_binomial(size, k) for size, k in zip(sizes, ones, strict=True))
+    log_counts = functools.reduce(np.add, map(log_binomial, sizes, ones))
     log_z, law, mean = summed(log_counts, values, temperature)
     agreeing = sum(
         k if sign > 0 else size - k for k, size, sign in zip(ones, sizes, direction, strict=True) if sign

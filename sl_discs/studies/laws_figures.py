@@ -1,0 +1,105 @@
+"""Figures of the study of laws: error against CPU time, and the border between a method and tempering."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.results.canvas import COLOURS, save_figure
+from sl_discs.studies.laws_methods import METHODS
+from sl_discs.studies.laws_table import Found, Interval, points, root_mean_square, speed_up
+from sl_discs.studies.laws_targets import PLANE
+
+_COLUMNS, _PANEL = 4, (2.1, 1.75)
+
+
+def draw_errors(all_found: list[Found], path: Path) -> Path:
+    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    rows = math.ceil(len(all_found) / _COLUMNS)
+
+    def paint(figure):
+        for number, found in enumerate(sorted(all_found, key=lambda one: one.width)):
+            axes = figure.add_subplot(rows, _COLUMNS, number + 1)
+            _draw_target(axes, found)
+            if number % _COLUMNS == 0:
+                axes.set_ylabel("rms error")
+            if number >= len(all_found) - _COLUMNS:
+                axes.set_xlabel("CPU seconds")
+        handles = {label: one for axes in figure.axes for one, label in zip(*_legend(axes), strict=True)}
+        figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
+
+    width, height = _PANEL
+    return save_figure(path, (width * _COLUMNS, height * rows + 0.6), paint)
+
+
+def _legend(axes):
+    return axes.get_legend_handles_labels()
+
+
+def _draw_target(axes, found: Found) -> None:
+    error = found.main_error
+    for method in found.plays:
+        chosen = points(found, method, error)
+        if not chosen:
+            continue
+        bars = np.array([root_mean_square(errors) for _, errors in chosen]).T
+        times = [times.mean() for times, _ in chosen]
+        colour = COLOURS[list(METHODS).index(method) % len(COLOURS)]
+        axes.errorbar(times, bars[0], yerr=np.abs(bars[1:] - bars[0]), color=colour, label=method, marker=".", lw=1)
+    null = found.null[error]
+    if null:
+        axes.axhline(null, color="0.5", linestyle=":", linewidth=1, label="null: a fair coin")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_title(f"{found.target} ({error}), rest {found.width:.2g}", fontsize=7)
+    axes.tick_params(labelsize=6)
+    axes.tick_params(axis="x", which="minor", labelbottom=False)
+
+
+def border(all_found: list[Found], method: str) -> dict[str, tuple[float, Interval]]:
+    """Width of the rest and speed-up in the mode weight over tempering, by target of the plane that has both."""
+    ratios = {}
+    for found in all_found:
+        if found.target in PLANE and (ratio := speed_up(found, method, "mode")) is not None:
+            ratios[found.target] = found.width, ratio
+    return ratios
+
+
+def draw_border(ratios: dict[str, tuple[float, Interval]], method: str, path: Path) -> Path:
+    """A map of the plane: how much less CPU time than tempering a method needs for the same error of the mode weight.
+
+    Args:
+      ratios: of `border`, at least one.
+      method: what they belong to.
+      path: of the PNG file.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    strengths, glasses = (sorted(values) for values in map(set, zip(*(PLANE[name] for name in ratios), strict=True)))
+
+    def paint(figure):
+        axes = figure.add_subplot()
+        table = np.full((len(strengths), len(glasses)), np.nan)
+        widths: dict[float, list[float]] = {glass: [] for glass in glasses}
+        for name, (width, ratio) in ratios.items():
+            strength, glass = PLANE[name]
+            place = strengths.index(strength), glasses.index(glass)
+            table[place] = np.log10(np.clip(ratio.value, 1e-3, 1e4))
+            widths[glass].append(width)
+            text = f"{ratio.value:.2g}\n({ratio.low:.1g}-{ratio.high:.1g})"
+            axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7)
+        shown = axes.imshow(table, origin="lower", aspect="auto", cmap="RdBu", vmin=-2.5, vmax=2.5, alpha=0.7)
+        axes.set_xticks(range(len(glasses)), [f"{np.mean(widths[glass]):.2g}" for glass in glasses])
+        axes.set_yticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
+        axes.set_xlabel("width of the rest's spectrum")
+        axes.set_ylabel("strength of the direction")
+        figure.colorbar(shown, ax=axes, label=f"log10 CPU time, tempering / {method}")
+
+    return save_figure(path, (4.6, 3.2), paint)
