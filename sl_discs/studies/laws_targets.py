@@ -99,6 +99,7 @@ PLANE = {f"strip-{strength:g}-{glass:g}": (strength, glass) for strength in STRE
 
 TARGETS: dict[str, Target] = {
     "curie-weiss-200": _curie_weiss(200, 0.7, 1e-3),
+    "curie-weiss-500": _curie_weiss(500, 0.8, 5e-4),
     "curie-weiss-1000": _curie_weiss(1_000, 0.8, 5e-4),
     "curie-weiss-3000": _curie_weiss(3_000, 0.9, 3e-4),
     "hopfield-1": _hopfield(200, [1.5], 2e-3),
