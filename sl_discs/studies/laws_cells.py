@@ -127,11 +127,16 @@ class Play(NamedTuple):
 
 
 def play(truth: Truth, cell: Cell) -> Play:
-    """Measures a cell; InputError where the method refuses the target."""
+    """Measures a cell.
+
+    Raises:
+      InputError: the method refuses the target.
+      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they are no cell.
+    """
     begin, compiling = time.process_time(), compile_cpu_seconds()
-    samples = sample(
-        truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments
-    )  # fmt: skip
+    samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
+    if samples.interrupted:
+        raise KeyboardInterrupt
     cpu = time.process_time() - begin - (compile_cpu_seconds() - compiling)
     return Play(cpu, len(samples), errors_of(truth, observe(samples, truth.direction)))
 

@@ -12,7 +12,7 @@ from sl_discs.studies.laws_methods import METHODS
 from sl_discs.studies.laws_table import Found, Interval, points, root_mean_square, speed_up
 from sl_discs.studies.laws_targets import PLANE
 
-_COLUMNS, _PANEL = 4, (2.1, 1.75)
+_COLUMNS, _PANEL = 4, (1.9, 1.8)
 
 
 def draw_errors(all_found: list[Found], path: Path) -> Path:
@@ -31,15 +31,12 @@ def draw_errors(all_found: list[Found], path: Path) -> Path:
                 axes.set_ylabel("rms error")
             if number >= len(all_found) - _COLUMNS:
                 axes.set_xlabel("CPU seconds")
-        handles = {label: one for axes in figure.axes for one, label in zip(*_legend(axes), strict=True)}
+        labelled = (axes.get_legend_handles_labels() for axes in figure.axes)
+        handles = {label: one for both in labelled for one, label in zip(*both, strict=True)}
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
 
     width, height = _PANEL
     return save_figure(path, (width * _COLUMNS, height * rows + 0.6), paint)
-
-
-def _legend(axes):
-    return axes.get_legend_handles_labels()
 
 
 def _draw_target(axes, found: Found) -> None:
@@ -57,8 +54,8 @@ def _draw_target(axes, found: Found) -> None:
         axes.axhline(null, color="0.5", linestyle=":", linewidth=1, label="null: a fair coin")
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_title(f"{found.target} ({error}), rest {found.width:.2g}", fontsize=7)
-    axes.tick_params(labelsize=6)
+    axes.set_title(f"{found.target}\n{error}, rest {found.width:.2f}", fontsize=7)
+    axes.tick_params(which="both", labelsize=6)
     axes.tick_params(axis="x", which="minor", labelbottom=False)
 
 

@@ -1,5 +1,6 @@
 """The study of laws: what exact draws and the null control score, cells that are kept, and the statistics."""
 
+import dataclasses
 import importlib.util
 
 import numpy as np
@@ -141,6 +142,15 @@ def test_a_stopped_study_goes_on(tiny, tmp_path, monkeypatch):
     assert words(again) == words(found)
 
 
+def test_interrupted_draws_are_no_cell(tiny, monkeypatch):
+    def interrupted(problem, temperature, **arguments):
+        return dataclasses.replace(laws_truths.sample(problem, temperature, method="exact"), interrupted=True)
+
+    monkeypatch.setattr(laws_cells, "sample", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        play(tiny, Cell("gibbs", {}, 0.1, 0))
+
+
 def test_another_seed_or_argument_is_another_cell(tiny, tmp_path):
     known = Known("tiny", tiny, 1.0, {})
     cell = Cell("exact", EXACT, 0.1, 0)
@@ -150,6 +160,7 @@ def test_another_seed_or_argument_is_another_cell(tiny, tmp_path):
     assert [finished(known, one, tmp_path) for one in others] == [None] * 3
 
 
+@pytest.mark.slow
 def test_a_long_reference_is_kept(tmp_path, monkeypatch):
     problem, direction = laws_truths.spin_glass(10, 0.6, 1.5, 0.05, 3)
     target = laws_targets.Target(lambda seed: laws_targets.Sampled(problem, 1.0, direction, 400), 1)
@@ -226,6 +237,7 @@ def test_settings_are_searched_once_and_on_another_draw(tiny, tmp_path, monkeypa
     assert seeds == [laws_cells.SEARCHED_ON]
 
 
+@pytest.mark.slow
 def test_every_candidate_can_be_played(tiny):
     for one in laws_cells.CANDIDATES:
         assert play(tiny, Cell("", {"method": "localization", "groups": 2, **one}, 0.01, 0)).draws > 0
