@@ -20,8 +20,6 @@ _MOST_IN_INT16 = 2**15 - 1
 # A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
 # lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
 _SCATTER_COST = 40
-# Sites up to which XLA may hold the terms of all sums Kx of a batch at once; B N^2 numbers are gigabytes beyond.
-_LARGE_SUM = 1024
 # Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
 _LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
 
@@ -36,9 +34,8 @@ class Dense(NamedTuple):
         if self.rows.dtype == jnp.int8:
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
-        if self.rows.shape[0] <= _LARGE_SUM:
-            return jnp.sum(jnp.where(x[:, None] > 0, self.rows, 0), axis=0, dtype=jnp.float32)
 
+        # Other sums depend on how XLA cuts them up, which differs between batches; row by row they take no memory.
         def add_row(site, field):
             return field + jnp.where(x[site] > 0, self.rows[site], 0)
 

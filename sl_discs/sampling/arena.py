@@ -19,6 +19,7 @@ from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.player import start_chains
+from sl_discs.localization.schedule import Levels
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import build_sampler, sampler_fields
 
@@ -33,6 +34,10 @@ _MOST_STEPS = 2**31 - 1
 _STEPS_OF_FIRST_CALL = 1_000
 # Of arenas in a run, fewer than this.
 _STREAMS = 1 << 16
+# A level without end: the observation is the tilt, and stays what it is.
+_TILTED = Levels(*(np.array([one], dtype) for one, dtype in zip(
+    (1, _MOST_STEPS - 1, 1, 0, 0), (np.float32, np.int32, np.int32, np.float32, np.float32), strict=True
+)))  # fmt: skip
 
 
 class Temperatures:
@@ -91,6 +96,7 @@ class Arena:
         seed: int = 0,
         stream: int = 0,
         keeps_states: bool = True,
+        tilted: bool = False,
     ):
         """Lays out chains in random states.
 
@@ -104,12 +110,14 @@ class Arena:
           seed: of the chains.
           stream: number of the arena in a run, each with random numbers of its own.
           keeps_states: whether states are recorded.
+          tilted: whether chains have a tilt each, 0 until `restart` says which.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         self.engine, self.engine_note = choose_engine(engine, kernel)
         self.size, self.num_chains, self.rungs = len(terms.linear), num_chains, rungs
         self.sweep = self.size if sampler in SINGLE_SITE else -(-self.size // _SITES_A_STEP)
         self._kernel, self._keeps_states, self.steps = kernel, keeps_states, 0
+        self._levels = _TILTED if tilted else None
         [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
         places = len(pack.filled)
         check_memory(
@@ -126,7 +134,7 @@ class Arena:
         self._chains = self._start(None)
 
     def _prepared(self) -> Play:
-        program = Program(self._temperatures, None, ladder=self.rungs, keeps_states=self._keeps_states)
+        program = Program(self._temperatures, self._levels, ladder=self.rungs, keeps_states=self._keeps_states)
         mesh = make_mesh(self._shape.layout)
         return self.engine.prepare(self._model, self._kernel, self._batch, program, mesh, 0)
 
@@ -137,7 +145,7 @@ class Arena:
         self._play, self._done = self._prepared(), 0
 
     def _start(self, states) -> Chains:
-        given = self._batch, self._keys, states, None
+        given = self._batch, self._keys, states, None if self._levels is None else 0.0
         return compiled.call(start_chains, *given, model=self._model, sampler=self._kernel)
 
     @property
@@ -145,11 +153,23 @@ class Arena:
         """A copy of the chains' present states."""
         return np.array(self._chains.chain.x[0, :, : self.size])
 
-    def restart(self, states: Int8[np.ndarray, "B N"]) -> None:
-        """Puts the chains into given states, with samplers that have learnt nothing."""
+    def restart(self, states: Int8[np.ndarray, "B N"], tilts: Float32[np.ndarray, "B N"] | None = None) -> None:
+        """Puts the chains into given states, with samplers that have learnt nothing.
+
+        Args:
+          states: of zeros and ones.
+          tilts: h of each chain, whose target is exp(f/temperature + <s, h>); only where the arena is tilted.
+        """
         padded = np.zeros((len(self._batch.mask), self.num_chains, self._padded), np.int8)
         padded[:, :, : self.size] = states
         self._chains = self._start(padded)
+        if tilts is not None:
+            y = np.zeros(padded.shape, np.float32)
+            y[:, :, : self.size] = tilts
+            chain = self._chains.chain
+            assert chain.observation is not None
+            observation = chain.observation._replace(y=y)
+            self._chains = self._chains._replace(chain=chain._replace(observation=observation))
 
     def copy(self, chosen: np.ndarray) -> None:
         """Has chain b go on from the state of chain chosen[b]."""

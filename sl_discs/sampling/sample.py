@@ -18,7 +18,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
-from sl_discs.sampling import chain, known, localized, population, tempering
+from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
@@ -31,15 +31,18 @@ METHODS = {
     "tempering": tempering.draw,
     "population": population.draw,
     "localization": localized.draw,
+    "low_rank": low_rank.draw,
     "exact": known.draw,
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables, and gives a chain this part of a time limit.
-_ENUMERATED, _FIRST_PART = 16, 0.3
-# Groups that know nothing of each other; those of populations have weights, so that more of them are needed.
-_GROUPS = {"population": 16}
+# `auto` enumerates up to so many variables, and gives a chain and low-rank localization these parts of a time limit.
+_ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
+# Groups that know nothing of each other; where the draws of a group depend on each other, more of them are needed.
+_GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# Fields that a method knows beside those of its sampler.
+_OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 
 def sample(
@@ -67,20 +70,22 @@ def sample(
         which costs the problem's `penalty`.
       temperature: tau > 0, in units of the problem's value.
       draws: at least so many: a multiple of the number of groups.
-      method: `chain`, `tempering`, `population`, `localization` or `exact`; `auto` enumerates small problems, plays
-        chains on larger ones, and goes on to tempering where the chains do not agree. What it chose stands in
-        `Samples.chosen`.
+      method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
+        problems, plays chains on larger ones, and where these do not agree goes on to low_rank, if one or two
+        directions stand out of a narrow rest, and else to tempering. What it chose stands in `Samples.chosen`.
       seed: at least 0, less than 2^64.
       time_limit: seconds, compilation included; there are then as many draws as there is time for.
       sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
         `dmala`, or one of your own.
-      groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 populations.
+      groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 of population and
+        low_rank.
       engine: `auto`, `cpu` or `reference`.
       store: path of a .npy file that takes the draws, packed, for more than memory holds; only with `chain` or
         `tempering`, and without a time limit.
       interrupt: called without arguments now and then; something true ends the run, and what was drawn comes back.
       progress: draws a bar on the terminal, with tqdm.
-      **sampler_fields: of the sampler's config.
+      **sampler_fields: of the sampler's config; of low_rank also `directions`, 1 or 2 instead of what the eigenvalues
+        say.
 
     Raises:
       InputError: a wrong argument, whose name the message has.
@@ -121,11 +126,10 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'")
     base_name(sampler)
-    unknown = sorted(set(fields) - set(sampler_fields(sampler)))
+    known = {*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())}
+    unknown = sorted(set(fields) - known)
     if unknown and method != "localization":
-        raise InputError(
-            f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(sampler_fields(sampler))}"
-        )
+        raise InputError(f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
@@ -135,8 +139,10 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
     if method == "localization":
         localized.check_fields(options)
-    else:
-        build_sampler(sampler, sampler_fields(sampler) | fields, count)
+        return options
+    if method == "low_rank":
+        low_rank.check_fields(options)
+    build_sampler(sampler, {name: fields.get(name, value) for name, value in sampler_fields(sampler).items()}, count)
     return options
 
 
@@ -148,6 +154,10 @@ class _Run:
     ):
         self._problem, self._terms, self._temperature = problem, terms, temperature
         self._options, self._interrupt, self._bar, self._begin = options, interrupt, bar, begin
+
+    def has_few_directions(self) -> bool:
+        """Whether low-rank localization applies."""
+        return low_rank.applies(self._terms, self._temperature)
 
     def elapsed(self) -> float:
         """Seconds since the call."""
@@ -223,4 +233,10 @@ def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:
     if found.reliable or found.interrupted:
         return found
     why = f"auto: chains were not enough ({found.verdict.reasons[0]})"
+    if run.has_few_directions():
+        part = None if time_limit is None else _SECOND_PART * time_limit
+        found = run("low_rank", part, f"{why}, and few directions stand out of the couplings")
+        if found.reliable or found.interrupted:
+            return found
+        why = f"{why}, nor was low_rank ({found.verdict.reasons[0]})"
     return run("tempering", time_limit, why)

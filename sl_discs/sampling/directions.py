@@ -1,0 +1,126 @@
+"""The few directions in which a model's coupling stands out of the rest, for low-rank localization.
+
+A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. Where the largest eigenvalues of J stand apart from
+the others, a local sampler cannot cross between the modes that their eigenvectors make; without them it mixes fast if
+the eigenvalues that remain lie in an interval of length below 1 (Koehler, Lee and Risteski 2022).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import sparse
+from scipy.sparse import linalg
+
+from sl_discs.models.coefficients import Coefficients
+
+# Up to so many variables all eigenvalues are found.
+_ALL_EIGENVALUES = 400
+# Iterations of ARPACK: where nothing stands out it converges slowly, and nothing is lost by giving up.
+_MOST_ITERATIONS = 300
+# With a rest narrower than this a local sampler mixes fast.
+NARROW = 1.0
+MOST_DIRECTIONS = 2
+
+
+class SpinTerms(NamedTuple):
+    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings`, and `background` on all pairs beside.
+
+    Attributes:
+      couplings: [N, N] symmetric, zero on the diagonal.
+      background: added to every pair of different spins.
+      field: [N] b.
+      constant: so that the sum of p is Z.
+    """
+
+    couplings: sparse.csr_matrix
+    background: float
+    field: Float64[np.ndarray, "N"]
+    constant: float
+
+    def times(self, vectors: Float64[np.ndarray, "N *k"]) -> Float64[np.ndarray, "N *k"]:
+        """J times vectors."""
+        return self.couplings @ vectors + self.background * (vectors.sum(axis=0) - vectors)
+
+    def matrix(self) -> Float64[np.ndarray, "N N"]:
+        """J."""
+        found = self.couplings.toarray() + self.background
+        np.fill_diagonal(found, 0.0)
+        return found
+
+
+def spin_terms(terms: Coefficients, temperature: float) -> SpinTerms:
+    """f/temperature in spins s = 2x - 1."""
+    size = len(terms.linear)
+    weights = terms.scale * (terms.weights - terms.background) / (4 * temperature)
+    upper = sparse.csr_matrix((weights, (terms.edges[:, 0], terms.edges[:, 1])), (size, size))
+    couplings = (upper + upper.T).tocsr()
+    background = terms.scale * terms.background / (4 * temperature)
+    linear = terms.linear / (2 * temperature)
+    row_sums = np.asarray(couplings.sum(axis=1)).ravel() + background * (size - 1)
+    constant = terms.constant / temperature + linear.sum() + row_sums.sum() / 2
+    return SpinTerms(couplings, float(background), linear + row_sums, float(constant))
+
+
+class Directions(NamedTuple):
+    """r directions and what is left without them, J - U D U'.
+
+    Attributes:
+      vectors: [N, r] U, orthonormal.
+      strengths: [r] D, how far the eigenvalue of each stands above the mean of the others. That puts the direction
+        into the middle of their interval, where it has no part in the coupling that remains.
+      width: of the interval that the other eigenvalues lie in.
+      eigenvalues: [r + 1] the largest ones of J, as far as they are known.
+    """
+
+    vectors: Float64[np.ndarray, "N r"]
+    strengths: Float64[np.ndarray, "r"]
+    width: float
+    eigenvalues: Float64[np.ndarray, "r+1"]
+
+    @property
+    def loadings(self) -> Float64[np.ndarray, "N r"]:
+        """U D^(1/2)."""
+        return self.vectors * np.sqrt(self.strengths)
+
+
+def find_directions(spin: SpinTerms, number: int | None = None) -> Directions | None:
+    """The directions with the largest eigenvalues.
+
+    Args:
+      spin: the model.
+      number: how many; None: the fewest, at most 2, that leave a rest narrower than 1, or else those above the
+        widest gap.
+
+    Returns:
+      None where eigenvalues lie so close that they are not found.
+    """
+    size = len(spin.field)
+    most = min((number or MOST_DIRECTIONS) + 1, size - 1)
+    if most < 2:
+        return None
+    if size <= _ALL_EIGENVALUES:
+        values, vectors = np.linalg.eigh(spin.matrix())
+        least, values, vectors = values[0], values[::-1][:most], vectors[:, ::-1][:, :most]
+    else:
+        operator = linalg.LinearOperator((size, size), matvec=spin.times, matmat=spin.times, dtype=np.float64)
+        # A start that is the same each time, so that draws are.
+        start = np.random.default_rng(0).normal(size=size)
+        given = {"v0": start, "maxiter": _MOST_ITERATIONS}
+        try:
+            values, vectors = linalg.eigsh(operator, k=most, which="LA", **given)
+            [least] = linalg.eigsh(operator, k=1, which="SA", tol=1e-3, return_eigenvectors=False, **given)
+        except linalg.ArpackNoConvergence:
+            return None
+        values, vectors = values[::-1], vectors[:, ::-1]
+    widths = values[1:] - least
+    if number is None:
+        narrow = np.flatnonzero(widths < NARROW)
+        number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
+    if number >= most:
+        return None
+    # J has no diagonal, so all eigenvalues together are 0.
+    strengths = values[:number] + values[:number].sum() / (size - number)
+    return Directions(vectors[:, :number], strengths, float(widths[number - 1]), values[: number + 1])

@@ -1,0 +1,305 @@
+"""Method `low_rank`: stochastic localization of the few directions that a local sampler cannot cross.
+
+Let the coupling of p(s) ~ exp(1/2 s'Js + b's) be J = J0 + U D U', where U [N, r] are eigenvectors whose eigenvalues
+stand D above the mean of the rest. Given the observation z = D^(1/2) U's + noise, noise ~ N(0, I),
+
+    p(s|z) ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s),    p(z) ~ exp(-|z|^2/2) Z0(b + U D^(1/2) z),
+
+with Z0 the normalisation of the former, whose gradient by z is D^(1/2) U'E[s|z]. Draws take three steps:
+
+1. chains at the nodes of a grid over z, all in parallel, find E[s|z], by Rao-Blackwell means;
+2. log Z0 is fitted to these gradients, which gives a table of p(z), and log Z with Z0 at one node;
+3. z is drawn from the table, and s given z by a chain that starts at the nearest node.
+
+Where J0 = 0 all of it is in closed form. The draws are as good as the chains given z, which mix fast if the spectrum
+of J0 is narrower than 1 (Koehler, Lee and Risteski 2022): otherwise, and where chains that started apart at the same
+z disagree, the verdict says so. Groups share nothing but the grid, and their differences are the error.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from jaxtyping import Float64, Int8
+from scipy import stats
+from scipy.spatial import cKDTree
+from scipy.special import logsumexp
+
+from sl_discs.checks import whole
+from sl_discs.errors import InputError
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.density_table import COARSE, FINE, DensityTable, even_axes
+from sl_discs.sampling.diagnostics import FALSE_ALARM
+from sl_discs.sampling.directions import MOST_DIRECTIONS, NARROW, Directions, SpinTerms, find_directions, spin_terms
+from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.gradient_fit import GradientFit
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.packed import packed
+from sl_discs.sampling.rest import MOST_COUPLED, SWEEPS, CoupledRest, FreeRest, Series, is_free
+
+FIELD = "directions"
+# How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
+_ROUGH_DROP, _DROP = 16.0, 40.0
+# Nodes in each direction at first and at most, by the number of directions.
+_NODES = {1: (17, 129), 2: (9, 33)}
+# Moments: of a warm-up, of the first round, and of all rounds at most.
+_WARM_UP, _FIRST_ROUND, _MOST_MOMENTS = 32, 32, 4096
+# What the grid grows by in each direction where it is too small.
+_LARGER = 0.5
+# Chi-squared for its degrees of freedom above which more nodes are needed.
+_MOST_MISFIT = 2.0
+# R-hat at a node above which chains disagree, whatever their number.
+_DISAGREE = 1.1
+# Variances below this change nothing that matters.
+_HARDLY = 1e-6
+# Sweeps from the node to a draw: so many autocorrelation times, within limits.
+_TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
+# Part of a time limit that the table of z may take, and chains that draw at once.
+_PART_OF_TABLE, _TOGETHER = 0.5, 4096
+# Draws where there is a time limit and all is in closed form.
+_DRAWS_IN_TIME = 10_000
+# Of the arenas.
+_STREAM = 64
+
+
+def check_fields(options: Options) -> None:
+    """InputError for a number of directions that cannot be."""
+    number = options.fields.get(FIELD)
+    if number is not None and whole(FIELD, number, 1) > MOST_DIRECTIONS:
+        raise InputError(f"{FIELD} is {number}; a grid over more than {MOST_DIRECTIONS} directions is too large")
+
+
+def applies(terms: Coefficients, temperature: float) -> bool:
+    """Whether few directions stand out of a rest that is narrow, and small enough to be played."""
+    spin = spin_terms(terms, temperature)
+    found = find_directions(spin)
+    if found is None or found.width >= NARROW:
+        return False
+    return len(spin.field) <= MOST_COUPLED or is_free(spin, found)
+
+
+def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """Draws of every group.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of groups and draws, `directions`, sampler, engine, seed.
+      budget: time, interruption and progress.
+
+    Raises:
+      InputError: nothing stands out of the couplings, or what remains is too large.
+    """
+    spin = spin_terms(terms._replace(constant=0.0), temperature)
+    directions = find_directions(spin, options.fields.get(FIELD))
+    if directions is None:
+        raise InputError("method low_rank: no direction stands out of the couplings; use method='tempering'")
+    options = options._replace(fields={name: value for name, value in options.fields.items() if name != FIELD})
+    if is_free(spin, directions):
+        return _in_closed_form(spin, directions, options, budget)
+    return _by_chains(spin, directions, options, budget)
+
+
+def _description(directions: Directions) -> dict:
+    return {
+        "directions": len(directions.strengths),
+        "eigenvalues": ", ".join(f"{one:.3g}" for one in directions.eigenvalues),
+        "width of the rest": round(directions.width, 3),
+    }
+
+
+def _reachable(loadings: Float64[np.ndarray, "N r"]) -> Float64[np.ndarray, "r 2"]:
+    """A box that no z leaves but for six standard deviations of its noise."""
+    most = np.abs(loadings).sum(axis=0) + 6
+    return np.stack([-most, most], axis=1)
+
+
+def _log_normal(axes: list[np.ndarray]) -> Float64[np.ndarray, "*P"]:
+    """Logarithm of the normal density on the tensor product of axes."""
+    squares = sum(np.meshgrid(*(axis**2 for axis in axes), indexing="ij"))
+    return -squares / 2 - len(axes) * np.log(2 * np.pi) / 2
+
+
+def _in_closed_form(spin: SpinTerms, directions: Directions, options: Options, budget: Budget) -> Drawn:
+    rest = FreeRest(spin, directions.loadings)
+
+    def table(box: np.ndarray, distance: float) -> DensityTable:
+        axes = even_axes(box, distance)
+        points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        log_z = rest.log_z(points.reshape(-1, len(axes))).reshape(points.shape[:-1])
+        return DensityTable(axes, (log_z + _log_normal(axes))[None])
+
+    rough = table(_reachable(directions.loadings), COARSE)
+    fine = table(rough.hull(_DROP), FINE[len(directions.strengths)])
+    each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
+    rng = np.random.default_rng(options.seed)
+    states = rest.draw(rng, fine.sample(rng, each * options.groups)[0])
+    budget.say(len(states))
+    how = _description(directions) | {"means": "in closed form"}
+    bits = packed(states.reshape(options.groups, each, -1))
+    return Drawn(bits, "none", how, log_z=(float(fine.log_integrals[0]), 0.0), exact=True)
+
+
+class _Nodes:
+    """G chains at each node of a grid; chain g Q + q is group g's at node q.
+
+    Attributes:
+      fit: of log Z0.
+    """
+
+    def __init__(self, rest: CoupledRest, box: Float64[np.ndarray, "r 2"], count: int, groups: int, stream: int):
+        self.fit = GradientFit(box, count)
+        self._rest, self._box, self._groups = rest, box, groups
+        self._points = np.tile(self.fit.nodes, (groups, 1))
+        self._arena = rest.arena(len(self._points), stream)
+        # Chains that start apart: at random in one group, along their fields in the next.
+        states = self._arena.states.reshape(groups, -1, len(rest.terms.linear))
+        states[1::2] = rest.along(self.fit.nodes)
+        self._arena.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
+
+    def watch(self, moments: int) -> Series:
+        """Plays on for so many moments."""
+        return self._rest.watch(self._arena, self._points, moments)
+
+    def states(self) -> Int8[np.ndarray, "G Q N"]:
+        """The present states."""
+        return self._arena.states.reshape(self._groups, len(self.fit.nodes), -1)
+
+    def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
+        """Of log Z0 at the nodes, by each group."""
+        return series.means[:, :-1].reshape(self._groups, len(self.fit.nodes), -1)
+
+    def table(self, series: Series, distance: float) -> DensityTable:
+        """p(z), up to a constant for each group."""
+        axes = even_axes(self._box, distance)
+        return DensityTable(axes, self.fit.values(self.fit(self.gradients(series)), axes) + _log_normal(axes))
+
+    def times(self, series: Series) -> Float64[np.ndarray, "Q K"]:
+        """Autocorrelation times in moments, as if correlations fell geometrically."""
+        shape = self._groups, len(self.fit.nodes), -1
+        variance = (series.squares / series.count - series.means**2).reshape(shape).mean(axis=0)
+        moves = (series.moves / series.count).reshape(shape).mean(axis=0)
+        # What hardly varies counts as white noise.
+        correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
+        return (1 + correlation) / (1 - correlation)
+
+    def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
+        """The split R-hat of the node where it is largest for its limit, and that limit; halves of equal length."""
+        count, both = first.count, first.joined(last)
+        halves = np.stack([first.means, last.means]).reshape(2 * self._groups, len(self.fit.nodes), -1)
+        within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
+        within = within.reshape(halves.shape).mean(axis=0)
+        between = halves.var(axis=0, ddof=1)
+        r_hat = np.sqrt(1 + between / (within + _HARDLY))
+        freedom = len(halves) - 1
+        spread = stats.chi2.isf(FALSE_ALARM / r_hat.size, freedom) / freedom
+        limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times(both) / count))
+        worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
+        return float(r_hat[worst]), float(limit[worst])
+
+
+def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
+    """A box that is larger by a part in each direction, within another one."""
+    margin = 1 + part / 2 * (box[:, 1] - box[:, 0])
+    return np.stack([np.maximum(box[:, 0] - margin, inside[:, 0]), np.minimum(box[:, 1] + margin, inside[:, 1])], 1)
+
+
+def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"]) -> Float64[np.ndarray, "r 2"]:
+    """A guess by mean-field theory."""
+    fit = GradientFit(reachable, _NODES[len(reachable)][1])
+    axes = even_axes(reachable, COARSE)
+    guess = fit.values(fit(rest.mean_field(fit.nodes)[None]), axes) + _log_normal(axes)
+    return _grown(DensityTable(axes, guess).hull(_ROUGH_DROP), _LARGER / 2, reachable)
+
+
+class _Table:
+    """p(z) as it is found: with more nodes while polynomials do not fit, with more sweeps while draws would show it.
+
+    Attributes:
+      nodes: the chains.
+      density: p(z) of each group.
+      series: what the chains showed.
+      reasons: against it.
+      burn: sweeps from a node to a draw.
+    """
+
+    def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Options, budget: Budget):
+        least = (1 - _PART_OF_TABLE) * budget.left()
+        wanted = np.inf if options.draws_each is None else options.draws_each * options.groups
+        reachable = _reachable(loadings)
+        box, (count, most_nodes) = _where_the_mass_is(rest, reachable), _NODES[loadings.shape[1]]
+        for stream in itertools.count(_STREAM):
+            self.nodes = _Nodes(rest, box, count, options.groups, stream)
+            self.nodes.watch(_WARM_UP)
+            first = self.nodes.watch(_FIRST_ROUND)
+            while True:
+                budget.check_interrupt()
+                last = self.nodes.watch(first.count)
+                self.series = first.joined(last)
+                misfit = self.nodes.fit.misfit(self.nodes.gradients(self.series))
+                self.density = self.nodes.table(self.series, FINE[len(box)])
+                larger = _grown(self.density.hull(_ROUGH_DROP), 0.0, reachable)
+                outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
+                poor = misfit > _MOST_MISFIT or outside.any()
+                over = self.series.count >= _MOST_MOMENTS or budget.left() < least
+                if poor or over or self.density.effective_draws() >= wanted:
+                    break
+                first = self.series
+            if not poor or budget.left() < least or (not outside.any() and 2 * count - 1 > most_nodes):
+                break
+            if outside.any():
+                box = _grown(box, _LARGER, reachable)
+            else:
+                count = 2 * count - 1
+        slowest = SWEEPS * self.nodes.times(self.series).max()
+        self.burn = int(np.clip(np.ceil(_TIMES * slowest), _LEAST_BURN, _MOST_BURN))
+        self.reasons = []
+        r_hat, limit = self.nodes.disagreement(first, last)
+        if r_hat > limit:
+            self.reasons.append(f"R-hat of chains at the same z is {min(r_hat, 99):.2f}, above {limit:.2f}")
+        if misfit > _MOST_MISFIT:
+            self.reasons.append(f"p(z) is not resolved by {count} nodes a direction")
+        if outside.any():
+            self.reasons.append("the grid over z does not hold all of the mass")
+
+    def log_z(self, rest: CoupledRest, options: Options) -> tuple[float, float]:
+        """log Z and its standard error, Z0 at the peak included."""
+        peak = self.density.peak()
+        at_peak = rest.log_z(peak, _STREAM - 2)
+        fit = self.nodes.fit
+        values = fit.values(fit(self.nodes.gradients(self.series)), [np.array([one]) for one in peak])
+        each = at_peak + self.density.log_integrals - values.reshape(options.groups)
+        parts = np.exp(each - each.max())
+        error = parts.std(ddof=1) / parts.mean() / np.sqrt(options.groups)
+        return float(logsumexp(each) - np.log(options.groups)), float(error)
+
+
+def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget: Budget) -> Drawn:
+    loadings, groups, size = directions.loadings, options.groups, len(spin.field)
+    rest = CoupledRest(spin, loadings, options)
+    table = _Table(rest, loadings, options, budget)
+    log_z = table.log_z(rest, options)
+    rng = np.random.default_rng(options.seed)
+    near, states = cKDTree(table.nodes.fit.nodes), table.nodes.states()
+    wanted = options.draws_each or 2**31
+    together = min(wanted, max(1, _TOGETHER // groups))
+    arena = rest.arena(groups * together, _STREAM - 1)
+    found: list[np.ndarray] = []
+    while sum(one.shape[1] for one in found) < wanted and not (found and budget.is_over()):
+        points = table.density.sample(rng, together)
+        start = states[np.arange(groups)[:, None], near.query(points)[1]]
+        arena.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
+        arena.record(1.0, 1, table.burn)
+        found.append(arena.states.reshape(groups, together, size))
+        budget.say(groups * together)
+    reasons = list(table.reasons)
+    if directions.width >= NARROW:
+        reasons.insert(0, f"the spectrum of what remains is {directions.width:.2f} wide, not below {NARROW:g}")
+    how = _description(directions) | {
+        "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
+        "sweeps at a node": SWEEPS * table.series.count, "sweeps a draw": table.burn,
+        "steps": rest.steps + arena.steps,
+    }  # fmt: skip
+    bits = packed(np.concatenate(found, axis=1)[:, :wanted])
+    return Drawn(bits, "group", how, tuple(reasons), log_z=log_z, interrupted=budget.interrupted)
