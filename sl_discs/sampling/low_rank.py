@@ -178,15 +178,15 @@ class _Nodes:
     def times(self, series: Series) -> Float64[np.ndarray, "Q K"]:
         """Autocorrelation times in moments, as if correlations fell geometrically."""
         shape = self._groups, len(self.fit.nodes), -1
-        variance = (series.squares / series.count - series.means**2).reshape(shape).mean(axis=0)
-        moves = (series.moves / series.count).reshape(shape).mean(axis=0)
+        variance = (series.squares / series.moments - series.means**2).reshape(shape).mean(axis=0)
+        moves = (series.moves / series.moments).reshape(shape).mean(axis=0)
         # What hardly varies counts as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
         """The split R-hat of the node where it is largest for its limit, and that limit; halves of equal length."""
-        count, both = first.count, first.joined(last)
+        count, both = first.moments, first.joined(last)
         halves = np.stack([first.means, last.means]).reshape(2 * self._groups, len(self.fit.nodes), -1)
         within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
         within = within.reshape(halves.shape).mean(axis=0)
@@ -235,14 +235,14 @@ class _Table:
             first = self.nodes.watch(_FIRST_ROUND)
             while True:
                 budget.check_interrupt()
-                last = self.nodes.watch(first.count)
+                last = self.nodes.watch(first.moments)
                 self.series = first.joined(last)
                 misfit = self.nodes.fit.misfit(self.nodes.gradients(self.series))
                 self.density = self.nodes.table(self.series, FINE[len(box)])
                 larger = _grown(self.density.hull(_ROUGH_DROP), 0.0, reachable)
                 outside = (larger[:, 0] < box[:, 0]) | (larger[:, 1] > box[:, 1])
                 poor = misfit > _MOST_MISFIT or outside.any()
-                over = self.series.count >= _MOST_MOMENTS or budget.left() < least
+                over = self.series.moments >= _MOST_MOMENTS or budget.left() < least
                 if poor or over or self.density.effective_draws() >= wanted:
                     break
                 first = self.series
@@ -298,7 +298,7 @@ def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget
         reasons.insert(0, f"the spectrum of what remains is {directions.width:.2f} wide, not below {NARROW:g}")
     how = _description(directions) | {
         "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
-        "sweeps at a node": SWEEPS * table.series.count, "sweeps a draw": table.burn,
+        "sweeps at a node": SWEEPS * table.series.moments, "sweeps a draw": table.burn,
         "steps": rest.steps + arena.steps,
     }  # fmt: skip
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])

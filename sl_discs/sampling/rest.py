@@ -73,13 +73,13 @@ class Series(NamedTuple):
     """L moments of B chains: sums of K observables, of their squares, and of the squares of what they move by.
 
     Attributes:
-      count: L.
+      moments: L.
       sums: [B, K].
       squares: [B, K].
       moves: [B, K].
     """
 
-    count: int
+    moments: int
     sums: Float64[np.ndarray, "B K"]
     squares: Float64[np.ndarray, "B K"]
     moves: Float64[np.ndarray, "B K"]
@@ -87,11 +87,11 @@ class Series(NamedTuple):
     @property
     def means(self) -> Float64[np.ndarray, "B K"]:
         """Of each chain."""
-        return self.sums / self.count
+        return self.sums / self.moments
 
     def joined(self, later: Series) -> Series:
         """Both together."""
-        return Series(self.count + later.count, *(a + b for a, b in zip(self[1:], later[1:], strict=True)))
+        return Series(self.moments + later.moments, *(a + b for a, b in zip(self[1:], later[1:], strict=True)))
 
 
 class CoupledRest:
