@@ -53,8 +53,9 @@ class Profile(NamedTuple):
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
 # Left out where time is short: large ones, and all but one of those that are alike.
 _LONG = (
-    "curie-weiss-1000", "curie-weiss-3000", "hopfield-1", "hopfield-2", "communities-4", "planted-sk-20-weak",
-    "sk-20-0.5", "sk-20-0.9", "sk-100-0.9",
+    "curie-weiss-200", "curie-weiss-1000", "curie-weiss-3000", "hopfield-1", "hopfield-8", "communities-4",
+    "communities-6", "planted-sk-20-weak", "planted-sk-20-strong", "sk-20-0.5", "sk-20-0.9", "sk-20-1.5",
+    "sk-100-0.9",
 )  # fmt: skip
 _FEWER = [name for name in METHODS if name != "path-auxiliary"]
 PROFILES = {
@@ -175,17 +176,18 @@ def run(_) -> int:
                 plane.append(found)
     if not all_found:
         raise InputError("no target could be played")
-    plain = [found for found in all_found if found not in plane] or all_found
-    words = "\n\n".join([summary(all_found), *map(table, all_found)]) + "\n"
-    say(summary(all_found) + "\n")
+    others = [found for found in all_found if found not in plane]
+    tables = "\n\n".join(summary(part) for part in (others, plane) if part)
+    words = "\n\n".join([tables, *map(table, all_found)]) + "\n"
+    say(tables + "\n")
     saved: list[Path | None] = [
         write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),
         write_atomically(folder / "laws.md", lambda file: file.write(words.encode())),
     ]
     if draws:
-        saved.append(or_warn(lambda: draw_errors(plain, folder / "errors.png")))
-    if draws and (ratios := border(plane, LOW_RANK)):
-        saved.append(or_warn(lambda: draw_border(ratios, LOW_RANK, folder / "border.png")))
+        saved.append(or_warn(lambda: draw_errors(others or plane, folder / "errors.png")))
+    if draws and (places := border(plane, LOW_RANK)):
+        saved.append(or_warn(lambda: draw_border(places, LOW_RANK, folder / "border.png")))
     say("\n".join(f"saved {path}" for path in saved if path))
     return 0
 

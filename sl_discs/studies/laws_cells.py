@@ -18,7 +18,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.sample import sample
 from sl_discs.studies.laws_methods import CANDIDATES
 from sl_discs.studies.laws_targets import Sampled, Target, width_of_rest
-from sl_discs.studies.laws_truths import Observed, by_long_tempering, observe
+from sl_discs.studies.laws_truths import Observed, by_long_tempering, observe, standard_error_of_mode
 from sl_discs.testing.truth import Truth, weight_of_mode
 from sl_discs.version import __version__
 
@@ -119,11 +119,15 @@ class Play(NamedTuple):
       errors: by name, None where the method or the truth does not give the quantity: `mode` of the mode weight,
         `energy` of the mean of f/temperature a variable, `marginals` root mean square over variables, `log_z`, and
         `tv`, the total variation between the laws of the number of spins along the direction, in bins.
+      reliable: the verdict on the draws.
+      mode_se: the standard error of the mode weight that the draws claim; None where there is no mode.
     """
 
     cpu_s: float
     draws: int
     errors: dict[str, float | None]
+    reliable: bool
+    mode_se: float | None
 
 
 def play(truth: Truth, cell: Cell) -> Play:
@@ -138,7 +142,9 @@ def play(truth: Truth, cell: Cell) -> Play:
     if samples.interrupted:
         raise KeyboardInterrupt
     cpu = time.process_time() - begin - (compile_cpu_seconds() - compiling)
-    return Play(cpu, len(samples), errors_of(truth, observe(samples, truth.direction)))
+    mode_se = None if truth.mode_weight is None else standard_error_of_mode(samples, truth.direction)
+    errors = errors_of(truth, observe(samples, truth.direction))
+    return Play(cpu, len(samples), errors, samples.reliable, mode_se)
 
 
 def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
@@ -182,7 +188,7 @@ def _in_bins(counts: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "B"]:
 def finished(known: Known, cell: Cell, folder: Path) -> Play | None:
     """The cell as it was measured before, None if it was not."""
     found = _read(_path(folder, known, cell), _identity(known, cell))
-    return None if found is None else Play(found["cpu_s"], found["draws"], found["errors"])
+    return None if found is None else Play(**{name: found[name] for name in Play._fields})
 
 
 def measure(known: Known, cell: Cell, folder: Path) -> Play:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ from sl_discs.studies.laws_cells import ERRORS, Play
 from sl_discs.studies.laws_methods import BASELINE
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
+# A mode weight is wrong if it is off by more than so many of its standard errors, and by more than the latter.
+_MOST_ERRORS, _LEAST_WRONG = 4, 0.02
 
 
 class Interval(NamedTuple):
@@ -22,7 +25,12 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.2g} ({self.low:.2g}-{self.high:.2g})"
+        return "{} ({}-{})".format(*map(plain, self))
+
+
+def plain(number: float) -> str:
+    """Two digits that count, never as a power of ten."""
+    return np.format_float_positional(number, 2, fractional=False, trim="-") if np.isfinite(number) else str(number)
 
 
 class Found(NamedTuple):
@@ -80,6 +88,41 @@ def speed_up(found: Found, method: str, error: str) -> Interval | None:
     return _bootstrap(lambda base, other: base.mean(axis=-1) / other.mean(axis=-1), *costs)
 
 
+def reliable_share(found: Found, method: str) -> float:
+    """Of the runs at the longest time, those whose own verdict is that they are reliable."""
+    plays = found.plays[method]
+    return float(np.mean([one.reliable for one in plays[max(plays)]]))
+
+
+class Verdicts(NamedTuple):
+    """How far the verdicts of a method can be trusted, over all runs on targets with a mode.
+
+    Attributes:
+      runs: how many.
+      reliable: those that call themselves reliable.
+      wrong: those of them whose mode weight is off by more than 4 of its own standard errors and more than 0.02.
+    """
+
+    runs: int
+    reliable: int
+    wrong: int
+
+
+def verdicts(all_found: list[Found], method: str) -> Verdicts:
+    """Of a method on all targets, at all times. The standard error of a truth by long tempering counts, too."""
+    runs = reliable = wrong = 0
+    for found in all_found:
+        for play in itertools.chain(*found.plays.get(method, {}).values()):
+            error = play.errors["mode"]
+            if error is None or play.mode_se is None:
+                continue
+            runs += 1
+            reliable += play.reliable
+            expected = np.hypot(play.mode_se, found.evidence.get("mode_error", 0.0))
+            wrong += play.reliable and error > max(_MOST_ERRORS * expected, _LEAST_WRONG)
+    return Verdicts(runs, reliable, wrong)
+
+
 def slope(found: Found, method: str, error: str) -> float | None:
     """Of log error by log CPU time, -1/2 for independent draws and 0 for a bias; None for fewer than two times."""
     chosen = points(found, method, error)
@@ -98,17 +141,16 @@ def _bootstrap(statistic, *samples: Float64[np.ndarray, "S"]) -> Interval:
     return Interval(float(value), float(low), float(high))
 
 
-_HEADER = "method", "CPU s", "draws", *ERRORS, "slope", "speed-up (mode or marginals)", "speed-up (energy)"
+_HEADER = (
+    "method", "CPU s", "draws", "reliable", *ERRORS, "slope", "tempering's CPU time over its own, main error",
+    "and energy",
+)  # fmt: skip
 
 
 def table(found: Found) -> str:
     """A Markdown table of a target: root mean square errors at the longest time, a row for each method."""
     rule = f"rest {found.width:.2f} wide" + "".join(f", {name} {value:.3g}" for name, value in found.evidence.items())
-    lines = [
-        f"### {found.target}: N = {found.size}, {rule}", "",
-        f"| {' | '.join(_HEADER)} |", f"|{' --- |' * len(_HEADER)}",
-    ]  # fmt: skip
-    main = found.main_error
+    rows, main = [], found.main_error
     for method, plays in found.plays.items():
         if not plays:
             continue
@@ -116,14 +158,15 @@ def table(found: Found) -> str:
         fitted = slope(found, method, main)
         cells = [
             method, f"{np.mean([one.cpu_s for one in last]):.2f}", f"{np.mean([one.draws for one in last]):.0f}",
-            *(_error(found, method, error) for error in ERRORS), "-" if fitted is None else f"{fitted:.2f}",
+            f"{reliable_share(found, method):.0%}", *(_error(found, method, error) for error in ERRORS),
+            "-" if fitted is None else f"{fitted:.2f}",
             *(_speed_up(found, method, error) for error in (main, "energy")),
         ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    null = ["-" if (one := found.null[error]) is None else f"{one:.2g}" for error in ERRORS]
-    lines.append(f"| {' | '.join(['null: a fair coin', '-', '-', *null, '-', '-', '-'])} |")
-    lines += ["", *(f"{method} is left out: {why}" for method, why in found.refused.items())]
-    return "\n".join(lines)
+        rows.append(cells)
+    null = ["-" if (one := found.null[error]) is None else plain(one) for error in ERRORS]
+    rows.append(["null: a fair coin", "-", "-", "-", *null, "-", "-", "-"])
+    lines = [f"### {found.target}: N = {found.size}, {rule}", "", *_rows(list(_HEADER), rows), ""]
+    return "\n".join(lines + [f"{method} is left out: {why}" for method, why in found.refused.items()])
 
 
 def _error(found: Found, method: str, error: str) -> str:
@@ -137,19 +180,40 @@ def _speed_up(found: Found, method: str, error: str) -> str:
 
 
 def summary(all_found: list[Found]) -> str:
-    """One row a target, one column a method: CPU time of tempering over the method's for the same main error."""
-    methods = list(dict.fromkeys(name for found in all_found for name in found.plays if name != BASELINE))
-    header = ["target", "N", "rest", "error", f"{BASELINE}", *methods, "null"]
-    lines = [f"| {' | '.join(header)} |", f"|{' --- |' * len(header)}"]
-    for found in sorted(all_found, key=lambda one: one.width):
-        main = found.main_error
-        null = found.null[main]
-        cells = [
-            found.target, str(found.size), f"{found.width:.2f}", main, _error(found, BASELINE, main),
-            *(_speed_up(found, method, main) for method in methods), "-" if null is None else f"{null:.2g}",
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    """One row a target, one column a method, and a table of the verdicts.
+
+    A method's column has the CPU time of tempering over its own for the same main error, above 1 where it wins and
+    below 1 where it loses, with the 95 % interval, and the share of its runs that call themselves reliable.
+    """
+    methods = list(dict.fromkeys(name for found in all_found for name in (*found.plays, *found.refused)))
+    others = [name for name in methods if name != BASELINE]
+    lines = _rows(
+        ["target", "N", "rest", "error", "null", f"{BASELINE}: rms error, reliable", *others],
+        [
+            [
+                found.target, str(found.size), f"{found.width:.2f}", found.main_error,
+                "-" if (null := found.null[found.main_error]) is None else plain(null),
+                _with_share(found, BASELINE, _error(found, BASELINE, found.main_error)),
+                *(_with_share(found, name, _speed_up(found, name, found.main_error)) for name in others),
+            ]
+            for found in sorted(all_found, key=lambda one: one.width)
+        ],
+    )  # fmt: skip
+    trust = _rows(
+        ["method", "runs with a mode", "reliable by their verdict", "of these wrong by over 4 errors and 0.02"],
+        [[name, *map(str, verdicts(all_found, name))] for name in methods],
+    )
+    return "\n".join([*lines, "", *trust])
+
+
+def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(one)} |" for one in (header, ["---"] * len(header), *rows)]
+
+
+def _with_share(found: Found, method: str, words: str) -> str:
+    if method in found.refused:
+        return "refuses"
+    return f"{words}, {reliable_share(found, method):.0%}" if found.plays.get(method) else "-"
 
 
 def as_json(found: Found) -> dict[str, Any]:

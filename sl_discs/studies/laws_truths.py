@@ -91,6 +91,12 @@ def observe(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> Observ
     return Observed(float(samples.values @ weights), marginals, counts, log_z)
 
 
+def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> float:
+    """What draws themselves say of the error of `weight_of_mode`."""
+    size = samples.states.shape[1] if direction is None else int(np.count_nonzero(direction))
+    return float(samples.expectation(lambda states: 2.0 * agreeing(states, direction) > size).error)
+
+
 class Reference(NamedTuple):
     """A truth that is known only from long tempering.
 
@@ -117,11 +123,10 @@ def by_long_tempering(
     found = observe(samples, direction)
     log_z, ladder = samples.log_z, samples.ladder
     assert log_z is not None and ladder is not None
-    size = len(found.counts) - 1
-    mode = samples.expectation(lambda states: 2.0 * agreeing(states, direction) > size)
+    mode_error = standard_error_of_mode(samples, direction)
     truth = Truth(
         problem, temperature, log_z.mean, found.mean_value, found.marginals, weight_of_mode(found.counts),
         found.counts, direction,
     )  # fmt: skip
     trips = int(np.sum(ladder.round_trips))
-    return Reference(truth, trips, float(mode.error), float(log_z.error), float(samples.mean().error))
+    return Reference(truth, trips, mode_error, float(log_z.error), float(samples.mean().error))

@@ -174,7 +174,7 @@ def test_a_long_reference_is_kept(tmp_path, monkeypatch):
 
 def plays(rng, cost, times, seeds=800, bias=0.0):
     def one(t):
-        return Play(t, 10, dict.fromkeys(laws_table.ERRORS, abs(bias + rng.normal() * np.sqrt(cost / t))))
+        return Play(t, 10, dict.fromkeys(laws_table.ERRORS, abs(bias + rng.normal() * np.sqrt(cost / t))), True, 0.1)
 
     return {t: [one(t) for _ in range(seeds)] for t in times}
 
@@ -230,7 +230,7 @@ def test_settings_are_searched_once_and_on_another_draw(tiny, tmp_path, monkeypa
     monkeypatch.setattr(laws_cells, "play", lambda truth, cell: fake(cell.arguments["K"]))
 
     def fake(levels):
-        return Play(1.0, 1, dict.fromkeys(laws_table.ERRORS, 1 / levels))
+        return Play(1.0, 1, dict.fromkeys(laws_table.ERRORS, 1 / levels), True, 0.1)
 
     found = [laws_cells.searched("tiny", target, {"method": "localization"}, tmp_path) for _ in range(2)]
     assert found == [{"method": "localization", **scored[1]}] * 2
