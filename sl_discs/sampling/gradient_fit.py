@@ -12,7 +12,7 @@ from numpy.polynomial import chebyshev
 # fit shows.
 _DEGREE = 2 / 3
 # Errors of a gradient below this are not looked at: over the distance of two nodes they change phi by less.
-_EXACT_ENOUGH = 0.01
+_EXACT_ENOUGH = 0.002
 
 
 class GradientFit:

@@ -40,7 +40,7 @@ from sl_discs.sampling.rest import MOST_COUPLED, SWEEPS, CoupledRest, FreeRest, 
 
 FIELD = "directions"
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.
-_ROUGH_DROP, _DROP = 16.0, 40.0
+_ROUGH_DROP, _DROP = 12.0, 40.0
 # Nodes in each direction at first and at most, by the number of directions.
 _NODES = {1: (17, 129), 2: (9, 33)}
 # Moments: of a warm-up, of the first round, and of all rounds at most.
