@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.results.canvas import COLOURS, save_figure
+from sl_discs.sampling.directions import NARROW
 from sl_discs.studies.laws_methods import METHODS
 from sl_discs.studies.laws_table import Found, Interval, plain, points, reliable_share, root_mean_square, speed_up
 from sl_discs.studies.laws_targets import PLANE
@@ -90,6 +91,8 @@ def border(all_found: list[Found], method: str) -> dict[str, Place]:
 def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
     """A map of the plane: how much less CPU time than tempering a method needs for the same error of the mode weight.
 
+    Left of the dashed line the rest is narrow enough for the method's proof.
+
     Args:
       places: of `border`, at least one.
       method: what they belong to.
@@ -117,6 +120,8 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
         axes.set_xlabel("width of the rest's spectrum")
         axes.set_ylabel("strength of the direction")
         axes.set_title(f"CPU time of tempering over that of {method}, same error of the mode weight", fontsize=8)
+        narrow = sum(np.mean(widths[glass]) < NARROW for glass in glasses)
+        axes.axvline(narrow - 0.5, color="0", linestyle="--", linewidth=1)
         bar = figure.colorbar(shown, ax=axes)
         bar.set_ticks([-2, -1, 0, 1, 2], labels=["0.01", "0.1", "1", "10", "100"])
 

@@ -210,12 +210,31 @@ def test_intervals_cover_what_they_should():
     assert covered > 160
 
 
+def test_verdicts_count_those_that_are_silently_wrong():
+    """Wrong are more than 4 of one's own errors, with the truth's, and .02, and only what calls itself reliable."""
+    null = dict.fromkeys(laws_table.ERRORS, 0.3)
+
+    def count(error, own, reliable, of_truth=0.0):
+        play = Play(1.0, 10, null | {"mode": error}, reliable, own)
+        found = Found("x", 10, 0.0, {"mode_error": of_truth}, null, {"gibbs": {1.0: [play]}}, {})
+        return tuple(laws_table.verdicts([found, found], "gibbs"))
+
+    assert count(0.05, 0.01, True) == (2, 2, 2)
+    assert count(0.05, 0.01, False) == (2, 0, 0)
+    assert count(0.05, 0.013, True) == count(0.05, 0.01, True, of_truth=0.01) == count(0.019, 0, True) == (2, 2, 0)
+    assert count(None, None, True) == (0, 0, 0)
+    assert laws_table.plain(3218.4) == "3200"
+    assert laws_table.plain(0.001234) == "0.0012"
+
+
 def test_tables_and_figures(tmp_path):
     found = [study(), study("strip-2.4-0.4", 2.0), study("other", 1.0)]
     words = laws_table.summary(found) + laws_table.table(found[0])
     assert "null: a fair coin" in words
     assert "population is left out: no time" in words
     assert "round_trips 300" in words
+    assert "| gibbs | 4800 | 4800 | 0 |" in words
+    assert "refuses" in words
     ratios = border(found, "low-rank")
     assert list(ratios) == ["strip-1.6-0.14", "strip-2.4-0.4"]
     assert draw_errors(found, tmp_path / "errors.png").stat().st_size > 1_000
