@@ -70,30 +70,6 @@ PROFILES = {
     "long": Profile(_ALL, list(METHODS), list(PLANE), [0.25, 1.0, 4.0, 16.0], 40),
 }
 
-_OUTPUT = flags.DEFINE_string("output", "laws", "Folder for cells, table and figures.")
-_PROFILE = flags.DEFINE_enum("profile", "smoke", list(PROFILES), "How much is measured.")
-_TARGETS = flags.DEFINE_list("targets", None, "Targets; by default those of the profile.")
-_METHODS = flags.DEFINE_list("methods", None, "Methods; by default those of the profile.")
-_SECONDS = flags.DEFINE_list("seconds", None, "Time limits; by default those of the profile.")
-_SEEDS = flags.DEFINE_integer("seeds", None, "Seeds of a cell; by default those of the profile.", lower_bound=1)
-
-
-def _chosen() -> Profile:
-    profile = PROFILES[_PROFILE.value]
-    if _TARGETS.value is not None:
-        check_choice("targets", _TARGETS.value, TARGETS)
-        profile = profile._replace(targets=_TARGETS.value, plane=[])
-    if _METHODS.value is not None:
-        check_choice("methods", _METHODS.value, METHODS)
-        profile = profile._replace(methods=_METHODS.value)
-    if _SECONDS.value is not None:
-        try:
-            seconds = [real("seconds", float(one), above=0) for one in _SECONDS.value]
-        except ValueError:
-            raise InputError(f"seconds are {','.join(_SECONDS.value)}; expected numbers above 0") from None
-        profile = profile._replace(seconds=seconds)
-    return profile if _SEEDS.value is None else profile._replace(seeds=_SEEDS.value)
-
 
 def measure_target(
     name: str, methods: list[str], seconds: list[float], seeds: int, folder: Path, advance=lambda words: None
@@ -153,10 +129,16 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, list[str], list[float]]]:
             yield name, border, profile.seconds[-1:]
 
 
-def run(_) -> int:
-    """Measures what is not finished, and writes the table and the figures."""
-    profile = _chosen()
-    folder = check_writable(_OUTPUT.value)
+def run(profile: Profile, folder: Path) -> None:
+    """Measures what is not finished, and writes the tables and the figures.
+
+    Args:
+      profile: how much.
+      folder: of the study.
+
+    Raises:
+      InputError: no target could be played, or the folder cannot be written.
+    """
     draws = can_draw()
     tasks = list(_tasks(profile))
     total = sum(len(methods) * len(seconds) * profile.seeds for _, methods, seconds in tasks)
@@ -189,8 +171,37 @@ def run(_) -> int:
     if draws and (places := border(plane, LOW_RANK)):
         saved.append(or_warn(lambda: draw_border(places, LOW_RANK, folder / "border.png")))
     say("\n".join(f"saved {path}" for path in saved if path))
+
+
+_OUTPUT = flags.DEFINE_string("output", "laws", "Folder for cells, table and figures.")
+_PROFILE = flags.DEFINE_enum("profile", "smoke", list(PROFILES), "How much is measured.")
+_TARGETS = flags.DEFINE_list("targets", None, "Targets; by default those of the profile.")
+_METHODS = flags.DEFINE_list("methods", None, "Methods; by default those of the profile.")
+_SECONDS = flags.DEFINE_list("seconds", None, "Time limits; by default those of the profile.")
+_SEEDS = flags.DEFINE_integer("seeds", None, "Seeds of a cell; by default those of the profile.", lower_bound=1)
+
+
+def _chosen() -> Profile:
+    profile = PROFILES[_PROFILE.value]
+    if _TARGETS.value is not None:
+        check_choice("targets", _TARGETS.value, TARGETS)
+        profile = profile._replace(targets=_TARGETS.value, plane=[])
+    if _METHODS.value is not None:
+        check_choice("methods", _METHODS.value, METHODS)
+        profile = profile._replace(methods=_METHODS.value)
+    if _SECONDS.value is not None:
+        try:
+            seconds = [real("seconds", float(one), above=0) for one in _SECONDS.value]
+        except ValueError:
+            raise InputError(f"seconds are {','.join(_SECONDS.value)}; expected numbers above 0") from None
+        profile = profile._replace(seconds=seconds)
+    return profile if _SEEDS.value is None else profile._replace(seeds=_SEEDS.value)
+
+
+def _run(_) -> int:
+    run(_chosen(), check_writable(_OUTPUT.value))
     return 0
 
 
 if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+    run_app(lambda argv: (_run, argv))
