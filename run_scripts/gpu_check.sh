@@ -4,7 +4,7 @@
 #   bash run_scripts/gpu_check.sh --save_root=results/gpu_check
 # --no-install: with the Python of the active environment, as it is, instead of making .venv.
 # --cpu: without a GPU, to try the script: the kernel is interpreted, and there is no verdict.
-# Further arguments go to `python -m sl_discs.gpu_check`.
+# Further arguments go to `sl-discs bench gpu`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,4 +41,4 @@ if [ "$installs" = 1 ]; then
   # Needs no network where it is there already.
   [ -z "$cuda" ] || "$python" -m pip install --quiet --disable-pip-version-check "jax[$cuda]"
 fi
-exec "$python" -m sl_discs.gpu_check ${arguments[@]+"${arguments[@]}"}
+exec "$python" -m sl_discs bench gpu ${arguments[@]+"${arguments[@]}"}

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 EXTRAS=run source run_scripts/environment.sh
 
-exec .venv/bin/python -m sl_discs.main_sampling \
+exec .venv/bin/python -m sl_discs run \
   --config=configs/experiment/mis/er_density.py \
   --config.experiment.num_instances=8 \
   --model_config=configs/model/mis_config.py \

@@ -26,7 +26,7 @@ if [ "${devices:-1}" -gt 1 ]; then
   export XLA_FLAGS="--xla_force_host_platform_device_count=$devices ${XLA_FLAGS:-}"
 fi
 export PYTHONPATH="${discs:-$started_in}${PYTHONPATH:+:$PYTHONPATH}"
-exec "$python" -m sl_discs.discs_main \
+exec "$python" -m sl_discs discs main \
   --config="$experiment" \
   --model_config="discs/models/configs/${model}_config.py" \
   ${graph[@]+"${graph[@]}"} \

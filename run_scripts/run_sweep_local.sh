@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Workers of a sweep on this machine, for example:
 #   workers=2 bash run_scripts/run_sweep_local.sh --sweep=configs/sweep/seeds_and_samplers.py
-# Arguments are those of `python -m sl_discs.sweep`. When the workers are done, it shows how the sweep stands and
+# Arguments are those of `sl-discs sweep`. When the workers are done, it shows how the sweep stands and
 # collects its table. Called again, it goes on where it stopped. Paths are relative to the repository's root.
 # workers: how many (default 2). They share the cores of this machine, equal parts of them: a run that was interrupted
 # on one part can then go on in another.
-# module: sl_discs.tune for workers of one search for settings:
-#   module=sl_discs.tune bash run_scripts/run_sweep_local.sh --dataset=mis/er_density/r-0.10 \
+# command: tune for workers of one search for settings:
+#   command=tune bash run_scripts/run_sweep_local.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # Exit code: the greatest of the workers'; 75 if it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
 
 workers="${workers:-2}"
-command=("${module:-sl_discs.sweep}")
-[ -n "${module:-}" ] || command+=(run)
+words=("${command:-sweep}")
+[ -n "${command:-}" ] || words+=(run)
 # A worker's part of the cores that this script may use; all of them if there are too few.
 cores='
 import os, sys
@@ -30,7 +30,7 @@ for ((worker = 0; worker < workers; worker++)); do
   if command -v taskset >/dev/null; then
     pinned=(taskset -c "$(.venv/bin/python -c "$cores" "$worker" "$workers")")
   fi
-  ${pinned[@]+"${pinned[@]}"} .venv/bin/python -m "${command[@]}" "$@" &
+  ${pinned[@]+"${pinned[@]}"} .venv/bin/python -m sl_discs "${words[@]}" "$@" &
   programs+=("$!")
 done
 again=0
@@ -46,8 +46,8 @@ for program in "${programs[@]}"; do
   [ "$code" != "$((128 + 15))" ] || code=75 # told before it listened
   [ "$code" -le "$greatest" ] || greatest="$code"
 done
-if [ -z "${module:-}" ] && [ "$greatest" != 2 ]; then
-  .venv/bin/python -m sl_discs.sweep status "$@"
-  .venv/bin/python -m sl_discs.sweep collect "$@" || true
+if [ -z "${command:-}" ] && [ "$greatest" != 2 ]; then
+  .venv/bin/python -m sl_discs sweep status "$@"
+  .venv/bin/python -m sl_discs sweep collect "$@" || true
 fi
 exit "$greatest"

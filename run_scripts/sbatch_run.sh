@@ -3,11 +3,11 @@
 #   slurm="--partition=gpu --gres=gpu:1 --time=4:00:00" bash run_scripts/sbatch_run.sh \
 #     --config=configs/experiment/mis/er_density.py --model_config=configs/model/mis_config.py \
 #     --samplers=path_auxiliary,sl_path_auxiliary
-# All arguments go to the program; paths are relative to the repository's root. The environment is made where this is
+# All arguments go to `sl-discs run`; paths are relative to the repository's root. The environment is made where this is
 # called, which has a network, as compute nodes often have not.
 # slurm: options of sbatch. Slurm reads SBATCH_PARTITION, SBATCH_ACCOUNT and so on besides.
-# module: the program (default sl_discs.main_sampling). One more worker of a search for settings is
-#   module=sl_discs.tune bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
+# command: another command of sl-discs (default run). One more worker of a search for settings is
+#   command=tune bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # With several tasks (--nodes, --ntasks-per-node) each is a host of one run (docs/clusters.md).
 # Two minutes before the time limit the program gets SIGUSR1; if it returns 75, the job is put into the queue again.
@@ -18,12 +18,12 @@
 set -euo pipefail
 if [ -f "$(dirname "$0")/requeue.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
   cd "$(dirname "$0")/.."
-  EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
+  EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
   exec sbatch ${slurm:-} run_scripts/sbatch_run.sh "$@"
 fi
 cd "$SLURM_SUBMIT_DIR"
-EXTRAS="${EXTRAS:-run${module:+,tune}}" source run_scripts/environment.sh
+EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
 source run_scripts/requeue.sh
 step=()
 [ "${SLURM_NTASKS:-1}" -le 1 ] || step=(srun --kill-on-bad-exit=1)
-run_or_requeue "${step[@]}" .venv/bin/python -m "${module:-sl_discs.main_sampling}" "$@"
+run_or_requeue "${step[@]}" .venv/bin/python -m sl_discs "${command:-run}" "$@"

@@ -25,7 +25,7 @@ def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not known or value < least or (bits is not None and value >= 2**bits):
         allowed = f", at least {least}" if bits is None else f" from {least} to 2^{bits} - 1"
-        raise InputError(f"{name} is {value!r}; expected a whole number{allowed}")
+        raise InputError(f"{name} is {value!r}; expected a whole number{allowed}", name)
     return int(value)
 
 
@@ -44,13 +44,13 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
             return exact_doubles(name, value).item()
         allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
     shown = value.item() if isinstance(value, np.generic) else value
-    raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}")
+    raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}", name)
 
 
 def boolean(name: str, value: Any) -> bool:
     """True or False, Python's or NumPy's."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} is {value!r}; expected True or False")
+        raise InputError(f"{name} is {value!r}; expected True or False", name)
     return bool(value)
 
 

@@ -1,4 +1,4 @@
-"""How every command starts: its help, mistakes in its flags, bad input.
+"""How every command starts: its help, its flags, mistakes in them, bad input.
 
 Exit code 0 after the help; 2 and one line, without a traceback, after a mistake; otherwise what the command returns.
 """
@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import inspect
 import logging
+import shlex
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from absl import app, flags
+from absl import flags
 
 from sl_discs.errors import InputError
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
-
-Main = Callable[[Sequence[str]], int | None]
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
@@ -52,42 +51,113 @@ def attributes_of(documented: type) -> str:
 
 
 def run_command(
-    name: str,
+    argv: Sequence[str],
     takes: str,
     words: str | None,
     own_flags: flags.FlagValues,
-    argv: Sequence[str],
     body: Callable[[list[str]], int],
+    foreign_help: Callable[[list[str]], str] | None = None,
 ) -> int:
     """Runs a command of `sl-discs`, which has flags of its own.
 
     Args:
-      name: of the command.
-      takes: what comes before the flags.
+      argv: name of the command, such as `bench rates`, and its arguments.
+      takes: what comes before the flags; with nothing, every argument that is no flag is refused.
       words: docstring of its module.
       own_flags: are parsed while it runs.
-      argv: name and arguments.
       body: from the arguments that are no flags to the exit code.
+      foreign_help: of a command that starts another program: from the arguments that are no flags of its own to the
+        list of that program's flags. The body gets those arguments.
 
     Returns:
       the body's exit code; 0 after the help, 2 after one line about bad input, 130 after Ctrl-C.
     """
-    if asks_for_help(argv):
-        sys.stdout.write(help_page(f"sl-discs {name}", takes, words, own_flags.get_help()))
-        return 0
+    program = f"sl-discs {argv[0]}"
+    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
+    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     try:
-        arguments = own_flags(list(argv))[1:]
+        if asks_for_help(argv):
+            listed, note = own_flags.get_help(), ""
+            if foreign_help is not None:
+                more, note = _foreign_help(argv, own_flags, foreign_help)
+                listed = f"{more}\n{listed}"
+            sys.stdout.write(help_page(program, takes, words, listed) + note)
+            return 0
+        arguments = parse_flags(own_flags, argv, known_only=foreign_help is not None)
+        if arguments and not takes and foreign_help is None:
+            raise InputError(f"unexpected argument {arguments[0]!r}; options are written as --name=value")
         with warnings.catch_warnings():
             warnings.showwarning = warn
             return body(arguments)
     except (InputError, flags.Error) as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+        words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own_flags)
+        sys.stderr.write(f"error: {' '.join(words.split())}\n")
         return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped; nothing more was saved\n")
         return 128 + signal.SIGINT
     finally:
         own_flags.unparse_flags()
+
+
+def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help) -> tuple[str, str]:
+    """The list of another program's flags, and a note where it is not to be had."""
+    try:
+        asked = [argument for argument in argv if argument not in _HELP]
+        return foreign_help(parse_flags(own_flags, asked, known_only=True)), ""
+    except (InputError, flags.Error) as error:
+        return "", f"\nnote: {error}\n"
+
+
+def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
+    """The message with arguments of functions and fields of samplers as the command's flags have them."""
+    words = f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
+    return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
+
+
+def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:
+    """Parses flags; returns the other arguments, without the program's name.
+
+    Raises:
+      flags.Error: a mistake in them, also where a config file raises it.
+    """
+    try:
+        return values(list(argv), known_only=known_only)[1:]
+    except (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError) as error:
+        # The error of an overridden field that a config does not have holds one that says no more than the name.
+        held = error.args[0] if error.args else None
+        words = f"a config has no field {held.args[0]}" if isinstance(held, KeyError) else str(error)
+        raise flags.Error(words) from error
+
+
+def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:
+    """Refuses flags that would be ignored.
+
+    Args:
+      values: the parsed flags.
+      names: of those that mean nothing here.
+      where: that is, such as `with --method=exact`.
+
+    Raises:
+      InputError: one of them was given.
+    """
+    for name in names:
+        if values[name].present:
+            raise InputError(f"--{name} means nothing {where}; leave it out")
+
+
+def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str:
+    """The word that has to come before the flags; InputError for another, none or several."""
+    if len(arguments) != 1 or arguments[0] not in choices:
+        given = " ".join(arguments) or "nothing"
+        raise InputError(f"expected one of {', '.join(choices)} before the options, not {given}")
+    return arguments[0]
+
+
+def as_typed(argv: Sequence[str]) -> str:
+    """The line that repeats a command: its name and arguments as `run_command` takes them."""
+    return shlex.join(["sl-discs", *argv[0].split(), *argv[1:]])
 
 
 def warn(message: Any, *_: Any, **__: Any) -> None:
@@ -99,59 +169,3 @@ def say(line: str) -> None:
     """A line on standard output, at once."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-def run_app(prepare: Callable[[list[str]], tuple[Main, list[str]]], takes: str = "") -> None:
-    """Runs the module that was started as a program; ends the process with its exit code.
-
-    Args:
-      prepare: from the command line, imports what defines further flags, and returns the main function and the
-        arguments to parse.
-      takes: what comes before the flags, for the help.
-    """
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
-    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    if asks_for_help(sys.argv):
-        _print_help(prepare, takes)
-        raise SystemExit(0)
-    try:
-        main, argv = prepare(sys.argv)
-    except (InputError, flags.Error) as error:
-        sys.stderr.write(f"error: {error}; see --help\n")
-        raise SystemExit(2) from None
-
-    def guarded(arguments):
-        try:
-            return main(arguments)
-        except InputError as error:
-            sys.stderr.write(f"error: {error}\n")
-            return 2
-
-    app.run(guarded, argv=argv, flags_parser=_parse_flags)
-
-
-def _print_help(prepare, takes: str) -> None:
-    """The help of the main module, with the flags that `prepare` adds, or why it could not add them."""
-    note = ""
-    try:
-        prepare([argument for argument in sys.argv if argument not in _HELP])
-    except (InputError, flags.Error) as error:
-        note = f"\nnote: {error}\n"
-    module = sys.modules["__main__"]
-    name = module.__spec__.name if module.__spec__ else sys.argv[0]
-    sys.stdout.write(help_page(f"python -m {name}", takes, module.__doc__, flags.FLAGS.main_module_help()) + note)
-
-
-def _parse_flags(argv: Sequence[str]) -> list[str]:
-    """Parses flags; a mistake in them is one line and exit code 2, also where a config file raises it."""
-    try:
-        return flags.FLAGS(list(argv))
-    except (
-        flags.Error, InputError, AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError
-    ) as error:  # fmt: skip
-        # The error of an overridden field that a config does not have holds one that says no more than the name.
-        held = error.args[0] if error.args else None
-        words = f"a config has no field {held.args[0]}" if isinstance(held, KeyError) else str(error)
-        sys.stderr.write(f"error: {' '.join(words.split())}; see --help\n")
-        raise SystemExit(2) from None

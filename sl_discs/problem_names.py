@@ -16,4 +16,4 @@ def form_problem(spins: bool) -> str:
 def in_words(names: Iterable[str]) -> str:
     """`mis, maxcut or maxclique`."""
     *others, last = names
-    return f"{', '.join(others)} or {last}"
+    return f"{', '.join(others)} or {last}" if others else last

@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "sl_discs"
 
 # Folders from the bottom to the top, as data passes through them; those of one row do not import each other.
-# `(root)` is what every station uses, `commands` also the rest of the package's own files.
+# `(root)` is what every station uses, `commands` also the entry points beside it.
 ORDER = [
     ["(root)"],
     ["instances"],
@@ -32,6 +32,7 @@ ROOT_FILES = {
     "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
     "exact_doubles", "exact_sum", "finished_work", "keys", "parse_json", "problem_names", "version",
 }  # fmt: skip
+ENTRY_POINTS = {"__main__", "dimod", "discs_main", "main_sampling"}
 
 
 def modules() -> dict[str, ast.Module]:
@@ -86,7 +87,8 @@ def folder_of(module: str) -> str:
     folder, dot, _ = module.partition(".")
     if dot or (PACKAGE / folder).is_dir():
         return folder
-    return "(root)" if module in ROOT_FILES else "commands"
+    # Anything else in the package's root has no place in the order.
+    return "(root)" if module in ROOT_FILES else "commands" if module in ENTRY_POINTS else module
 
 
 def cycle_in(graph: dict[str, set[str]]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import sl_discs
-from sl_discs.commands.main import COMMANDS, main
+from sl_discs.commands.main import COMMANDS, main, module_of
 
 ROOT = Path(__file__).parents[1]
 
@@ -18,23 +18,55 @@ def test_help_lists_the_commands(flag, capsys):
     assert main(["sl-discs", flag]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("usage: sl-discs COMMAND") and not err
-    for name, (_, words) in COMMANDS.items():
+    for name, words in COMMANDS.items():
         assert f"  {name} " in out and words in out
+
+
+def test_help_of_a_group_lists_its_commands(capsys):
+    assert main(["sl-discs", "bench", "--help"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("usage: sl-discs bench COMMAND") and not err
+    assert "  growth " in out and "solve" not in out and "overhead" not in out
+
+
+def test_each_command_has_a_file_and_each_file_is_a_command():
+    """But for what several commands share."""
+    shared = {"__init__", "main", "problem_file", "reading"}
+    files = {path.stem for path in (ROOT / "sl_discs" / "commands").glob("*.py")}
+    assert files - shared == {module_of(name).rpartition(".")[2] for name in COMMANDS}
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["slove", "--help"], "unknown command 'slove'"),
-        ([], "no command"),
+        ([], "no command after sl-discs"),
         (["--seed=1"], "unknown command '--seed=1'"),
+        (["bench"], "no command after sl-discs bench"),
+        (["bench", "gowth", "--help"], "unknown command 'bench gowth'"),
     ],
 )
 def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
     assert main(["sl-discs", *arguments]) == 2
     out, err = capsys.readouterr()
     assert not out and err.startswith(f"error: {said}; expected ") and err.count("\n") == 1
-    assert all(name in err for name in COMMANDS)
+    group = "bench " if "bench" in arguments else ""
+    assert all(name.removeprefix(group).split()[0] in err for name in COMMANDS if name.startswith(group))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sweep", "list", "--retry"], "--retry means nothing in `sweep list`"),
+        (["reproduce", "runtime", "--trials=3"], "--trials means nothing in `reproduce runtime`"),
+        (["bench", "rates", "--engines=cpu", "--samplers=gwg", "--seconds=3"], "--seconds means nothing where"),
+        (["tune", "more"], "unexpected argument 'more'"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(arguments, said, capsys):
+    assert main(["sl-discs", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith(f"error: {said}") and err.count("\n") == 1
 
 
 def test_the_script_and_the_package_are_one_program():
@@ -50,7 +82,7 @@ def test_the_script_and_the_package_are_one_program():
 def test_a_command_does_not_hide_the_function_of_its_name():
     """A module `sl_discs.solve` would take the function's place once it is imported."""
     for name in COMMANDS:
-        __import__(COMMANDS[name][0])
+        __import__(module_of(name))
     assert callable(sl_discs.solve)
     root = {path.stem for path in Path(sl_discs.__file__).parent.glob("*") if path.suffix == ".py" or path.is_dir()}
     assert not root & set(sl_discs.__all__)

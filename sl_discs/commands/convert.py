@@ -67,7 +67,7 @@ _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a line about what was written, or 2 after one line about bad input."""
-    return run_command("convert", "INPUT OUTPUT", __doc__, FLAGS, argv, _convert)
+    return run_command(argv, "INPUT OUTPUT", __doc__, FLAGS, _convert)
 
 
 def _convert(paths: list[str]) -> int:

@@ -18,6 +18,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.problem import in_order
@@ -51,13 +52,21 @@ def define_flags(own: flags.FlagValues) -> None:
         "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
         flag_values=own,
     )
-    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
+    define_format(own)
     flags.DEFINE_float(
-        "penalty", PENALTY, "Of a conflict in mis, maxclique and the like, at least 1.", flag_values=own
+        "penalty",
+        None,
+        f"Of a conflict in mis, maxclique and the like, at least 1; default: {PENALTY}.",
+        flag_values=own,
     )
     flags.DEFINE_multi_string(
         "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.", flag_values=own
     )
+
+
+def define_format(own: flags.FlagValues) -> None:
+    """Adds the one that says what format a file has."""
+    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
 
 
 def the_file(paths: list[str]) -> Path:
@@ -86,7 +95,8 @@ def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collect
             check_file(target)
     if any(own[name].value is not None for name in figures):
         check_matplotlib()
-    real("penalty", own["penalty"].value, least=1)
+    if own["penalty"].value is not None:
+        real("penalty", own["penalty"].value, least=1)
 
 
 def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str, Any]:
@@ -106,7 +116,7 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
 
 
 def read_problems(
-    path: Path, kind: str | None, format: str | None, penalty: float, time_limit: float | None = None
+    path: Path, kind: str | None, format: str | None, penalty: float | None = None, time_limit: float | None = None
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns of those where there is a time limit.
 
@@ -114,11 +124,11 @@ def read_problems(
       path: of the file.
       kind: what is asked; None where the content says it.
       format: of the file; None: what its content says.
-      penalty: of conflicts.
+      penalty: of conflicts; None: the usual one.
       time_limit: in seconds, of what comes afterwards.
 
     Raises:
-      InputError: the file cannot be read, or is a graph of which nothing is asked.
+      InputError: the file cannot be read, is a graph of which nothing is asked, or has no conflicts to penalise.
     """
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
@@ -131,13 +141,17 @@ def read_problems(
     return [Read(_problem_of(one, kind, penalty), _given(one)) for one in instances], read_s
 
 
-def _problem_of(instance: Instance, kind: str | None, penalty: float) -> Problem:
+def _problem_of(instance: Instance, kind: str | None, penalty: float | None) -> Problem:
     content = instance.content
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
             raise InputError(f"{instance.path}: a graph; say what is asked: --problem={in_words(GRAPH_PROBLEMS)}")
-        return Problem(kind, content.name, in_order(instance.labels), content, penalty)
+        if penalty is not None and graph_kind(kind).penalty is None:
+            raise InputError(f"--penalty means nothing in {kind}, which has no conflicts; leave it out")
+        return Problem(kind, content.name, in_order(instance.labels), content, penalty or PENALTY)
+    if penalty is not None:
+        raise InputError("--penalty means nothing in a quadratic model, which has no conflicts; leave it out")
     return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
 
 

@@ -17,7 +17,6 @@ end the sampling: what was drawn so far is printed, saved and reported, marked a
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import Any
 from absl import flags
 
 from sl_discs.checks import whole
-from sl_discs.command import run_command, say
+from sl_discs.command import as_typed, refuse_flags, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
@@ -72,9 +71,9 @@ def main(argv: Sequence[str]) -> int:
     def body(paths: list[str]) -> int:
         path = the_file(paths)
         one_device_per_core()
-        return _sample(path, _checked_arguments(), shlex.join(["sl-discs", "sample", *argv[1:]]))
+        return _sample(path, _checked_arguments(), as_typed(argv))
 
-    return run_command("sample", "FILE", __doc__, FLAGS, argv, body)
+    return run_command(argv, "FILE", __doc__, FLAGS, body)
 
 
 def _checked_arguments() -> dict[str, Any]:
@@ -82,6 +81,10 @@ def _checked_arguments() -> dict[str, Any]:
     targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
     check_flags(FLAGS, targets, ["report", "plot"])
     whole("top", FLAGS.top)
+    if FLAGS.time_limit is not None:
+        refuse_flags(FLAGS, ["draws"], "with --time_limit, which says how long to draw")
+    if FLAGS.method == "exact":
+        refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which plays no sampler")
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}

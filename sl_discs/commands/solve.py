@@ -2,12 +2,12 @@
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
-sl-discs solve FILE --check=ANSWERS.json
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
 formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
-A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms.
+A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms;
+`sl-discs check` does so again from what --save wrote.
 
 Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input. Ctrl-C, SIGTERM and
 SIGUSR1 end the sampling: the best answer so far is printed, saved and reported, marked as interrupted, and the exit
@@ -16,7 +16,6 @@ code is 128 and the signal's number, 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,14 +23,14 @@ from typing import Any
 
 from absl import flags
 
-from sl_discs.command import run_command, say
+from sl_discs.command import as_typed, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.results.canvas import or_warn
-from sl_discs.solving.answers import Answer, Answers, digest_of, read_answers, recount, write_answers
+from sl_discs.solving.answers import Answer, Answers, digest_of, write_answers
 from sl_discs.solving.arguments import check_arguments
 from sl_discs.solving.report import Run, seconds, verification, write_report
 from sl_discs.solving.result import Result
@@ -65,7 +64,6 @@ flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_valu
 _define(flags.DEFINE_integer, "seed", 0, "Of the chains.")
 _define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
 _define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
-_define(flags.DEFINE_string, "check", None, "File of answers to recount instead of solving.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,10 +72,9 @@ def main(argv: Sequence[str]) -> int:
     def body(paths: list[str]) -> int:
         path = the_file(paths)
         one_device_per_core()
-        arguments = _checked_arguments()
-        return _check(path) if FLAGS.check else _solve(path, arguments, argv)
+        return _solve(path, _checked_arguments(), as_typed(argv))
 
-    return run_command("solve", "FILE", __doc__, FLAGS, argv, body)
+    return run_command(argv, "FILE", __doc__, FLAGS, body)
 
 
 def _checked_arguments() -> dict[str, Any]:
@@ -90,9 +87,8 @@ def _checked_arguments() -> dict[str, Any]:
     return arguments | fields
 
 
-def _solve(path: Path, arguments: dict[str, Any], argv: Sequence[str]) -> int:
+def _solve(path: Path, arguments: dict[str, Any], command: str) -> int:
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit)
-    command = shlex.join(["sl-discs", "solve", *argv[1:]])
     runs, good = [], True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for one in found:
@@ -118,31 +114,6 @@ def _solve(path: Path, arguments: dict[str, Any], argv: Sequence[str]) -> int:
                 say(f"report: {page}")
     if interrupted:
         return 128 + notice.signal
-    return 0 if good else 1
-
-
-def _check(path: Path) -> int:
-    """Recounts the answers of a file in the problems of another."""
-    answers = read_answers(Path(FLAGS.check))
-    if FLAGS.problem not in (None, answers.kind):
-        raise InputError(f"{FLAGS.check}: answers to {answers.kind}, not to --problem={FLAGS.problem}")
-    FLAGS.problem = answers.kind  # type: ignore[assignment]  # absl gives all flags one type
-    if digest_of(path) != answers.sha256:
-        say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
-    found, _ = read_problems(path, answers.kind, FLAGS.format, FLAGS.penalty)
-    problems = [one.problem for one in found]
-    if answers.interrupted and len(answers.answers) < len(problems):
-        say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
-        problems = problems[: len(answers.answers)]
-    if len(problems) != len(answers.answers):
-        raise InputError(f"{FLAGS.check}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
-    good = True
-    for problem, answer in zip(problems, answers.answers, strict=True):
-        value, feasible = recount(problem, answer)
-        held = feasible and value == answer.value
-        why = "" if held else " - violates constraints" if not feasible else " - not what is claimed"
-        say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
-        good &= held
     return 0 if good else 1
 
 

@@ -18,14 +18,21 @@ _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 # Where DISCS looks for its base config when --config is not given, from the folder that holds its package.
 _DEFAULT_CONFIG = "discs/common/configs.py"
 
-COMPAT = flags.DEFINE_boolean(
-    "compat",
-    True,
-    "Supply, to DISCS alone, what today's JAX and others no longer have (sl_discs.discs_plugin.compat).",
-)
-FIXES = flags.DEFINE_list(
-    "fixes", [], "Laws to mend in sl_ samplers: `all`, or names out of sl_discs.discs_plugin.FIXES."
-)
+
+def define_flags(own: flags.FlagValues) -> None:
+    """Adds those that say how DISCS is registered."""
+    flags.DEFINE_boolean(
+        "compat",
+        True,
+        "Supply, to DISCS alone, what today's JAX and others no longer have (sl_discs.discs_plugin.compat).",
+        flag_values=own,
+    )
+    flags.DEFINE_list(
+        "fixes",
+        [],
+        "Laws to mend in sl_ samplers: `all`, or names out of sl_discs.discs_plugin.FIXES.",
+        flag_values=own,
+    )
 
 
 def split_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -40,16 +47,10 @@ def add_working_directory() -> None:
         sys.path.insert(0, "")
 
 
-def register_from_flags() -> None:
+def register_from_flags(own: flags.FlagValues) -> None:
     """`register` as --compat and --fixes say; InputError as `register`."""
-    register(compat=COMPAT.value, fixes=True if FIXES.value == ["all"] else FIXES.value)
-
-
-def register_before_flags(argv: Sequence[str]) -> None:
-    """The same before DISCS's own flags are known."""
-    flags.FLAGS(list(argv), known_only=True)
-    register_from_flags()
-    flags.FLAGS.unparse_flags()
+    given = own.flag_values_dict()
+    register(compat=given["compat"], fixes=True if given["fixes"] == ["all"] else given["fixes"])
 
 
 def checkout() -> Path:

@@ -20,7 +20,7 @@ _ENGINES = {
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
 # What `auto` tries before the reference, and why it takes it. `"gpu": "the fastest on GPUs"` is added once a report
-# of `sl_discs.gpu_check` that passed is committed.
+# of `sl-discs bench gpu` that passed is committed.
 _AUTO = {"cpu": "the fastest on CPU cores"}
 
 

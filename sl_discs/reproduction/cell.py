@@ -87,7 +87,7 @@ class Cell:
         if graph_kind(self.dataset.problem).penalty is not None:
             flags.append(("model_config.penalty", PENALTY))
         arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
-        return " ".join(["python -m sl_discs.main_sampling", *arguments])
+        return " ".join(["sl-discs run", *arguments])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -81,7 +81,7 @@ class PublishedSet:
         return find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """The graphs that `sl_discs.tune` does not train on: of a given set all but its last ones.
+        """The graphs that `sl-discs tune` does not train on: of a given set all but its last ones.
 
         Args:
           dataset: of `load`.

@@ -98,7 +98,7 @@ class Arena:
         keeps_states: bool = True,
         tilted: bool = False,
     ):
-        """Lays out chains in random states.
+        """Lays out chains.
 
         Args:
           terms: of the model.
@@ -131,7 +131,7 @@ class Arena:
         self._temperatures = Temperatures(num_chains)
         self._play = self._prepared()
         self._padded, self._done, self._step_s = pack.shape.num_sites, 0, _CALL_S / _STEPS_OF_FIRST_CALL
-        self._chains = self._start(None)
+        self._started: Chains | None = None
 
     def _prepared(self) -> Play:
         program = Program(self._temperatures, self._levels, ladder=self.rungs, keeps_states=self._keeps_states)
@@ -149,6 +149,13 @@ class Arena:
         return compiled.call(start_chains, *given, model=self._model, sampler=self._kernel)
 
     @property
+    def _chains(self) -> Chains:
+        """They start in random states when they are first looked at, unless `restart` has put them into others."""
+        if self._started is None:
+            self._started = self._start(None)
+        return self._started
+
+    @property
     def states(self) -> Int8[np.ndarray, "B N"]:
         """A copy of the chains' present states."""
         return np.array(self._chains.chain.x[0, :, : self.size])
@@ -162,14 +169,14 @@ class Arena:
         """
         padded = np.zeros((len(self._batch.mask), self.num_chains, self._padded), np.int8)
         padded[:, :, : self.size] = states
-        self._chains = self._start(padded)
+        self._started = self._start(padded)
         if tilts is not None:
             y = np.zeros(padded.shape, np.float32)
             y[:, :, : self.size] = tilts
-            chain = self._chains.chain
+            chain = self._started.chain
             assert chain.observation is not None
             observation = chain.observation._replace(y=y)
-            self._chains = self._chains._replace(chain=chain._replace(observation=observation))
+            self._started = self._started._replace(chain=chain._replace(observation=observation))
 
     def copy(self, chosen: np.ndarray) -> None:
         """Has chain b go on from the state of chain chosen[b]."""
@@ -178,7 +185,7 @@ class Arena:
         def taken(leaf):
             return np.asarray(leaf)[:, chosen]
 
-        self._chains = self._chains._replace(
+        self._started = self._chains._replace(
             chain=chain._replace(x=taken(chain.x), field=jax.tree.map(taken, chain.field))
         )
 
@@ -203,7 +210,7 @@ class Arena:
             if self._done + count * steps > _MOST_STEPS:
                 self._renew_keys()
             begin = time.perf_counter()
-            self._chains, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
+            self._started, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
             self._step_s = (time.perf_counter() - begin) / (count * steps)
             self._done += count * steps
             self.steps += count * steps * self.num_chains

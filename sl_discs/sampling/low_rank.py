@@ -154,7 +154,8 @@ class _Nodes:
         self._points = np.tile(self.fit.nodes, (groups, 1))
         self._arena = rest.arena(len(self._points), stream)
         # Chains that start apart: at random in one group, along their fields in the next.
-        states = self._arena.states.reshape(groups, -1, len(rest.terms.linear))
+        shape = groups, len(self.fit.nodes), len(rest.terms.linear)
+        states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
         states[1::2] = rest.along(self.fit.nodes)
         self._arena.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 

@@ -99,6 +99,7 @@ class CoupledRest:
 
     Attributes:
       terms: of 1/2 s'J0 s, without its constant.
+      seed: of everything.
       steps: Markov steps so far.
       engine: name of what plays.
     """
@@ -120,7 +121,7 @@ class CoupledRest:
         self.terms = Coefficients(-2 * sums, pairs, 4 * couplings[pairs[:, 0], pairs[:, 1]], 1.0)
         # What values of f leave out, of x in {0,1}^N and of s_i^2 = 1.
         self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
-        self.steps, self.engine = 0, ""
+        self.seed, self.steps, self.engine = options.seed, 0, ""
 
     def arena(self, num_chains: int, stream: int) -> Arena:
         """Chains that do not know their z yet."""

@@ -12,7 +12,7 @@ from sl_discs.atomic import check_file
 from sl_discs.checks import real, whole
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import check_threads
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
@@ -45,6 +45,7 @@ _USUAL_GROUPS = 8
 _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 
+@fields_are_keywords()
 def sample(
     problem: Problem,
     temperature: float = 1.0,
@@ -119,22 +120,22 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     """Arguments of `sample`, `fields` those of the sampler's config, as `Options`; InputError names what is wrong."""
     real("temperature", temperature, above=0)
     if method not in (AUTO, *METHODS):
-        raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}")
+        raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
     draws, seed = whole("draws", draws, 1, bits=31), whole("seed", seed, bits=64)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if not isinstance(sampler, str) or is_localized(sampler):
-        raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'")
+        raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
     base_name(sampler)
     known = {*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())}
     unknown = sorted(set(fields) - known)
     if unknown and method != "localization":
         raise InputError(f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
     if engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
-        raise InputError("store: needs method='chain' or 'tempering', and no time_limit")
+        raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
     each = None if time_limit is not None else -(-draws // count)
     options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
     if method == "localization":

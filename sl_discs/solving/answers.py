@@ -105,7 +105,7 @@ def read_answers(path: Path) -> Answers:
         kind, file, sha256, command = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
         return Answers(kind, file, sha256, command, found, content.get("interrupted") is True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that --save wrote") from error
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path}: no file of answers; sl-discs solve FILE --save=... writes one") from None
 

@@ -38,11 +38,11 @@ def choose_sampler(sampler: str, engine: str) -> str:
       InputError: an unknown sampler or engine.
     """
     if engine not in ENGINES:
-        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}")
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     if sampler == AUTO:
         return "metropolis" if choose_engine(engine, Metropolis())[0].name == "cpu" else "path_auxiliary"
     if not isinstance(sampler, str):
-        raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'")
+        raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler")
     base_name(sampler)
     return sampler
 
@@ -82,7 +82,7 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
             )
         initial, final = (real("annealing: a temperature", one, above=0) for one in annealing)
         if final > initial:
-            raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0")
+            raise InputError(f"annealing goes from {initial} to {final}; expected initial >= final > 0", "annealing")
         return {"init_temperature": initial, "final_temperature": final}
     given = dict(annealing or {})
     unknown = [name for name in given if name not in _ANNEALING]

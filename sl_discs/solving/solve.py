@@ -17,7 +17,7 @@ from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.contract import Engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
@@ -40,6 +40,7 @@ _LOOK_S = 0.1
 _LOOKS = 50
 
 
+@fields_are_keywords()
 def solve(
     problem: Problem,
     sampler: str = AUTO,

@@ -1,1 +1,1 @@
-"""Studies: what theory says of samplers, and what they do, on targets whose law is known."""
+"""Studies beyond the tables of the paper: its theory on a run, convergence, and where localization samples best."""

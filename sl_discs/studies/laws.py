@@ -1,26 +1,18 @@
-"""Command: the study of laws, errors of all methods on targets whose law is known, at equal CPU time.
+"""The study of laws: errors of all methods on targets whose law is known, at equal CPU time.
 
-python -m sl_discs.studies.laws --output=laws --profile=cpu
-
-A cell, which is a method on a target for a time and a seed, is saved as soon as it is measured, so that a command
-that was stopped goes on where it was. What counts is the CPU time of the whole process, compilation apart; on a
-machine with other work, `taskset -c 0` keeps it to one core. The table and the figures are made of all cells that the
-command names.
+A cell, which is a method on a target for a time and a seed, is saved as soon as it is measured. What counts is the
+CPU time of the whole process, compilation apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import flags
-
-from sl_discs.atomic import check_writable, write_atomically
-from sl_discs.benchmark.choices import check_choice
+from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.checks import real
-from sl_discs.command import run_app, say
+from sl_discs.command import say
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.finished_work import write_json
@@ -39,7 +31,8 @@ class Profile(NamedTuple):
       targets: with all methods.
       methods: on these.
       plane: targets with the two methods of the border.
-      seconds: time limits; the plane has the last one.
+      seconds: time limits of these two methods; the plane has the last one.
+      others: time limits of all other methods.
       seeds: of each cell.
     """
 
@@ -47,6 +40,7 @@ class Profile(NamedTuple):
     methods: list[str]
     plane: list[str]
     seconds: list[float]
+    others: list[float]
     seeds: int
 
 
@@ -57,6 +51,7 @@ _LONG = (
     "communities-6", "planted-sk-20-weak", "planted-sk-20-strong", "sk-20-0.5", "sk-20-0.9", "sk-20-1.5",
     "sk-100-0.9",
 )  # fmt: skip
+_TIMES = [0.25, 1.0, 4.0, 16.0]
 _FEWER = [name for name in METHODS if name != "path-auxiliary"]
 PROFILES = {
     "smoke": Profile(
@@ -64,22 +59,22 @@ PROFILES = {
         ["gibbs", "localization", BASELINE, LOW_RANK],
         ["strip-1.6-0.14"],
         [0.05, 0.2],
+        [0.2],
         3,
     ),
-    "cpu": Profile([name for name in _ALL if name not in _LONG], _FEWER, list(PLANE), [0.2, 0.8], 20),
-    "long": Profile(_ALL, list(METHODS), list(PLANE), [0.25, 1.0, 4.0, 16.0], 40),
+    "cpu": Profile([name for name in _ALL if name not in _LONG], _FEWER, list(PLANE), [0.2, 0.8], [0.8], 20),
+    "long": Profile(_ALL, list(METHODS), list(PLANE), _TIMES, _TIMES, 40),
 }
 
 
 def measure_target(
-    name: str, methods: list[str], seconds: list[float], seeds: int, folder: Path, advance=lambda words: None
+    name: str, limits: Mapping[str, list[float]], seeds: int, folder: Path, advance=lambda words: None
 ) -> Found:
     """Measures the cells of a target that are not finished yet.
 
     Args:
       name: of the target.
-      methods: their names.
-      seconds: time limits.
+      limits: time limits of each method.
       seeds: how many.
       folder: of the study.
       advance: called with words after each cell.
@@ -90,7 +85,7 @@ def measure_target(
     known = know(name, TARGETS[name], MEASURED, folder)
     plays: dict[str, dict[float, list[Play]]] = {}
     refused: dict[str, str] = {}
-    for method in methods:
+    for method, seconds in limits.items():
         try:
             plays[method] = _measure_method(known, method, seconds, seeds, folder, advance)
         except InputError as error:
@@ -120,13 +115,13 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
     return found
 
 
-def _tasks(profile: Profile) -> Iterator[tuple[str, list[str], list[float]]]:
-    for name in profile.targets:
-        yield name, profile.methods, profile.seconds
+def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
     border = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
+    for name in profile.targets:
+        yield name, {one: profile.seconds if one in border else profile.others for one in profile.methods}
     for name in profile.plane:
         if name not in profile.targets:
-            yield name, border, profile.seconds[-1:]
+            yield name, dict.fromkeys(border, profile.seconds[-1:])
 
 
 def run(profile: Profile, folder: Path) -> None:
@@ -141,13 +136,13 @@ def run(profile: Profile, folder: Path) -> None:
     """
     draws = can_draw()
     tasks = list(_tasks(profile))
-    total = sum(len(methods) * len(seconds) * profile.seeds for _, methods, seconds in tasks)
+    total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())
     all_found, plane = [], []
     with progress_bar(total, " cells") as progress:
-        for name, methods, seconds in tasks:
+        for name, limits in tasks:
             try:
                 found = measure_target(
-                    name, methods, seconds, profile.seeds, folder, lambda words: progress("study of laws", 1, words)
+                    name, limits, profile.seeds, folder, lambda words: progress("study of laws", 1, words)
                 )
             except InputError as error:
                 say(f"{name} is left out: {error}\n")
@@ -171,37 +166,3 @@ def run(profile: Profile, folder: Path) -> None:
     if draws and (places := border(plane, LOW_RANK)):
         saved.append(or_warn(lambda: draw_border(places, LOW_RANK, folder / "border.png")))
     say("\n".join(f"saved {path}" for path in saved if path))
-
-
-_OUTPUT = flags.DEFINE_string("output", "laws", "Folder for cells, table and figures.")
-_PROFILE = flags.DEFINE_enum("profile", "smoke", list(PROFILES), "How much is measured.")
-_TARGETS = flags.DEFINE_list("targets", None, "Targets; by default those of the profile.")
-_METHODS = flags.DEFINE_list("methods", None, "Methods; by default those of the profile.")
-_SECONDS = flags.DEFINE_list("seconds", None, "Time limits; by default those of the profile.")
-_SEEDS = flags.DEFINE_integer("seeds", None, "Seeds of a cell; by default those of the profile.", lower_bound=1)
-
-
-def _chosen() -> Profile:
-    profile = PROFILES[_PROFILE.value]
-    if _TARGETS.value is not None:
-        check_choice("targets", _TARGETS.value, TARGETS)
-        profile = profile._replace(targets=_TARGETS.value, plane=[])
-    if _METHODS.value is not None:
-        check_choice("methods", _METHODS.value, METHODS)
-        profile = profile._replace(methods=_METHODS.value)
-    if _SECONDS.value is not None:
-        try:
-            seconds = [real("seconds", float(one), above=0) for one in _SECONDS.value]
-        except ValueError:
-            raise InputError(f"seconds are {','.join(_SECONDS.value)}; expected numbers above 0") from None
-        profile = profile._replace(seconds=seconds)
-    return profile if _SEEDS.value is None else profile._replace(seeds=_SEEDS.value)
-
-
-def _run(_) -> int:
-    run(_chosen(), check_writable(_OUTPUT.value))
-    return 0
-
-
-if __name__ == "__main__":
-    run_app(lambda argv: (_run, argv))

@@ -125,4 +125,4 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
         bar = figure.colorbar(shown, ax=axes)
         bar.set_ticks([-2, -1, 0, 1, 2], labels=["0.01", "0.1", "1", "10", "100"])
 
-    return save_figure(path, (5.4, 3.6), paint)
+    return save_figure(path, (4.8, 3.3), paint)

@@ -1,4 +1,4 @@
-"""The flags of `sl_discs.main_sampling` for a run of a sweep file."""
+"""The flags of `sl-discs run` for a run of a sweep file."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
     if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
             f"the sweep's model is {sweep.model!r}; this project runs {', '.join(GRAPH_PROBLEMS)}, on graphs. "
-            "sl_discs.discs_sweep runs DISCS's other models, with DISCS itself"
+            "sl-discs discs sweep runs DISCS's other models, with DISCS itself"
         )
     for number, given in zip(numbers, arguments, strict=True):
         graph_type = given["model_config.graph_type"]

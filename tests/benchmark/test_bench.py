@@ -118,7 +118,7 @@ def test_report():
 
 
 def run_bench(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.bench", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "bench", "rates", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 

@@ -11,7 +11,7 @@ from sl_discs.benchmark.localization import Cost, cost_of, in_new_processes, mea
 
 
 def run(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.bench_localization", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "bench", "localization", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 

@@ -179,7 +179,7 @@ def test_memory_counts_the_file():
 
 
 def run_bench(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.bench_sampling", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "bench", "sampling", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 

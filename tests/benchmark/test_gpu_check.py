@@ -177,7 +177,8 @@ def test_the_script_without_a_gpu(chosen, tmp_path):
 def test_the_process_that_waits_leaves_the_gpu_to_the_other():
     """JAX takes most of a GPU's memory where it is initialised."""
     script = (
-        "import sl_discs.gpu_check; from jax._src import xla_bridge; print(xla_bridge.backends_are_initialized())"
+        "import sl_discs.commands.bench_gpu; from jax._src import xla_bridge;"
+        "print(xla_bridge.backends_are_initialized())"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "False\n", done.stderr
@@ -203,6 +204,6 @@ def test_jax_is_installed_as_the_driver_wants_it(driver, installed, tmp_path):
     if installed.startswith("jax"):
         assert done.returncode == 0
         assert done.stdout.splitlines()[0].endswith(installed)
-        assert done.stdout.splitlines()[1] == "-m sl_discs.gpu_check --minutes=1"
+        assert done.stdout.splitlines()[1] == "-m sl_discs bench gpu --minutes=1"
     else:
         assert done.returncode == 2 and installed in done.stderr and done.stderr.count("\n") == 1

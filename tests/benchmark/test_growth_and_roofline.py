@@ -14,7 +14,7 @@ ENVIRONMENT = os.environ | {"JAX_PLATFORMS": "cpu"}
 
 
 def run(cwd, *arguments):
-    command = [sys.executable, "-m", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "bench", *arguments]
     return subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
 
 
@@ -27,13 +27,13 @@ def test_random_graphs_have_the_degree_and_are_the_same_each_time():
 @pytest.mark.slow
 def test_the_growth_command(tmp_path):
     chosen = ("--samplers=metropolis", "--engines=cpu", "--largest=100", "--chains=2")
-    done = run(tmp_path, "sl_discs.bench_growth", *chosen)
+    done = run(tmp_path, "growth", *chosen)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "growth.json").read_text())
     assert {point["num_sites"] for point in found["by_size"]} == {100}
     assert all(point["chain_steps_per_s"] > point["flips_per_s"] > 0 for point in found["by_degree"])
     assert (tmp_path / "growth.png").stat().st_size > 10_000
-    refused = run(tmp_path, "sl_discs.bench_growth", "--engines=cuda")
+    refused = run(tmp_path, "growth", "--engines=cuda")
     assert refused.returncode == 2 and "--engines: 'cuda' is not available" in refused.stderr
 
 
@@ -51,9 +51,9 @@ def test_counts_grow_as_the_algorithm_does():
 
 def test_every_core_is_at_work_where_time_is_counted_by_cores(tmp_path):
     script = (
-        "import jax; from absl import flags; from sl_discs import bench_roofline as command;"
+        "import jax; from sl_discs.commands import bench_roofline as command;"
         "command._rows = lambda *_: [f'{jax.device_count()} of {command.num_cores()}'];"
-        "flags.FLAGS(['bench_roofline', '--cases=mis-er-0.05']); command.run(None)"
+        "command.main(['bench roofline', '--cases=mis-er-0.05'])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
@@ -63,5 +63,5 @@ def test_every_core_is_at_work_where_time_is_counted_by_cores(tmp_path):
 
 
 def test_the_roofline_command_refuses_what_it_has_no_counts_for(tmp_path):
-    refused = run(tmp_path, "sl_discs.bench_roofline", "--samplers=dmala")
+    refused = run(tmp_path, "roofline", "--samplers=dmala")
     assert refused.returncode == 2 and "'dmala' is not available" in refused.stderr

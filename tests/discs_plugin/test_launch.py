@@ -12,12 +12,13 @@ from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 
 STANDIN = Path(__file__).parent / "standin"
+ROOT = Path(__file__).parents[2]
 PAIRS = ("--model_config=discs/models/configs/pairs_config.py", "--config.experiment.chain_length=40")
 LOCALIZED = "--sampler_config=./discs/samplers/configs/sl_onesite_config.py"
 
 
 def run(cwd, *arguments, path=STANDIN):
-    environment = os.environ | {"PYTHONPATH": str(path), "JAX_PLATFORMS": "cpu"}
+    environment = os.environ | {"PYTHONPATH": f"{path}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "sl_discs.discs_main", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 

@@ -12,6 +12,7 @@ from sl_discs.sweeps.discs_arguments import discs_arguments
 from sl_discs.sweeps.sweep_file import combinations, read_sweep
 
 STANDIN = Path(__file__).parent / "standin"
+ROOT = Path(__file__).parents[2]
 SWEEP = """
 from ml_collections import config_dict
 
@@ -89,8 +90,10 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
 
 
 def test_the_command(sweep_file, tmp_path):
-    environment = os.environ | {"PYTHONPATH": str(STANDIN), "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "sl_discs.discs_sweep", f"--sweep={sweep_file}", "--samplers=onesite,sl_onesite"]
+    environment = os.environ | {"PYTHONPATH": f"{STANDIN}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
+    command = [
+        sys.executable, "-m", "sl_discs", "discs", "sweep", f"--sweep={sweep_file}", "--samplers=onesite,sl_onesite",
+    ]  # fmt: skip
 
     def run(*more):
         return subprocess.run(

@@ -6,12 +6,15 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import networkx as nx
 import numpy as np
 import pytest
 from test_upstream import SAMPLERS
+
+ROOT = Path(__file__).parents[2]
 
 
 def small_family(monkeypatch, module, **sizes):
@@ -126,19 +129,16 @@ def test_results_open_in_the_plotting_scripts(discs, tmp_path, monkeypatch):
     for number, sampler in enumerate(("gwg", "sl_gwg", "sl_path_auxiliary"), start=1):
         folder = run_discs(tmp_path, "mis", sampler)
         folder.rename(sweep / f"{number}_name='{sampler}',cfg_str='r-0.20',log_every_steps=5")
-    environment = os.environ | {"PYTHONPATH": str(discs.parent), "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
+    path = f"{discs.parent}{os.pathsep}{ROOT}"
+    environment = os.environ | {"PYTHONPATH": path, "JAX_PLATFORMS": "cpu", "MPLBACKEND": "Agg"}
     for script, options in {
         "plot_co_through_time": ["--graphtype=mis"],
         "plot_results": ["--evaluation_type=co", "--key=name"],
     }.items():
         command = [
-            sys.executable,
-            "-m",
-            "sl_discs.discs_plot",
-            script,
-            "--gcs_results_path=./discs-mis-test",
-            *options,
-        ]
+            sys.executable, "-m", "sl_discs", "discs", "plot", script,
+            "--gcs_results_path=./discs-mis-test", *options,
+        ]  # fmt: skip
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "plots").rglob("*.png"))) == 2
@@ -165,7 +165,7 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
         "--config.experiment.log_every_steps=5", "--config.experiment.save_root=out",
     ]  # fmt: skip
     devices = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    environment = os.environ | devices | {"PYTHONPATH": str(discs.parent)}
+    environment = os.environ | devices | {"PYTHONPATH": f"{discs.parent}{os.pathsep}{ROOT}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout

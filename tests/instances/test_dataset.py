@@ -8,10 +8,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from sl_discs.commands.discs_archive import main as archive
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.convert import main as convert
 from sl_discs.instances.dataset import default_data_root, load_dataset
 from sl_discs.instances.graph import Graph
 
@@ -201,7 +201,7 @@ def test_a_folder_that_is_named_must_exist(root, tmp_path, problem, capsys):
         with pytest.raises(InputError, match=f"the data root {wrong} is no folder"):
             load_dataset(*problem, wrong)
     flags = [f"--{name}={value}" for name, value in zip(("problem", "graph_type", "cfg_str"), problem, strict=True)]
-    assert convert(["convert", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
+    assert archive(["discs archive", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
     assert "absent is no folder" in capsys.readouterr().err
 
 
@@ -233,8 +233,8 @@ def test_absurd_selections_are_refused_at_once(wrong, says):
 
 def test_convert_writes_what_load_reads(root, tmp_path, capsys):
     out = tmp_path / "data" / "mis_satlib_3.npz"
-    flags = ["convert", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
-    assert convert([*flags, f"--data_root={root}"]) == 0
+    flags = ["discs archive", "--problem=mis", "--graph_type=satlib", f"--output={out}"]
+    assert archive([*flags, f"--data_root={root}"]) == 0
     assert f"{out}: 3 graphs of mis/satlib" in capsys.readouterr().out
     own, archived = load_dataset("mis", "satlib", "_", root), load_dataset("mis", "satlib", "_", out.parent)
     assert archived.source == "archive"
@@ -244,7 +244,7 @@ def test_convert_writes_what_load_reads(root, tmp_path, capsys):
 
 
 def test_convert_ends_with_status_2(tmp_path):
-    command = [sys.executable, "-m", "sl_discs.instances.convert", "--problem=mis", "--graph_type=satlib"]
+    command = [sys.executable, "-m", "sl_discs", "discs", "archive", "--problem=mis", "--graph_type=satlib"]
     for extra in ([f"--output={tmp_path / 'a.npz'}"], ["--output=a.txt"], ["--colour=red"]):
         run = subprocess.run([*command, *extra], capture_output=True, text=True, check=False)
         assert run.returncode == 2

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs import discs_data
+from sl_discs.commands import discs_data
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -149,7 +149,7 @@ def test_satlib_and_places_that_refuse(tmp_path):
 def test_command_reads_archives(tmp_path, capsys):
     graphs = [Graph.from_arrays("g", n, [(0, 1)], None, 2) for n in (3, 4, 5)]
     write_archive(tmp_path / "maxclique_twitter.npz", graphs)
-    command = ["discs_data", "--model=maxclique", "--graph_type=twitter", f"--data_root={tmp_path / 'a b'}"]
+    command = ["discs data", "--model=maxclique", "--graph_type=twitter", f"--data_root={tmp_path / 'a b'}"]
     assert discs_data.main([*command, f"--source={tmp_path}", "--first_instance=1", "--num_instances=2"]) == 0
     out = capsys.readouterr().out
     assert "maxclique/twitter: 2 graphs of 4-5 nodes (archive: " in out and "twitter00001.pkl" in out
@@ -172,7 +172,7 @@ def test_command_reads_archives(tmp_path, capsys):
     ],
 )
 def test_command_on_bad_input(tmp_path, capsys, arguments, says):
-    assert discs_data.main(["discs_data", f"--data_root={tmp_path / 'sco'}", *arguments]) == 2
+    assert discs_data.main(["discs data", f"--data_root={tmp_path / 'sco'}", *arguments]) == 2
     out, err = capsys.readouterr()
     assert says in err and err.startswith("error: ") and len(err.splitlines()) == 1 and not out
     assert not (tmp_path / "sco").exists()
@@ -191,7 +191,7 @@ def test_warnings_of_what_discs_fixes():
 
 def test_command_end_to_end(tmp_path):
     def run(*arguments):
-        command = [sys.executable, "-m", "sl_discs.discs_data", "--model=maxcut", "--data_root=sco", *arguments]
+        command = [sys.executable, "-m", "sl_discs", "discs", "data", "--model=maxcut", "--data_root=sco", *arguments]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     done = run("--graph_type=optsicom", "--num_instances=2", "--data_seed=3")

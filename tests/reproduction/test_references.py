@@ -120,7 +120,7 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
         json.dumps(content | {"runs": []}),
     ):
         path.write_text(damaged)
-        with pytest.raises(InputError, match=r"no references of .* sl_discs\.reference writes them"):
+        with pytest.raises(InputError, match=r"no references of .* sl-discs references writes them"):
             load_references(NAME, 0, tmp_path)
 
 
@@ -220,7 +220,7 @@ def test_the_files_are_in_an_installed_package():
 
 
 def reference(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.reference", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "references", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -239,7 +239,7 @@ def test_the_command(tmp_path):
     assert f"{NAME}: 2 graphs, 2 of them played now, 0 improved" in done.stdout
     kept = load_references(NAME, 0, tmp_path)
     assert kept.runs[0]["chain_length"] == 200 and kept.runs[0]["seeds"] == [0, 1]
-    assert kept.runs[0]["command"].startswith("python -m sl_discs.reference --datasets=")
+    assert kept.runs[0]["command"].startswith("sl-discs references --datasets=")
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no field 'sigm'"):
         main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
     write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
-    with pytest.raises(InputError, match=r"sl_discs\.tune writes them"):
+    with pytest.raises(InputError, match=r"sl-discs tune writes them"):
         tuned.load_tuned(MIS.name, "sl_gwg")
 
 
@@ -294,7 +294,7 @@ def test_unknown_names_are_refused():
 
 
 def reproduce(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.reproduce", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "reproduce", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd)}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -313,12 +313,17 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
     assert {"dataset", "base", "protocol", "mean", "ci95", "n", "published"} <= set(pair)
     assert len(report["runtime"]) == 2 and other["command"] in (tmp_path / "out" / "report.md").read_text()
 
-    program, *flags = shlex.split(other["command"])
-    assert program == "python"
-    flags.append(f"--config.experiment.save_root={tmp_path / 'alone'}")
+    program, *arguments = shlex.split(other["command"])
+    assert program == "sl-discs"
+    arguments.append(f"--config.experiment.save_root={tmp_path / 'alone'}")
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
     alone = subprocess.run(
-        [sys.executable, *flags], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "sl_discs", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert alone.returncode == 0, alone.stderr
     saved = json.loads((tmp_path / "alone" / "results.json").read_text())

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.commands import solve
+from sl_discs.commands import check, solve
 from sl_discs.solving.answers import read_answers
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +19,11 @@ ROOT = Path(__file__).parents[2]
 
 def run(capsys, *arguments):
     code = solve.main(["solve", *map(str, arguments)])
+    return code, *capsys.readouterr()
+
+
+def recount(capsys, *arguments):
+    code = check.main(["check", *map(str, arguments)])
     return code, *capsys.readouterr()
 
 
@@ -44,7 +49,7 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     answers = read_answers(saved)
     assert (answers.kind, answers.source, answers.answers[0].value) == (kind, "cycle.rudy", value)
     assert list(answers.answers[0].labels) == [1, 2, 3, 4, 5]
-    code, out, err = run(capsys, cycle, f"--check={saved}")
+    code, out, err = recount(capsys, cycle, saved)
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
 
 
@@ -59,16 +64,16 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     ):
         answer = content["answers"][0] | change
         saved.write_text(json.dumps(content | {"answers": [answer]}))
-        code, out, _ = run(capsys, cycle, f"--check={saved}")
+        code, out, _ = recount(capsys, cycle, saved)
         assert code == 1 and words in out
     other = write_rudy(tmp_path / "other.rudy", nx.path_graph(5))
     saved.write_text(json.dumps(content))
-    assert "is not byte for byte the file that was solved" in run(capsys, other, f"--check={saved}")[1]
+    assert "is not byte for byte the file that was solved" in recount(capsys, other, saved)[1]
 
 
 def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 10**5)
-    code, out, err = run(capsys, cycle, f"--check={tmp_path / 'deep.json'}")
+    code, out, err = recount(capsys, cycle, tmp_path / "deep.json")
     assert code == 2 and "no file of answers" in err and err.count("\n") == 1 and not out
 
 
@@ -118,7 +123,7 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
     assert answers.interrupted and [one.value for one in answers.answers] == [1]
     page = files[1].read_text()
     assert "until the run was interrupted" in page and "1 of 2 problems" in page
-    code, out, _ = run(capsys, path, f"--check={files[0]}")
+    code, out, _ = recount(capsys, path, files[0])
     assert code == 0 and "1 of 2 problems have an answer" in out and "1 counted: good" in out
 
 
@@ -140,12 +145,12 @@ def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--time_limit=0", "time_limit is 0"),
-        ("--time_limit=nan", "time_limit is nan"),
-        ("--target=inf", "target is inf"),
+        ("--time_limit=0", "error: --time_limit is 0"),
+        ("--time_limit=nan", "error: --time_limit is nan"),
+        ("--target=inf", "error: --target is inf"),
         ("--sampler=best", "unknown sampler 'best'"),
-        ("--seed=-1", "seed is -1"),
-        ("--penalty=0.5", "penalty is 0.5"),
+        ("--seed=-1", "error: --seed is -1"),
+        ("--penalty=0.5", "error: --penalty is 0.5"),
         ("--annealing=1,nan", "a temperature is nan"),
         ("--field=colour=red", "no field 'colour'"),
         ("--field=steps=10", "a flag of its own, --steps"),
@@ -158,9 +163,8 @@ def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "file").write_text("")
-    for more in [], ["--check=missing.json"]:
-        code, out, err = run(capsys, "missing.rudy", "--problem=maxcut", flag, *more)
-        assert code == 2 and not out and message in err and "missing" not in err
+    code, out, err = run(capsys, "missing.rudy", "--problem=maxcut", flag)
+    assert code == 2 and not out and message in err and "missing" not in err
 
 
 def test_fields_target_and_annealing(cycle, capsys):
@@ -181,6 +185,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),
         (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
         (["--problem=mis", "--field=K=3"], "K"),
+        (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
         (["--problem=mis", "--annealing=1"], "two numbers, INITIAL,FINAL"),
         (["--problem=mis", "--annealing=1,2"], "initial >= final > 0"),
         (["--problem=mis", "--sampler=best"], "unknown sampler 'best'"),
@@ -192,16 +197,27 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
+        (["--problem=maxcut", "--penalty=2"], "--penalty means nothing in maxcut"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were named"),
         (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
-        (["--check=missing.json"], "missing.json: cannot be read"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
     code, out, err = run(capsys, cycle, *arguments)
     assert code == 2 and err.startswith("error: ") and err.count("\n") == 1 and message in err, err
     assert "best" not in out
+
+
+def test_files_of_answers_that_are_none(cycle, tmp_path, capsys):
+    for arguments, message in (
+        ([cycle], "1 files were named; name a FILE and its ANSWERS"),
+        ([cycle, tmp_path / "missing.json"], "missing.json: cannot be read"),
+        ([cycle, cycle], "no file of answers"),
+        ([cycle, cycle, "--seed=1"], "'seed'"),
+    ):
+        code, out, err = recount(capsys, *arguments)
+        assert code == 2 and not out and err.startswith("error: ") and err.count("\n") == 1 and message in err
 
 
 def test_warnings_are_a_line(cycle, capsys):

@@ -120,7 +120,7 @@ def test_a_stopped_study_goes_on(tiny, tmp_path, monkeypatch):
     def words(found):
         return laws_table.table(found)
 
-    seen = []
+    limits, seen = {name: [0.1, 0.2] for name in ("exact", "no-such", "tempering")}, []
 
     def stop(line):
         seen.append(line)
@@ -128,17 +128,17 @@ def test_a_stopped_study_goes_on(tiny, tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        laws.measure_target("tiny", ["exact", "no-such", "tempering"], [0.1, 0.2], 3, tmp_path, stop)
+        laws.measure_target("tiny", limits, 3, tmp_path, stop)
     kept = sorted(tmp_path.glob("cells/tiny/*.json"))
     assert len(kept) == 5
     kept[0].write_text("{")  # is measured again
     measured = []
     monkeypatch.setattr(laws, "measure", lambda *arguments: measured.append(arguments) or measure(*arguments))
-    found = laws.measure_target("tiny", ["exact", "no-such", "tempering"], [0.1, 0.2], 3, tmp_path)
+    found = laws.measure_target("tiny", limits, 3, tmp_path)
     assert len(measured) == 8
     assert "no-such is left out: method is 'no-such'" in words(found)
     monkeypatch.setattr(laws, "measure", None)
-    again = laws.measure_target("tiny", ["exact", "no-such", "tempering"], [0.1, 0.2], 3, tmp_path)
+    again = laws.measure_target("tiny", limits, 3, tmp_path)
     assert words(again) == words(found)
 
 

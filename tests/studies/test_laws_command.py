@@ -9,7 +9,7 @@ import pytest
 
 
 def run_study(cwd, *arguments):
-    command = [sys.executable, "-m", "sl_discs.studies.laws", *arguments]
+    command = [sys.executable, "-m", "sl_discs", "study", "laws", *arguments]
     environment = os.environ | {"JAX_PLATFORMS": "cpu"}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
@@ -37,7 +37,7 @@ def test_the_command(tmp_path):
     [
         ("--targets=x", "--targets: 'x' is not available"),
         ("--methods=x", "--methods: 'x' is not available"),
-        ("--seconds=0", "seconds are 0; expected numbers above 0"),
+        ("--seconds=0", "seconds is 0.0; expected a finite number above 0"),
         ("--seconds=x", "seconds are x"),
     ],
 )

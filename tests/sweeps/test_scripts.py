@@ -42,7 +42,8 @@ SCONTROL = '#!/usr/bin/env bash\necho "scontrol $*" >>"$LOG"\n'
 # The commands of a sweep are real where they only look; a worker only says that it was called.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
-  *"sl_discs.sweep run"*|*sl_discs.tune*|*sl_discs.main_sampling*) echo "python $*" >>"$LOG" ;;
+  "-m sl_discs program "*) exec "{python}" -m program "${{@:4}}" ;;
+  *"sl_discs sweep run"*|*"sl_discs tune"*|*"sl_discs run"*) echo "python $*" >>"$LOG" ;;
   *) exec "{python}" "$@" ;;
 esac
 """
@@ -118,7 +119,7 @@ def test_one_run(place):
     _, told = call(place, "sbatch_run.sh", *arguments, slurm="--partition=gpu --time=4:00:00")
     assert told == [
         f"sbatch --partition=gpu --time=4:00:00 run_scripts/sbatch_run.sh {' '.join(arguments)}",
-        f"python -m sl_discs.main_sampling {' '.join(arguments)}",
+        f"python -m sl_discs run {' '.join(arguments)}",
         "exit 0",
     ]
 
@@ -126,12 +127,12 @@ def test_one_run(place):
 @pytest.mark.parametrize(("code", "requeued"), [("75", True), ("0", False), ("1", False)])
 def test_a_job_that_is_interrupted_goes_back_into_the_queue(place, code, requeued):
     """The program is told once and ends half a second later; its exit code counts, not that of the shell's wait."""
-    _, told = call(place, "sbatch_run.sh", code, module="program", hit="yes")
+    _, told = call(place, "sbatch_run.sh", code, command="program", hit="yes")
     assert told[1:] == ["scontrol requeue 101"] * requeued + [f"exit {code}"]
 
 
 def test_a_job_that_is_interrupted_before_it_listens_goes_back_too(place):
-    _, told = call(place, "sbatch_run.sh", "0", module="program", hit="early")
+    _, told = call(place, "sbatch_run.sh", "0", command="program", hit="early")
     assert told[1:] == ["scontrol requeue 101", f"exit {128 + signal.SIGUSR1}"]
 
 
@@ -141,7 +142,7 @@ def test_a_run_whose_host_dies_goes_back_a_few_times(place, code, restarts, requ
     dies.write_text(f'#!/usr/bin/env bash\necho "srun $*" >>"$LOG"\nexit {code}\n')
     dies.chmod(0o755)
     _, told = call(place, "sbatch_run.sh", "--engine=cpu", SLURM_NTASKS="4", SLURM_RESTART_COUNT=str(restarts))
-    assert told[1] == "srun --kill-on-bad-exit=1 .venv/bin/python -m sl_discs.main_sampling --engine=cpu"
+    assert told[1] == "srun --kill-on-bad-exit=1 .venv/bin/python -m sl_discs run --engine=cpu"
     assert told[2:] == ["scontrol requeue 101"] * requeued + [f"exit {code}"]
 
 
@@ -152,29 +153,29 @@ def test_a_sweep_has_a_task_for_each_run(place):
     assert told[0] == f"sbatch --array=1-12 run_scripts/sbatch_sweep.sh {sweep} -- --engine=reference"
     workers = [line for line in told if line.startswith("python")]
     assert workers == [
-        f"python -m sl_discs.sweep run --sweep_index={k} {sweep} -- --engine=reference" for k in range(1, 13)
+        f"python -m sl_discs sweep run --sweep_index={k} {sweep} -- --engine=reference" for k in range(1, 13)
     ]  # fmt: skip
 
 
 def test_bad_input_submits_nothing(place):
     done, told = call(place, "sbatch_sweep.sh", "--sweep=nowhere.py")
     assert done.returncode == 2 and told == [] and "there is no file nowhere.py" in done.stderr
-    done, told = call(place, "sbatch_sweep.sh", "--dataset=mis/er_density/r-0.10", module="sl_discs.tune")
+    done, told = call(place, "sbatch_sweep.sh", "--dataset=mis/er_density/r-0.10", command="tune")
     assert done.returncode == 2 and told == [] and "set workers" in done.stderr
 
 
 @pytest.mark.parametrize("script", ["sbatch_sweep.sh", "run_sweep_local.sh"])
-@pytest.mark.parametrize(("module", "program"), [("", "sl_discs.sweep run"), ("sl_discs.tune", "sl_discs.tune")])
-def test_workers_of_a_sweep_and_of_a_search(place, script, module, program):
+@pytest.mark.parametrize(("command", "program"), [("", "sweep run"), ("tune", "tune")])
+def test_workers_of_a_sweep_and_of_a_search(place, script, command, program):
     sweep = "--sweep=configs/sweep/seeds_and_samplers.py"
-    variables = {"module": module} if module else {}
+    variables = {"command": command} if command else {}
     done, told = call(place, script, sweep, workers="3", **variables)
-    assert [line for line in told if line.startswith("python")] == [f"python -m {program} {sweep}"] * 3
-    if script == "run_sweep_local.sh" and not module:
+    assert [line for line in told if line.startswith("python")] == [f"python -m sl_discs {program} {sweep}"] * 3
+    if script == "run_sweep_local.sh" and not command:
         assert "12 in all: 12 missing" in done.stdout
 
 
 def test_the_local_runner_waits_for_its_workers_when_it_is_stopped(place):
     """Workers end half a second after the signal; their exit code counts, not that of the shell's wait."""
-    done, _ = call(place, "run_sweep_local.sh", "75", module="program", workers="1", signalled=True)
+    done, _ = call(place, "run_sweep_local.sh", "75", command="program", workers="1", signalled=True)
     assert done.returncode == 75, done.stderr

@@ -52,7 +52,7 @@ def checked(sweep, extra=()):
 def command(what, *arguments, **variables):
     environment = os.environ | {"JAX_PLATFORMS": "cpu"} | variables
     return subprocess.run(
-        [sys.executable, "-m", "sl_discs.sweep", what, *map(str, arguments)],
+        [sys.executable, "-m", "sl_discs", "sweep", what, *map(str, arguments)],
         cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900,
     )  # fmt: skip
 
@@ -212,7 +212,7 @@ def test_twelve_real_runs_two_workers_one_killed(tmp_path):
     """Each run is done once, and the killed worker's run by the other; the table equals the twelve results."""
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
     short = ["--", "--config.experiment.chain_length=300", "--engine=reference"]
-    line = [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *short]
+    line = [sys.executable, "-m", "sl_discs", "sweep", "run", *arguments, *short]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
     workers = [
         subprocess.Popen(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
@@ -249,7 +249,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     ]
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]
     worker = subprocess.Popen(
-        [sys.executable, "-m", "sl_discs.sweep", "run", *arguments, *long],
+        [sys.executable, "-m", "sl_discs", "sweep", "run", *arguments, *long],
         cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)},
     )  # fmt: skip
     while not list((tmp_path / "out").glob("5_*/checkpoint/state-*.npz")):

@@ -37,7 +37,7 @@ SMALL = (
 
 def start(cwd, *arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", "sl_discs.tune", *arguments],
+        [sys.executable, "-m", "sl_discs", "tune", *arguments],
         cwd=cwd,
         env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(cwd / "cache")},
         stdout=subprocess.PIPE,

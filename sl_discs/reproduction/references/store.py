@@ -83,7 +83,7 @@ class ReferenceSet:
         if known.solution.size < graph.num_nodes or cut_of(graph, known.solution[: graph.num_nodes]) != known.cut:
             raise InputError(
                 f"references of {self.dataset}: graph {index}: the partition does not have the cut {known.cut:g} "
-                "that is claimed; get the file anew, or remove it and run python -m sl_discs.reference"
+                "that is claimed; get the file anew, or remove it and run sl-discs references"
             )
         return dataclasses.replace(known, solution=known.solution[: graph.num_nodes])
 
@@ -160,7 +160,7 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
         if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: these are no references of {dataset}; sl_discs.reference writes them") from None
+        raise InputError(f"{path}: these are no references of {dataset}; sl-discs references writes them") from None
     return ReferenceSet(dataset, data_seed, runs, graphs)
 
 

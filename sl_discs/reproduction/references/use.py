@@ -61,5 +61,5 @@ def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
     )
     return (
         f"no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
-        f"python -m sl_discs.reference --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
+        f"sl-discs references --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
     )

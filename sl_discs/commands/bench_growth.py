@@ -1,6 +1,6 @@
 """Command: how the cost of a step grows with the number of sites at fixed degree, and with the degree.
 
-python -m sl_discs.bench_growth --samplers=gwg,metropolis --output=growth
+sl-discs bench growth --samplers=gwg,metropolis --output=growth
 
 MIS on random graphs at constant temperature, 32 chains; figures go to the screen, to OUTPUT.json and to OUTPUT.png.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -17,19 +18,25 @@ from sl_discs.benchmark import growth
 from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.samplers import known_samplers
 
-_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.")
-_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.")
-_LARGEST = flags.DEFINE_integer(
-    "largest", max(growth.SIZES), "Largest number of sites.", lower_bound=min(growth.SIZES)
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.", flag_values=FLAGS
 )
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", "growth", "Where figures are saved: OUTPUT.json and OUTPUT.png.")
+_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
+_LARGEST = flags.DEFINE_integer(
+    "largest", max(growth.SIZES), "Largest number of sites.", lower_bound=min(growth.SIZES), flag_values=FLAGS
+)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains.", lower_bound=1, flag_values=FLAGS)
+_OUTPUT = flags.DEFINE_string(
+    "output", "growth", "Where figures are saved: OUTPUT.json and OUTPUT.png.", flag_values=FLAGS
+)
 
 
 def run(_) -> int:
@@ -65,5 +72,6 @@ def run(_) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run)

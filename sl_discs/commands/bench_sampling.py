@@ -1,6 +1,6 @@
 """Command: how fast draws at a temperature are made, beside thrml, dwave-samplers and a NumPy loop, in one run.
 
-python -m sl_discs.bench_sampling --targets=ising-critical,ising-3 --repeats=5
+sl-discs bench sampling --targets=ising-critical,ising-3 --repeats=5
 
 Repetitions of all contenders alternate. A rate counts site updates a CPU-second of all threads, warm-up included and
 compilation apart; an effective draw is one of the bulk effective sample size, for populations a family. `sweeps` is a
@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -24,22 +25,34 @@ from sl_discs.benchmark.drawing import OWN, as_json, compare, format_rows
 from sl_discs.benchmark.peers import describe_machine
 from sl_discs.benchmark.swaps import format_swaps, measure_swaps
 from sl_discs.benchmark.targets import TARGETS
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 
-_TARGETS = flags.DEFINE_list("targets", list(TARGETS), "Targets.")
-_METHODS = flags.DEFINE_list("methods", list(OWN), "Methods of this project.")
-_ENGINES = flags.DEFINE_list("engines", ["cpu", "reference"], "Engines of this project.")
-_PEERS = flags.DEFINE_list("peers", list(PEERS), "Peers.")
-_CHAINS = flags.DEFINE_integer("chains", 8, "Chains, ladders or populations of a contender.", lower_bound=2)
-_DRAWS = flags.DEFINE_integer("draws", 64, "Draws of each chain, or members of a population.", lower_bound=4)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
-_CORES = flags.DEFINE_integer("cores", 1, "Cores that everyone is given, where the system can say so.", lower_bound=1)
-_RUNGS = flags.DEFINE_integer("rungs", 16, "Of the ladders that tell what exchanges cost; 0: none.", lower_bound=0)
-_SWEEPS = flags.DEFINE_integer("sweeps", 400, "Of those ladders.", lower_bound=4)
-_MEMORY = flags.DEFINE_integer("memory", 0, "Draws of 10,000 variables that go to a file; 0: none.", lower_bound=0)
-_OUTPUT = flags.DEFINE_string("output", "bench_sampling.json", "Where the figures are saved.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_TARGETS = flags.DEFINE_list("targets", list(TARGETS), "Targets.", flag_values=FLAGS)
+_METHODS = flags.DEFINE_list("methods", list(OWN), "Methods of this project.", flag_values=FLAGS)
+_ENGINES = flags.DEFINE_list("engines", ["cpu", "reference"], "Engines of this project.", flag_values=FLAGS)
+_PEERS = flags.DEFINE_list("peers", list(PEERS), "Peers.", flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer(
+    "chains", 8, "Chains, ladders or populations of a contender.", lower_bound=2, flag_values=FLAGS
+)
+_DRAWS = flags.DEFINE_integer(
+    "draws", 64, "Draws of each chain, or members of a population.", lower_bound=4, flag_values=FLAGS
+)
+_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
+_CORES = flags.DEFINE_integer(
+    "cores", 1, "Cores that everyone is given, where the system can say so.", lower_bound=1, flag_values=FLAGS
+)
+_RUNGS = flags.DEFINE_integer(
+    "rungs", 16, "Of the ladders that tell what exchanges cost; 0: none.", lower_bound=0, flag_values=FLAGS
+)
+_SWEEPS = flags.DEFINE_integer("sweeps", 400, "Of those ladders.", lower_bound=4, flag_values=FLAGS)
+_MEMORY = flags.DEFINE_integer(
+    "memory", 0, "Draws of 10,000 variables that go to a file; 0: none.", lower_bound=0, flag_values=FLAGS
+)
+_OUTPUT = flags.DEFINE_string("output", "bench_sampling.json", "Where the figures are saved.", flag_values=FLAGS)
 
 _MEMORY_VARIABLES = 10_000
 
@@ -98,5 +111,6 @@ def run(_) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,6 +1,6 @@
 """Command: is the engine `gpu` right and faster than the reference on this machine's GPU? A report with a verdict.
 
-python -m sl_discs.gpu_check --save_root=results/gpu_check
+sl-discs bench gpu --save_root=results/gpu_check
 
 First the laws: single steps against an oracle, localized runs against enumerated laws, larger graphs against the
 reference. Then rates of both engines on cases of the benchmark, the laws of the reference here, and the paper's run
@@ -19,6 +19,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -30,21 +31,32 @@ from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.gpu_check import CASES, METHODS, PARTS, Compared
 from sl_discs.benchmark.gpu_verdict import in_a_line
 from sl_discs.benchmark.worker import Worker
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.errors import InputError
 from sl_discs.experiment.provenance import commit
 from sl_discs.reproduction.cell import published_fields
 from sl_discs.reproduction.datasets import PUBLISHED, PublishedSet
 from sl_discs.results.published import published_seconds
 
-_SAVE_ROOT = flags.DEFINE_string("save_root", "results/gpu_check", "Folder of report.md and report.json.")
-_MINUTES = flags.DEFINE_float("minutes", 9.0, "Of all checks; those that find no time are left out.", lower_bound=0.1)
-_CPU = flags.DEFINE_bool("cpu", False, "Try the command without a GPU: no verdict.")
-_PARTS = flags.DEFINE_list("parts", list(PARTS), "Parts of the check.")
-_SAMPLERS = flags.DEFINE_list("samplers", list(METHODS), "Samplers that are timed, and whose bases are checked.")
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases of the benchmark.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_SAVE_ROOT = flags.DEFINE_string(
+    "save_root", "results/gpu_check", "Folder of report.md and report.json.", flag_values=FLAGS
+)
+_MINUTES = flags.DEFINE_float(
+    "minutes", 9.0, "Of all checks; those that find no time are left out.", lower_bound=0.1, flag_values=FLAGS
+)
+_CPU = flags.DEFINE_bool("cpu", False, "Try the command without a GPU: no verdict.", flag_values=FLAGS)
+_PARTS = flags.DEFINE_list("parts", list(PARTS), "Parts of the check.", flag_values=FLAGS)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", list(METHODS), "Samplers that are timed, and whose bases are checked.", flag_values=FLAGS
+)
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases of the benchmark.", flag_values=FLAGS)
 _DATASETS = flags.DEFINE_list(
-    "datasets", [name for name, one in PUBLISHED.items() if one.is_random()], "Of the paper's table, random ones."
+    "datasets",
+    [name for name, one in PUBLISHED.items() if one.is_random()],
+    "Of the paper's table, random ones.",
+    flag_values=FLAGS,
 )
 _ANNEALING = ("t_schedule", "init_temperature", "decay_rate", "final_temperature")
 
@@ -130,5 +142,6 @@ def run(_) -> int:
     return int(any(check["status"] == "failed" for check in report["checks"]) or word == "failed")
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above."""
+    return run_command(argv, "", __doc__, FLAGS, run)

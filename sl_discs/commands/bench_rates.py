@@ -1,6 +1,6 @@
 """Command: how fast and how good, on fixed cases, in one run with the peers that are installed.
 
-python -m sl_discs.bench --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000 --repeats=5
+sl-discs bench rates --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000 --repeats=5
 
 Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
 apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import operator
 import sys
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -25,29 +26,36 @@ from sl_discs.benchmark.choices import ENGINES, TUNED, check_choice
 from sl_discs.benchmark.contenders import Contender, Default, NotPlayed, Own
 from sl_discs.benchmark.peers import available_peers, describe_machine, how_to_get
 from sl_discs.benchmark.report import Row, as_json, format_case
-from sl_discs.command import run_app
+from sl_discs.command import refuse_flags, run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
-flags.adopt_module_key_flags(launch)
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+launch.define_flags(FLAGS)
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
     "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs, and "
     "`tuned-sequential` the same with scan=sequential and twice the steps, for about the same time; "
     "`default` is sl_discs.solve, which knows nothing of the case, for --seconds.",
+    flag_values=FLAGS,
 )
-_ENGINES = flags.DEFINE_list("engines", None, "Engines and peers; default: all that are available.")
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
-_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs a case.", lower_bound=1)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads a graph.", lower_bound=1)
-_SECONDS = flags.DEFINE_float("seconds", 1.0, "Of wall time a graph for `default`.", lower_bound=0.01)
-_OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are saved.")
+_ENGINES = flags.DEFINE_list(
+    "engines", None, "Engines and peers; default: all that are available.", flag_values=FLAGS
+)
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10, flag_values=FLAGS)
+_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
+_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs a case.", lower_bound=1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads a graph.", lower_bound=1, flag_values=FLAGS)
+_SECONDS = flags.DEFINE_float(
+    "seconds", 1.0, "Of wall time a graph for `default`.", lower_bound=0.01, flag_values=FLAGS
+)
+_OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are saved.", flag_values=FLAGS)
 
 
 def _contenders() -> list[str]:
@@ -105,7 +113,11 @@ def run(_) -> int:
     cases = chosen_cases(_CASES.value)
     names, output = _contenders(), check_file(_OUTPUT.value)
     if "discs" in names:
-        launch.register_from_flags()
+        launch.register_from_flags(FLAGS)
+    else:
+        refuse_flags(FLAGS, ["compat", "fixes"], "where --engines leaves out discs")
+    if "default" not in _SAMPLERS.value:
+        refuse_flags(FLAGS, ["seconds"], "where --samplers leaves out default")
     machine = describe_machine()
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
@@ -128,6 +140,7 @@ def run(_) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
     launch.add_working_directory()
-    run_app(lambda argv: (run, argv))
+    return run_command(argv, "", __doc__, FLAGS, run)

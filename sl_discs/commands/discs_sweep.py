@@ -1,11 +1,11 @@
-r"""Command: the runs of a sweep file of DISCS (`run_configs`), one after the other, each by `sl_discs.discs_main`.
+r"""Command: the runs of a sweep file of DISCS (`run_configs`), one after the other, each by `sl-discs discs main`.
 
-python -m sl_discs.discs_sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
-python -m sl_discs.discs_sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
+sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
+sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
     --samplers=gwg,sl_gwg -- --config.experiment.chain_length=1000
 
 What follows `--` goes to every run. Each run saves into its own folder, named as DISCS's launcher names it, which
-DISCS's plotting scripts read (`sl_discs.discs_plot`). Exit code 1 if a run failed.
+DISCS's plotting scripts read (`sl-discs discs plot`). Exit code 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -18,26 +18,32 @@ from pathlib import Path
 
 from absl import flags
 
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.sweeps.discs_arguments import discs_arguments
 from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
-flags.adopt_module_key_flags(launch)
-_SWEEP = flags.DEFINE_string("sweep", None, "The sweep file; one of DISCS's is also found beside its package.")
-_DATA_ROOT = flags.DEFINE_string("data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.")
-_SAVE_ROOT = flags.DEFINE_string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
-_SAMPLERS = flags.DEFINE_list("samplers", None, "Of the sweep's samplers run these; sl_gwg runs with gwg's settings.")
-_ONLY = flags.DEFINE_list("only", None, "Numbers of the runs to do, as --list shows them; default: all.")
-_LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do none.")
-
-
-def prepare(argv: list[str]):
-    """Parses this command's own flags; the rest is for the runs."""
-    own, runs = launch.split_arguments(argv)
-    return lambda _: run(runs), own
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+launch.define_flags(FLAGS)
+_SWEEP = flags.DEFINE_string(
+    "sweep", None, "The sweep file; one of DISCS's is also found beside its package.", flag_values=FLAGS
+)
+_DATA_ROOT = flags.DEFINE_string(
+    "data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.", flag_values=FLAGS
+)
+_SAVE_ROOT = flags.DEFINE_string(
+    "save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.", flag_values=FLAGS
+)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", None, "Of the sweep's samplers run these; sl_gwg runs with gwg's settings.", flag_values=FLAGS
+)
+_ONLY = flags.DEFINE_list(
+    "only", None, "Numbers of the runs to do, as --list shows them; default: all.", flag_values=FLAGS
+)
+_LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do none.", flag_values=FLAGS)
 
 
 def _chosen(sweep: Sweep) -> list[int]:
@@ -52,7 +58,7 @@ def _chosen(sweep: Sweep) -> list[int]:
 
 def run(more: Sequence[str]) -> int:
     """Does or lists the runs."""
-    launch.register_from_flags()
+    launch.register_from_flags(FLAGS)
     if not _SWEEP.value:
         raise InputError("no sweep is given; pass --sweep=FILE, such as discs/run_configs/co/mis/...")
     path = launch.find_file(_SWEEP.value)
@@ -62,8 +68,8 @@ def run(more: Sequence[str]) -> int:
     if sweep.graph_type and _DATA_ROOT.present and not _LIST.value:
         check_data_root(_DATA_ROOT.value)
     root = Path(_SAVE_ROOT.value or f"discs-{sweep.name}")
-    shared = ["--nocompat"] if not launch.COMPAT.value else []
-    shared += [f"--fixes={','.join(launch.FIXES.value)}"] if launch.FIXES.value else []
+    shared = ["--nocompat"] if not FLAGS.compat else []
+    shared += [f"--fixes={','.join(FLAGS.fixes)}"] if FLAGS.fixes else []
     failed = []
     for number in _chosen(sweep):
         folder = root / sweep.folder(number)
@@ -83,6 +89,8 @@ def run(more: Sequence[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above."""
     launch.add_working_directory()
-    run_app(prepare)
+    own, runs = launch.split_arguments(list(argv))
+    return run_command(own, "", __doc__, FLAGS, lambda _: run(runs))

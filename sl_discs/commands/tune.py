@@ -1,6 +1,6 @@
 """Command: a search for the annealing and the sampler's settings that find the best solutions on training instances.
 
-python -m sl_discs.tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
+sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
 
 Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
@@ -16,7 +16,6 @@ import dataclasses
 import functools
 import importlib.util
 import math
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ from typing import Any
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.command import run_app
+from sl_discs.command import as_typed, run_command
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
@@ -45,49 +44,69 @@ from sl_discs.tuning.points import Candidate, annealing_of, point_of
 from sl_discs.tuning.tuned import read_tuned, write_tuned
 from sl_discs.version import __version__
 
-_DATASET = flags.DEFINE_string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.")
-_SAMPLER = flags.DEFINE_string("sampler", None, "Sampler, such as path_auxiliary or sl_path_auxiliary.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_DATASET = flags.DEFINE_string(
+    "dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", flag_values=FLAGS
+)
+_SAMPLER = flags.DEFINE_string(
+    "sampler", None, "Sampler, such as path_auxiliary or sl_path_auxiliary.", flag_values=FLAGS
+)
 _SEARCH = flags.DEFINE_enum(
     "search",
     None,
     space.SEARCHES,
     "What is searched: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
     "sampler's own fields), `sl` (localization), or `all` that the sampler has, the default.",
+    flag_values=FLAGS,
 )
 _NULL = flags.DEFINE_boolean(
     "null",
     False,
     "Null control of --search=sl: the same search with the tilt switched off, so that trials differ in nothing but "
     "their seed. It shows what choosing the best of many noisy trials gives by itself. Saved as <sampler>_null.json.",
+    flag_values=FLAGS,
 )
 _TRIALS = flags.DEFINE_integer(
-    "trials", 100, "Trials of the study in all, over all calls and workers.", lower_bound=1
+    "trials", 100, "Trials of the study in all, over all calls and workers.", lower_bound=1, flag_values=FLAGS
 )
 _STORAGE = flags.DEFINE_string(
-    "storage", "tuning.journal", "Where trials are kept and shared: a journal file, or a URL as sqlite:///tuning.db."
+    "storage",
+    "tuning.journal",
+    "Where trials are kept and shared: a journal file, or a URL as sqlite:///tuning.db.",
+    flag_values=FLAGS,
 )
-_STUDY = flags.DEFINE_string("study", None, "Name of the study in the storage; by default of dataset and search.")
+_STUDY = flags.DEFINE_string(
+    "study", None, "Name of the study in the storage; by default of dataset and search.", flag_values=FLAGS
+)
 _START = flags.DEFINE_string(
     "start",
     None,
     "File of tuned settings, such as of the base sampler, that take the place of the defaults: they are tried first, "
     "and stay where a search leaves them alone.",
+    flag_values=FLAGS,
 )
 _TRY_FIRST = flags.DEFINE_list(
     "try_first",
     [],
     "Annealings to try before the search makes choices of its own, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
     "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1.",
+    flag_values=FLAGS,
 )
-_TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1)
+_TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1, flag_values=FLAGS)
 _TRAIN_SEED = flags.DEFINE_integer(
     "train_seed",
     1,
     "Data seed of training instances of random families; the test instances are those of data seed 0, or given. Of "
     "datasets that are not random, the last instances train and the first ones test.",
+    flag_values=FLAGS,
 )
 _TEST = flags.DEFINE_integer(
-    "test_instances", None, "Test instances; by default as many as the experiment config names.", lower_bound=1
+    "test_instances",
+    None,
+    "Test instances; by default as many as the experiment config names.",
+    lower_bound=1,
+    flag_values=FLAGS,
 )
 _TEST_SEEDS = flags.DEFINE_integer(
     "test_seeds",
@@ -95,26 +114,41 @@ _TEST_SEEDS = flags.DEFINE_integer(
     "Runs of each test instance, with run seeds from 0 on; an instance counts with its mean.",
     lower_bound=1,
     upper_bound=1_000,
+    flag_values=FLAGS,
 )
-_CHAINS = flags.DEFINE_integer("chains", None, "Chains; by default as in the experiment config.", lower_bound=1)
-_STEPS = flags.DEFINE_integer("chain_length", None, "Steps of a chain; by default likewise.", lower_bound=1)
+_CHAINS = flags.DEFINE_integer(
+    "chains", None, "Chains; by default as in the experiment config.", lower_bound=1, flag_values=FLAGS
+)
+_STEPS = flags.DEFINE_integer(
+    "chain_length", None, "Steps of a chain; by default likewise.", lower_bound=1, flag_values=FLAGS
+)
 _CONFIG = flags.DEFINE_string(
-    "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py."
+    "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py.", flag_values=FLAGS
 )
 _DATA_ROOT = flags.DEFINE_string(
-    "data_root", None, "Searched for DISCS's files, then for an archive; default: ./sco, if there is such a folder."
+    "data_root",
+    None,
+    "Searched for DISCS's files, then for an archive; default: ./sco, if there is such a folder.",
+    flag_values=FLAGS,
 )
-_PENALTY = flags.DEFINE_float("penalty", PENALTY, "Of a conflict in mis, maxclique and the like.", lower_bound=0.0)
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
-_SEED = flags.DEFINE_integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
+_PENALTY = flags.DEFINE_float(
+    "penalty", PENALTY, "Of a conflict in mis, maxclique and the like.", lower_bound=0.0, flag_values=FLAGS
+)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
+_SEED = flags.DEFINE_integer(
+    "seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0, flag_values=FLAGS
+)
 _STALE = flags.DEFINE_float(
     "stale_after",
     600.0,
     "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts. On "
     "the worker's own machine it does not count at once.",
     lower_bound=0.0,
+    flag_values=FLAGS,
 )
-_OUTPUT = flags.DEFINE_string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
+_OUTPUT = flags.DEFINE_string(
+    "output", "configs/sampler/tuned", "Root of the folders for tuned settings.", flag_values=FLAGS
+)
 
 
 def _required(flag) -> str:
@@ -182,10 +216,6 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
     }
 
 
-def _command() -> str:
-    return shlex.join(["python", "-m", "sl_discs.tune", *sys.argv[1:]])
-
-
 def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[str, int], None]:
     """A progress function that raises Interrupted once the command is told to stop."""
 
@@ -197,21 +227,9 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
     return advance
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Exit code 0, or 75 when interrupted: the same command then goes on."""
-    try:
-        with notice_of_end() as notice:
-            return run(list(arguments), notice)
-    except Interrupted as interruption:
-        sys.stderr.write(f"{interruption}\n")
-        return RESUME_ME
-
-
-def run(arguments: list[str], notice: Notice) -> int:
+def run(command: str, notice: Notice) -> int:
     """Plays trials, and reports on the test instances when all are done."""
     one_device_per_core()
-    if len(arguments) > 1:
-        raise InputError(f"unexpected argument {arguments[1]!r}; options are written as --name=value")
     if importlib.util.find_spec("optuna") is None:
         raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
     from sl_discs.tuning import storage
@@ -267,10 +285,12 @@ def run(arguments: list[str], notice: Notice) -> int:
             f"run this again once they have been silent for {_STALE.value:g} s (--stale_after)\n"
         )
         return 0
-    return _report(study, search, stage, split, default, folder / f"{label}.json", notice)
+    return _report(study, search, stage, split, default, folder / f"{label}.json", command, notice)
 
 
-def _report(study, search, stage: Stage, split: Split, default: Candidate, path: Path, notice: Notice) -> int:
+def _report(
+    study, search, stage: Stage, split: Split, default: Candidate, path: Path, command: str, notice: Notice
+) -> int:
     from sl_discs.tuning import storage
     from sl_discs.tuning.report import held_out, in_words
     from sl_discs.tuning.search import FIRST_TRIAL_SEED
@@ -295,7 +315,7 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
         "test": f"graphs {split.test_words}; run seeds 0 to {_TEST_SEEDS.value - 1}",
         "best_of_curve": curve,
         **found,
-        "command": _command(),
+        "command": command,
         "version": __version__,
     }
     saved = write_tuned(path, best, record)
@@ -313,5 +333,15 @@ def _report(study, search, stage: Stage, split: Split, default: Candidate, path:
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (main, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
+
+    def body(_) -> int:
+        try:
+            with notice_of_end() as notice:
+                return run(as_typed(argv), notice)
+        except Interrupted as interruption:
+            sys.stderr.write(f"{interruption}\n")
+            return RESUME_ME
+
+    return run_command(argv, "", __doc__, FLAGS, body)

@@ -1,11 +1,11 @@
 r"""Command: the runs of a sweep file of DISCS's form (`run_configs`), shared by any number of workers.
 
-python -m sl_discs.sweep list    --sweep=FILE       the command of each run, a line each
-python -m sl_discs.sweep run     --sweep=FILE       a worker: does the runs that are missing
-python -m sl_discs.sweep status  --sweep=FILE       what is done, running, failed and missing
-python -m sl_discs.sweep collect --sweep=FILE       one table of the results, also as collect.csv and collect.json
+sl-discs sweep list    --sweep=FILE       the command of each run, a line each
+sl-discs sweep run     --sweep=FILE       a worker: does the runs that are missing
+sl-discs sweep status  --sweep=FILE       what is done, running, failed and missing
+sl-discs sweep collect --sweep=FILE       one table of the results, also as collect.csv and collect.json
 
-Each run is a `sl_discs.main_sampling` of its own with a folder of its own in --save_root. Start `run` as often as you
+Each run is a `sl-discs run` of its own with a folder of its own in --save_root. Start `run` as often as you
 like, on any number of machines that share this folder: every run is done by one worker, one that was killed loses its
 run to another. What follows `--` goes to every run, as in `-- --engine=cpu`; all commands of a sweep need the same.
 
@@ -15,6 +15,7 @@ SIGINT or SIGUSR1, and should be started again.
 
 from __future__ import annotations
 
+import functools
 import shlex
 import sys
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from pathlib import Path
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.command import run_app
+from sl_discs.command import choice_before_flags, refuse_flags, run_command, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.sweeps import tables
@@ -35,21 +36,35 @@ from sl_discs.sweeps.worker import Worker
 
 _COMMANDS = ("list", "run", "status", "collect")
 
-_SWEEP = flags.DEFINE_string("sweep", None, "The sweep file, such as configs/sweep/seeds_and_samplers.py.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_SWEEP = flags.DEFINE_string(
+    "sweep", None, "The sweep file, such as configs/sweep/seeds_and_samplers.py.", flag_values=FLAGS
+)
 _SAVE_ROOT = flags.DEFINE_string(
-    "save_root", None, "Folder of the runs' folders; default: results/<the file's folder>-<the file>."
+    "save_root",
+    None,
+    "Folder of the runs' folders; default: results/<the file's folder>-<the file>.",
+    flag_values=FLAGS,
 )
 _INDEX = flags.DEFINE_integer(
     "sweep_index",
     None,
     "The one run to do or show, counted from 1 as DISCS counts; default: all.",
     lower_bound=1,
+    flag_values=FLAGS,
 )
 _DATA_ROOT = flags.DEFINE_string(
-    "data_root", None, "Searched for DISCS's files, then for an archive; default: that of the model config."
+    "data_root",
+    None,
+    "Searched for DISCS's files, then for an archive; default: that of the model config.",
+    flag_values=FLAGS,
 )
 _SAMPLERS = flags.DEFINE_list(
-    "samplers", None, "Of the sweep's samplers take these; sl_gwg takes gwg's settings. Changes the runs' numbers."
+    "samplers",
+    None,
+    "Of the sweep's samplers take these; sl_gwg takes gwg's settings. Changes the runs' numbers.",
+    flag_values=FLAGS,
 )
 _STALE = flags.DEFINE_float(
     "stale_after",
@@ -57,26 +72,9 @@ _STALE = flags.DEFINE_float(
     "Seconds without a sign of life after which a run of a worker that was killed is taken over. On the worker's own "
     "machine it is taken over at once.",
     lower_bound=LEAST_STALE_S,
+    flag_values=FLAGS,
 )
-_RETRY = flags.DEFINE_boolean("retry", False, "In run: do failed runs again.")
-
-
-def prepare(argv: list[str]):
-    """Parses this command's own flags; the rest is for the runs."""
-    own, runs = launch.split_arguments(argv)
-    return lambda arguments: run(arguments, runs), own
-
-
-def _what(argv: Sequence[str]) -> str:
-    if len(argv) != 2 or argv[1] not in _COMMANDS:
-        given = " ".join(argv[1:]) or "nothing"
-        raise InputError(f"expected one of {', '.join(_COMMANDS)} before the options, not {given}")
-    return argv[1]
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+_RETRY = flags.DEFINE_boolean("retry", False, "In run: do failed runs again.", flag_values=FLAGS)
 
 
 def _chosen(sweep: Sweep) -> list[int]:
@@ -86,9 +84,13 @@ def _chosen(sweep: Sweep) -> list[int]:
     return list(range(1, count + 1)) if _INDEX.value is None else [_INDEX.value]
 
 
-def run(argv: Sequence[str], more: Sequence[str]) -> int:
+def run(arguments: Sequence[str], more: Sequence[str]) -> int:
     """Lists, does or shows the runs."""
-    what = _what(argv)
+    what = choice_before_flags(arguments, _COMMANDS)
+    if what != "run":
+        refuse_flags(FLAGS, ["retry"], f"in `sweep {what}`")
+    if what == "list":
+        refuse_flags(FLAGS, ["stale_after"], "in `sweep list`")
     if not _SWEEP.value:
         raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
     path = launch.find_file(_SWEEP.value)
@@ -113,23 +115,28 @@ def run(argv: Sequence[str], more: Sequence[str]) -> int:
             )
         if what == "run":
             return _worker(runs, root)
-        lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program('python', one))}" for one in runs]
-    _say("\n".join(lines))
+        lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program(one))}" for one in runs]
+    say("\n".join(lines))
     return 0
 
 
-def _program(python: str, one: Run) -> list[str]:
-    return [python, "-m", "sl_discs.main_sampling", *command_line(one.arguments, one.folder)]
+def _program(one: Run, start: Sequence[str] = ("sl-discs",)) -> list[str]:
+    """The command of a run; `start` starts `sl-discs`."""
+    return [*start, "run", *command_line(one.arguments, one.folder)]
 
 
 def _worker(runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    worker = Worker(runs, lambda one: _program(sys.executable, one), _say, _STALE.value, retry=_RETRY.value)
+    start = functools.partial(_program, start=(sys.executable, "-m", "sl_discs"))
+    worker = Worker(runs, start, say, _STALE.value, retry=_RETRY.value)
     code = worker.work()
     states = [state_of(one, _STALE.value).name for one in runs]
-    _say(f"{states.count('done')} of {len(runs)} runs are done, in {root}")
+    say(f"{states.count('done')} of {len(runs)} runs are done, in {root}")
     return code
 
 
-if __name__ == "__main__":
-    run_app(prepare, "|".join(_COMMANDS))
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above."""
+    launch.add_working_directory()
+    own, runs = launch.split_arguments(list(argv))
+    return run_command(own, "|".join(_COMMANDS), __doc__, FLAGS, lambda arguments: run(arguments, runs))

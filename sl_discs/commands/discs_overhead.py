@@ -1,6 +1,6 @@
 """Command: what localization costs inside of DISCS's loop: time a step of sl_NAME over that of NAME, in one run.
 
-python -m sl_discs.discs_overhead --samplers=gwg,path_auxiliary,dmala
+sl-discs discs overhead --samplers=gwg,path_auxiliary,dmala
 
 DISCS's own model (MIS on drawn er_density graphs), samplers and compiled step, as its experiment calls it: jitted,
 mapped over graphs, one call a step. Repetitions of all samplers alternate; times are taken after everything has been
@@ -11,25 +11,30 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from absl import flags
 
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.discs_plugin.step_loop import StepLoop, upstream_experiment
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import load_dataset
 
-flags.adopt_module_key_flags(launch)
-_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.")
-_DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.")
-_GRAPHS = flags.DEFINE_integer("graphs", 8, "Number of graphs.")
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.")
-_STEPS = flags.DEFINE_integer("steps", 20, "Steps of a repetition.")
-_REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions of each sampler.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+launch.define_flags(FLAGS)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.", flag_values=FLAGS
+)
+_DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.", flag_values=FLAGS)
+_GRAPHS = flags.DEFINE_integer("graphs", 8, "Number of graphs.", flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", 20, "Steps of a repetition.", flag_values=FLAGS)
+_REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions of each sampler.", flag_values=FLAGS)
 
 # Levels end often at first; the budget of so many steps is that of a benchmark run.
 _CHAIN_LENGTH = 10_000
@@ -72,20 +77,17 @@ def _report(found: dict[str, Overhead]) -> str:
     return "\n".join(lines)
 
 
-def prepare(argv: list[str]):
-    """The main function, after DISCS has been registered and the samplers' names checked."""
-
-    def main(_):
-        launch.register_from_flags()
-        for name in _SAMPLERS.value:
-            if importlib.util.find_spec(f"discs.samplers.sl_{name}") is None:
-                raise InputError(f"--samplers: DISCS has no sampler {name!r}")
-        sys.stdout.write(_report(measure()) + "\n")
-        return 0
-
-    return main, argv
+def run(_) -> int:
+    """Registers DISCS, checks the samplers' names, measures and prints."""
+    launch.register_from_flags(FLAGS)
+    for name in _SAMPLERS.value:
+        if importlib.util.find_spec(f"discs.samplers.sl_{name}") is None:
+            raise InputError(f"--samplers: DISCS has no sampler {name!r}")
+    sys.stdout.write(_report(measure()) + "\n")
+    return 0
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
     launch.add_working_directory()
-    run_app(prepare)
+    return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,6 +1,6 @@
 """Command: how close each engine comes to what the machine allows.
 
-python -m sl_discs.bench_roofline --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary
+sl-discs bench roofline --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary
 
 For each case, sampler and engine: bytes and operations of a step, the time that one core needs for them at least
 (peaks are measured in the same run, GB/s within as many bytes as the engine goes through), the time that it took
@@ -10,6 +10,7 @@ For each case, sampler and engine: bytes and operations of a step, the time that
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 from absl import flags
@@ -18,7 +19,7 @@ from sl_discs.benchmark.cases import CASES, chosen_cases
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.benchmark.contenders import NotPlayed, Own
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.engines.cpu.arrays import is_listed
 from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.errors import InputError
@@ -26,9 +27,11 @@ from sl_discs.experiment.packing import padded_size
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.kinds import graph_kind
 
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
-_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or path_auxiliary.")
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=100)
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
+_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or path_auxiliary.", flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=100, flag_values=FLAGS)
 
 
 def _rows(case, operations_per_s):
@@ -85,5 +88,6 @@ def run(_) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run)

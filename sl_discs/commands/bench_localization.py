@@ -1,18 +1,19 @@
 """Command: what localization costs on our engines: time of a run of sl_NAME over that of NAME.
 
-python -m sl_discs.bench_localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
+sl-discs bench localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
 
 On machines with neighbours times of runs differ by much more than the few per cent that are asked for. Short runs of
 the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median. The medians of
 one program differ by a per cent or two from process to process; printed is their mean over --processes, with its
-standard error (of one process: the median's). Compilation is apart. `discs_overhead` is the same inside of DISCS's
-loop.
+standard error (of one process: the median's). Compilation is apart. `sl-discs discs overhead` is the same
+inside of DISCS's loop.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -22,21 +23,31 @@ from sl_discs.benchmark.choices import ENGINES, check_choice
 from sl_discs.benchmark.contenders import NotPlayed
 from sl_discs.benchmark.localization import Cost, Task, in_new_processes, measure_in_processes
 from sl_discs.benchmark.peers import describe_machine
-from sl_discs.command import run_app
+from sl_discs.command import run_command
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.samplers import known_samplers
 
 _BASES = [name for name in known_samplers() if f"sl_{name}" in known_samplers()]
 
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.")
-_SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.")
-_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.")
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10)
-_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1)
-_SECONDS = flags.DEFINE_float("seconds", 5.0, "Of runs in each process, for each pair of samplers.", lower_bound=0.1)
-_PROCESSES = flags.DEFINE_integer("processes", 4, "Processes for each pair on each engine.", lower_bound=1)
-_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.")
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.", flag_values=FLAGS
+)
+_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer(
+    "steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10, flag_values=FLAGS
+)
+_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1, flag_values=FLAGS)
+_SECONDS = flags.DEFINE_float(
+    "seconds", 5.0, "Of runs in each process, for each pair of samplers.", lower_bound=0.1, flag_values=FLAGS
+)
+_PROCESSES = flags.DEFINE_integer(
+    "processes", 4, "Processes for each pair on each engine.", lower_bound=1, flag_values=FLAGS
+)
+_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.", flag_values=FLAGS)
 
 
 def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
@@ -82,5 +93,6 @@ def run(_) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run)

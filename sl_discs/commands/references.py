@@ -1,6 +1,6 @@
 r"""Command: strong cuts of the generated MaxCut sets, which the percentages of a reproduction are of.
 
-python -m sl_discs.reference --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+sl-discs references --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
 
 Each graph is annealed from several starts with seeds of their own. Cuts and partitions go into the package's files,
 one a set, after each graph: a command that was stopped goes on where it was; one with other steps, chains or seeds,
@@ -11,15 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import shlex
-import sys
 import time
 from collections.abc import Sequence
 
 from absl import flags
 
 from sl_discs.atomic import check_writable
-from sl_discs.command import run_app
+from sl_discs.command import as_typed, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import ENGINES
@@ -30,21 +28,26 @@ from sl_discs.reproduction.references.search import Search, Tally, search_set
 from sl_discs.reproduction.references.store import FOLDER, path_of
 from sl_discs.reproduction.references.use import DATA_SEED
 
-_DATASETS = flags.DEFINE_list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
-_INSTANCES = flags.DEFINE_integer("instances", 128, "Graphs of each set, from the first on.", 1)
-_DATA_SEED = flags.DEFINE_integer("data_seed", DATA_SEED, "What the graphs are drawn from.", 0)
-_STEPS = flags.DEFINE_integer("steps", None, "Steps a chain, each a proposal of one node; default: the set's.", 10)
-_CHAINS = flags.DEFINE_integer("chains", None, "Chains a start; default: the set's.", 1)
-_STARTS = flags.DEFINE_integer("starts", None, "Starts a graph; default: the set's.", 1)
-_FIRST_SEED = flags.DEFINE_integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.")
-_THREADS = flags.DEFINE_integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
-_FOLDER = flags.DEFINE_string("folder", str(FOLDER), "Where the files are; default: the package's own.")
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_DATASETS = flags.DEFINE_list(
+    "datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.", flag_values=FLAGS
+)
+_INSTANCES = flags.DEFINE_integer("instances", 128, "Graphs of each set, from the first on.", 1, flag_values=FLAGS)
+_DATA_SEED = flags.DEFINE_integer("data_seed", DATA_SEED, "What the graphs are drawn from.", 0, flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer(
+    "steps", None, "Steps a chain, each a proposal of one node; default: the set's.", 10, flag_values=FLAGS
+)
+_CHAINS = flags.DEFINE_integer("chains", None, "Chains a start; default: the set's.", 1, flag_values=FLAGS)
+_STARTS = flags.DEFINE_integer("starts", None, "Starts a graph; default: the set's.", 1, flag_values=FLAGS)
+_FIRST_SEED = flags.DEFINE_integer(
+    "first_seed", 0, "Seed of the first start; the others follow it.", 0, flag_values=FLAGS
+)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
+_THREADS = flags.DEFINE_integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0, flag_values=FLAGS)
+_FOLDER = flags.DEFINE_string(
+    "folder", str(FOLDER), "Where the files are; default: the package's own.", flag_values=FLAGS
+)
 
 
 def _search(name: str) -> Search:
@@ -64,10 +67,8 @@ def summary(name: str, indices: Sequence[int], tally: Tally) -> str:
     )
 
 
-def run(argv: Sequence[str]) -> int:
+def run(command: str) -> int:
     """Searches what the flags say and prints a line a set."""
-    if len(argv) > 1:
-        raise InputError(f"unexpected argument {argv[1]!r}; options are written as --name=value")
     if not _DATASETS.value:
         raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
     sets = chosen_sets(_DATASETS.value)
@@ -75,7 +76,6 @@ def run(argv: Sequence[str]) -> int:
         if one.name not in PLANS:
             raise InputError(f"--datasets: {one.name} is not searched for references; known: {', '.join(PLANS)}")
     folder = check_writable(_FOLDER.value)
-    command = shlex.join(["python", "-m", "sl_discs.reference", *sys.argv[1:]])
     for one in sets:
         begin = time.perf_counter()
         search = _search(one.name)
@@ -92,10 +92,11 @@ def run(argv: Sequence[str]) -> int:
                 folder,
                 functools.partial(progress, one.name),
             )
-        _say(f"{summary(one.name, dataset.index, tally)}; {time.perf_counter() - begin:.0f} s")
-        _say(f"  {path_of(one.name, _DATA_SEED.value, folder)}")
+        say(f"{summary(one.name, dataset.index, tally)}; {time.perf_counter() - begin:.0f} s")
+        say(f"  {path_of(one.name, _DATA_SEED.value, folder)}")
     return 0
 
 
-if __name__ == "__main__":
-    run_app(lambda argv: (run, argv))
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after one line about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, lambda _: run(as_typed(argv)))

@@ -1,6 +1,6 @@
 r"""Command: writes a dataset, drawn or read, in DISCS's own file formats, and says how to run DISCS on it.
 
-python -m sl_discs.discs_data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8 --data_root=./sco
+sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8 --data_root=./sco
 
 Without --source, random families are drawn from --data_seed. Exit code 2 and one line on bad input.
 """
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from absl import flags
 
-from sl_discs.command import asks_for_help, help_page
+from sl_discs.command import refuse_flags, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.write_discs import writable_family, write_discs
@@ -109,11 +108,13 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     return "\n".join(lines)
 
 
-def _run() -> str:
-    """Does what the flags say; returns the summary."""
+def run(_) -> int:
+    """Writes the files that the flags ask for, and prints the summary."""
     family = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
         raise InputError(f"{family.name} is not random; give --source=FOLDER with {family.where()}")
+    if FLAGS.source:
+        refuse_flags(FLAGS, ["data_seed"], "with --source, whose graphs are read")
     dataset = load_dataset(
         FLAGS.model,
         FLAGS.graph_type,
@@ -126,25 +127,10 @@ def _run() -> str:
     if FLAGS.source and dataset.source == "generated":
         raise InputError(f"{FLAGS.source}: neither {family.where()}; leave out --source to draw graphs")
     data_root = Path(FLAGS.data_root)
-    return summarize(dataset, write_discs(dataset, data_root, FLAGS.overwrite), data_root)
+    say(summarize(dataset, write_discs(dataset, data_root, FLAGS.overwrite), data_root))
+    return 0
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0 after a summary, or 2 after one line about bad input."""
-    if asks_for_help(argv):
-        sys.stdout.write(help_page("python -m sl_discs.discs_data", "", __doc__, FLAGS.get_help()))
-        return 0
-    try:
-        if rest := FLAGS(list(argv))[1:]:
-            raise InputError(f"unexpected argument {rest[0]!r}; options are written as --name=value")
-        sys.stdout.write(_run() + "\n")
-    except (InputError, flags.Error) as error:
-        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
-        return 2
-    finally:
-        FLAGS.unparse_flags()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,0 +1,51 @@
+"""Command: recounts in exact arithmetic, from the terms of a problem's file, the answers that `sl-discs solve` saved.
+
+sl-discs check FILE ANSWERS.json
+
+What was asked is read from the answers. Exit code 0 where every answer is feasible and worth
+what it claims; 1 where one is not; 2 after one line about bad input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from sl_discs.command import run_command, say
+from sl_discs.commands.problem_file import define_format, read_problems
+from sl_discs.errors import InputError
+from sl_discs.solving.answers import digest_of, read_answers, recount
+
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+define_format(FLAGS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit codes as above."""
+    return run_command(argv, "FILE ANSWERS", __doc__, FLAGS, _check)
+
+
+def _check(paths: list[str]) -> int:
+    if len(paths) != 2:
+        raise InputError(f"{len(paths)} files were named; name a FILE and its ANSWERS, and see --help")
+    path, saved = map(Path, paths)
+    answers = read_answers(saved)
+    if digest_of(path) != answers.sha256:
+        say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
+    problems = [one.problem for one in read_problems(path, answers.kind, FLAGS.format)[0]]
+    if answers.interrupted and len(answers.answers) < len(problems):
+        say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
+        problems = problems[: len(answers.answers)]
+    if len(problems) != len(answers.answers):
+        raise InputError(f"{saved}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
+    good = True
+    for problem, answer in zip(problems, answers.answers, strict=True):
+        value, feasible = recount(problem, answer)
+        held = feasible and value == answer.value
+        why = "" if held else " - violates constraints" if not feasible else " - not what is claimed"
+        say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
+        good &= held
+    return 0 if good else 1

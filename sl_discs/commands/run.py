@@ -1,0 +1,380 @@
+r"""Command: one benchmark experiment, with DISCS's flags.
+
+sl-discs run --config=configs/experiment/mis/er_density.py \
+    --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
+    --samplers=path_auxiliary,sl_path_auxiliary
+
+Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
+same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
+
+With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
+effective sample size of each sampler is reported, as DISCS does of models that are not combinatorial.
+
+On several hosts the same command runs on each, under SLURM as it is, elsewhere with --coordinator=HOST:PORT
+--num_hosts=N --host=K; host 0 writes the results and prints the summary.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+from ml_collections import config_flags
+
+from sl_discs.command import attributes_of, refuse_flags, run_command
+from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
+from sl_discs.discs_plugin.launch import add_working_directory
+from sl_discs.engines.devices import one_device_per_core
+from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.folder_lock import only_run_in
+from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
+from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
+from sl_discs.experiment.kind import check_finished, kind_of_run
+from sl_discs.experiment.memory import fit_to_memory
+from sl_discs.experiment.monitor import Monitor
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.provenance import experiment_record, versions
+from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
+from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
+from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.kind import PENALTY
+from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
+from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
+from sl_discs.results.canvas import can_draw, or_warn
+from sl_discs.results.share import join_records, pack_records, unpack_records
+from sl_discs.samplers import known_samplers
+from sl_discs.samplers.registry import is_localized, sampler_fields
+from sl_discs.sampling.ess_experiment import ess_settings, lattice_from, run_ess
+from sl_discs.sampling.ess_results import format_ess, write_ess
+
+
+def _with_defaults(sampler: str) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
+
+
+_MODEL_FIELDS = {
+    "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, whose effective sample sizes are measured.",
+    "graph_type": "dataset, as DISCS names it.",
+    "cfg_str": "which of several, as r-<value>; _ for none.",
+    "data_root": "folder that is searched for DISCS's files, then for an archive.",
+    "penalty": "of a conflict in mis, maxclique and the like, at least 1.",
+    "save_dir_name": "folder of the results below ./results, with --run_local.",
+}
+_ISING_FIELDS = "Of ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
+
+# The command's own set of flags: importing this module adds nothing to the flags of another command.
+FLAGS = flags.FlagValues()
+_EXPERIMENT = config_flags.DEFINE_config_file(
+    "config",
+    None,
+    f"Experiment config. Fields, as --config.experiment.FIELD=VALUE:\n{attributes_of(Settings)}",
+    flag_values=FLAGS,
+)
+_MODEL = config_flags.DEFINE_config_file(
+    "model_config",
+    None,
+    "Model config. Fields, as --model_config.FIELD=VALUE:\n"
+    + "\n".join(f"{name}: {words}" for name, words in _MODEL_FIELDS.items())
+    + f"\n{_ISING_FIELDS}",
+    flag_values=FLAGS,
+)
+_SAMPLER = config_flags.DEFINE_config_file(
+    "sampler_config",
+    None,
+    "Sampler config; with --samplers, of one of those that are named there. Fields, as "
+    "--sampler_config.FIELD=VALUE, with their defaults:\n"
+    + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
+    + f"\nFields of sl_ samplers besides their base's:\n{attributes_of(Localization)}",
+    flag_values=FLAGS,
+)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers",
+    None,
+    "Names of samplers to compare. Each takes its defaults, or --sampler_config where that has its name; fields "
+    "overridden as --sampler_config.FIELD go to every sampler that has the field. Known: "
+    + ", ".join(known_samplers())
+    + "; with a checkout of DISCS on PYTHONPATH also its own, as discs:dlmc or sl:discs:dlmc.",
+    flag_values=FLAGS,
+)
+_ENGINE = flags.DEFINE_enum(
+    "engine", None, ENGINES, "What plays the chains; short for --config.experiment.engine.", flag_values=FLAGS
+)
+_MESH = flags.DEFINE_string(
+    "mesh",
+    None,
+    "How instances and chains are cut into parts, a part a device: instances:4,chains:2, or auto; short for "
+    "--config.experiment.mesh.",
+    flag_values=FLAGS,
+)
+_EVENTS = flags.DEFINE_boolean(
+    "events",
+    None,
+    "Write events files that TensorBoard reads, under events/ beside the results; short for "
+    "--config.experiment.events.",
+    flag_values=FLAGS,
+)
+_COORDINATOR = flags.DEFINE_string(
+    "coordinator", None, "HOST:PORT of host 0 of several; not needed under SLURM.", flag_values=FLAGS
+)
+_NUM_HOSTS = flags.DEFINE_integer(
+    "num_hosts", None, "How many hosts play the run; goes with --coordinator.", flag_values=FLAGS
+)
+_HOST = flags.DEFINE_integer(
+    "host", None, "Which of them this is, from 0; goes with --coordinator.", flag_values=FLAGS
+)
+_CONNECT_TIMEOUT_S = flags.DEFINE_float(
+    "connect_timeout_s",
+    300.0,
+    "Seconds for which the hosts wait for each other to start.",
+    lower_bound=1.0,
+    flag_values=FLAGS,
+)
+_HOST_TIMEOUT_S = flags.DEFINE_float(
+    "host_timeout_s",
+    60.0,
+    "A run ends when one of its hosts was silent for so many seconds.",
+    lower_bound=1.0,
+    flag_values=FLAGS,
+)
+_OVERWRITE = flags.DEFINE_boolean(
+    "overwrite",
+    False,
+    "Replace results of another run in the same folder, which are otherwise refused.",
+    flag_values=FLAGS,
+)
+_RUN_LOCAL = flags.DEFINE_boolean(
+    "run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.", flag_values=FLAGS
+)
+
+# The model whose chains are sampled at a temperature; problems on graphs are optimised.
+_ISING = "ising"
+
+# Fields of DISCS's model configs that are read off the instances here.
+_MODEL_DISCS_ONLY = (
+    "max_num_nodes",
+    "max_num_edges",
+    "num_instances",
+    "num_models",
+    "num_categories",
+    "shape",
+    "rand_type",
+)
+
+
+def _fields(flag) -> dict | None:
+    """The fields of a config flag, None if it was not given; a file that could not be loaded says so only here."""
+    if flag.value is None:
+        return None
+    try:
+        return flag.value.to_dict()
+    except OSError as error:
+        raise InputError(f"--{flag.name}: {' '.join(str(error).split())}") from None
+
+
+def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
+    """The methods that the flags name, and the config fields of each."""
+    given = _fields(_SAMPLER) or {}
+    if _SAMPLERS.value is None:
+        if not given:
+            raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
+        names = [given.get("name", "")]
+    else:
+        names = _SAMPLERS.value
+        if not names:
+            raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
+        if given and given.get("name") not in names:
+            raise InputError(
+                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} leaves out; add "
+                "it there, or give the config of one of those"
+            )
+    if any(NAMESPACE in name for name in names):
+        borrow_samplers()
+    overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
+    configs = {}
+    for name in names:
+        if name == given.get("name"):
+            configs[name] = given
+        else:
+            known = method_fields(name)
+            shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
+            configs[name] = known | shared
+    return [build_method(configs[name], num_chains) for name in names], configs
+
+
+def _given_model() -> dict:
+    """The model config as it was given."""
+    model = _fields(_MODEL)
+    if model is None:
+        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
+    return model
+
+
+def _graph_model(model: dict) -> dict:
+    """The model config of a problem on graphs, checked."""
+    unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
+    if unknown:
+        raise InputError(f"model_config has no field {unknown[0]!r}; known: {', '.join(_MODEL_FIELDS)}")
+    model = {"name": "", "graph_type": "", "cfg_str": "_", "data_root": None, "penalty": PENALTY} | model
+    for field in ("name", "graph_type", "cfg_str", "save_dir_name"):
+        if not isinstance(model.get(field, ""), str):
+            raise InputError(f"model_config.{field} is {model[field]!r}; expected str")
+    if model["name"] not in GRAPH_PROBLEMS:
+        raise InputError(f"model_config.name is {model['name']!r}; known: {', '.join((*GRAPH_PROBLEMS, _ISING))}")
+    penalty = model["penalty"]
+    if isinstance(penalty, bool) or not isinstance(penalty, int | float) or not 1 <= penalty < math.inf:
+        raise InputError(f"model_config.penalty is {penalty!r}; expected a number of at least 1")
+    if model["data_root"] is None:
+        model["data_root"] = default_data_root()
+    check_data_root(model["data_root"])
+    return model
+
+
+def _as_folder(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
+
+
+def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:
+    if _RUN_LOCAL.value:
+        return Path("results") / model.get("save_dir_name", model["name"])
+    if settings.save_root:
+        return Path(settings.save_root)
+    run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
+    return Path("results") / _as_folder(dataset) / _as_folder(run)
+
+
+def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
+    """This host's share of the instances."""
+
+    def load(first: int, count: int | None) -> Dataset:
+        return load_dataset(
+            model["name"],
+            model.get("graph_type", ""),
+            model["cfg_str"],
+            model["data_root"],
+            num_instances=count,
+            first=first,
+            stride=stride,
+            data_seed=settings.data_seed,
+        )
+
+    first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+    if hosts.count == 1:
+        return load(first, count)
+    share = hosts.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
+    return load(first + share.start * stride, len(share))
+
+
+def run(hosts: Hosts) -> None:
+    """Runs what the flags say, saves it and prints the summary."""
+    experiment = _fields(_EXPERIMENT)
+    if experiment is None:
+        raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
+    model = _given_model()
+    run_model = _sample if model.get("name") == _ISING else _optimise
+    # DISCS's config of experiments that are not combinatorial names no schedule.
+    schedule = {"t_schedule": "constant"} if run_model is _sample else {}
+    settings = settings_from(schedule | experiment.get("experiment", {}))
+    short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
+    settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
+    run_model(settings, model, hosts)
+
+
+def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
+    """Effective sample sizes of chains on an Ising lattice."""
+    if hosts.count > 1:
+        raise InputError(f"{hosts.count} hosts: chains of {_ISING!r} are played by one; start a single process")
+    lattice = lattice_from(model)
+    methods, sampler_configs = _methods(settings.batch_size)
+    settings = ess_settings(settings, methods)
+    folder = check_writable(_save_folder(settings, model, lattice.name, methods))
+    config = {
+        "experiment": vars(settings),
+        "model": {"name": _ISING} | dataclasses.asdict(lattice),
+        "samplers": sampler_configs,
+    }
+    with only_run_in(folder):
+        if not _OVERWRITE.value:
+            check_finished(folder, config, lattice.name)
+        found = run_ess(lattice, methods, settings, config)
+        paths = write_ess(found, folder)
+    sys.stdout.write(format_ess(found, paths) + "\n")
+
+
+def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
+    """The best states of a problem on graphs; hosts other than the first leave writing and printing to that."""
+    model = _graph_model(model)
+    methods, sampler_configs = _methods(settings.batch_size)
+    check_methods(methods, settings)
+    dataset = _load(settings, model, hosts)
+    folder = check_writable(_save_folder(settings, model, dataset.name, methods))
+    config = {
+        "experiment": vars(settings),
+        "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
+        "samplers": sampler_configs,
+    }
+    with contextlib.ExitStack() as stack:
+        if hosts.index == 0:
+            stack.enter_context(only_run_in(folder))
+        if not _OVERWRITE.value:
+            check_finished(folder, config, dataset.name)
+        saved = hosts.checkpoint_folder(folder)
+        hosts.connect(folder, _CONNECT_TIMEOUT_S.value, _HOST_TIMEOUT_S.value)
+        settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
+        if note:
+            sys.stderr.write(f"{note}\n")
+        config["experiment"] = vars(settings)
+        draws = hosts.index == 0 and can_draw()
+        notice = stack.enter_context(notice_of_end())
+        kind = kind_of_run(config, methods, settings, dataset, versions())
+        checkpoints = Checkpoints(saved, kind, settings.checkpoint_every_s, notice)
+        monitor = Monitor(folder / "events", hosts.label) if settings.events else None
+        with progress_bar(total_chain_steps(dataset, settings), label=hosts.label) as progress:
+            samplers = run_methods(
+                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints, monitor
+            )
+        if hosts.index > 0:
+            hosts.hand_in(pack_records(samplers), folder, notice)
+            return
+        shares = hosts.collect(folder, notice)
+        samplers = join_records([samplers, *map(unpack_records, shares)])
+        record = experiment_record(dataset, config, settings, samplers)
+        try:
+            paths = write_results(record, folder)
+        except InputError:
+            sys.stdout.write(format_summary(record) + "\n")
+            raise
+        remove_checkpoints(folder)
+    sys.stdout.write(format_summary(record, paths) + "\n")
+    figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
+    if figure is not None:
+        sys.stdout.write(f"  {figure.name}\n")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
+
+    def body(_) -> int:
+        one_device_per_core()
+        try:
+            hosts = find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value)
+            if hosts.count == 1:
+                refuse_flags(FLAGS, ["connect_timeout_s", "host_timeout_s"], "on one host")
+            run(hosts)
+        except Interrupted as interruption:
+            sys.stderr.write(f"{interruption}\n")
+            return RESUME_ME
+        return 0
+
+    add_working_directory()
+    return run_command(argv, "", __doc__, FLAGS, body)

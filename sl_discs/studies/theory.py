@@ -1,0 +1,221 @@
+"""The paper's theory on a run: spectral gaps beside their bounds, the mean's error, Condition 1 on real instances.
+
+The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large, |h| >= 2 beta
+max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps` for how these are read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.atomic import write_atomically
+from sl_discs.command import say
+from sl_discs.experiment.settings import Settings
+from sl_discs.finished_work import write_json
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.alpha import parse_alpha
+from sl_discs.localization.grid import log_snr, time_grid
+from sl_discs.localization.method import build_method
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.spin import SpinForm
+from sl_discs.results.canvas import can_draw
+from sl_discs.studies import bounds, gaps, small_runs
+from sl_discs.studies.cells import finished, name_of
+from sl_discs.studies.mean_errors import chernoff, mean_errors
+from sl_discs.studies.real_runs import watch
+from sl_discs.studies.theory_figures import draw_gaps, draw_real, draw_runs
+from sl_discs.studies.theory_page import page
+from sl_discs.tuning.points import NULL_SIGMA
+
+# From where the tilt is a fiftieth of its noise to where sign(Y) is a draw.
+SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
+# How far off a site's mean counts as missed.
+MISSED = 0.25
+
+# DISCS's annealing of both families; fields of the `sl_` methods at their defaults are the published settings.
+_INSTANCES = {
+    "MIS, ER-0.05": ("mis", "er_density", "r-0.05", {"decay_rate": 0.05, "final_temperature": 1e-4}),
+    "MaxCut, BA-512": ("maxcut", "ba", "r-ba-4-n-512-600", {"decay_rate": 0.1, "final_temperature": 1e-6}),
+}
+# Sampler fields and annealing of each: what was published; its null control; a run that localizes, at temperature 1.
+_RUNS: dict[str, list[dict[str, Any]]] = {
+    "as published": [{}, {}],
+    "tilt off": [{"sigma": NULL_SIGMA}, {}],
+    "localizes": [{"sigma": 2.0, "eps": 1e-3}, {"t_schedule": "constant", "init_temperature": 1.0}],
+}
+_METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """How much is run.
+
+    Attributes:
+      sites: N of the models of the scan.
+      fields: |h| of the scan, from 0.05 to 30.
+      random: random models of the scan.
+      targets: N of the glass, of the ferromagnet and of the larger glass of the runs.
+      levels: of the small runs.
+      replicas: runs of each target.
+      chains: that estimate a mean.
+      most_steps: of the estimate, as a power of 2.
+      looks: levels of a real run that are looked at.
+      steps: of a real run.
+      methods: of the real runs; there are none without any.
+    """
+
+    sites: tuple[int, ...] = (1, 2, 3, 4, 6)
+    fields: int = 25
+    random: int = 300
+    targets: tuple[int, int, int] = (8, 8, 10)
+    levels: int = 16
+    replicas: int = 4
+    chains: int = 2_000
+    most_steps: int = 13
+    looks: int = 32
+    steps: int = 10_000
+    methods: tuple[str, ...] = _METHODS
+
+
+FULL = Size()
+
+
+def small_targets(size: Size) -> dict[str, SpinForm]:
+    """The targets of the small runs; both glasses and the ferromagnet have several modes."""
+    first, second, third = size.targets
+    return {
+        f"glass, N = {first}": small_runs.glass(first, 2.0, 0.3, seed=1),
+        f"Curie-Weiss, N = {second}": small_runs.curie_weiss(second, 1.8, 0.05),
+        f"glass, N = {third}": small_runs.glass(third, 1.0, 0.3, seed=2),
+    }
+
+
+def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarray:
+    """[K, R, N] the tilts along runs of Algorithm 1 with the exact posterior mean."""
+    seen: list[np.ndarray] = []
+    plan = dataclasses.replace(SCHEDULE, K=levels)
+    mean = small_runs.exact_mean(form)
+    small_runs.localize(form, plan, mean, replicas, seed=seed, watch=lambda _, tilt: seen.append(tilt))
+    return np.array(seen)
+
+
+def snr_of(levels: int) -> list[float]:
+    """alpha^2/(sigma^2 t) at the levels."""
+    alpha = parse_alpha(SCHEDULE.alpha)
+    times = time_grid(alpha, SCHEDULE.grid, levels, SCHEDULE.eps, SCHEDULE.eps_end)[:-1]
+    return (np.exp(log_snr(alpha, times)) / SCHEDULE.sigma**2).tolist()
+
+
+def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
+    """Gaps and bounds under one tilt; those of single-site kernels in units of N steps."""
+    density, size = gaps.log_density(form, tilt), len(form.b)
+    field, needed = gaps.smallest_field(form, tilt), gaps.needed_field(form)
+    rows = 2 * form.beta * np.abs(form.W).sum(axis=1)
+    return {
+        "field": field,
+        "needed": needed,
+        "met": bool(field >= needed),
+        "own_row": float((np.abs(form.b + tilt) >= rows).mean()),
+        "gaps": {name: gaps.gap_of(gaps.transitions(name, density)).one_sided for name in gaps.KERNELS},
+        "bounds": {name: gaps.bound(name, field, size) for name in gaps.KERNELS},
+    }
+
+
+def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
+    """The `looks` at a real run."""
+    problem, graph_type, cfg_str, annealing = _INSTANCES[name]
+    sampler, schedule = _RUNS[run]
+    fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
+    if method == "sl_gwg":
+        fields["adaptive"] = True  # as in the paper's tables
+    [graph] = load_dataset(problem, graph_type, cfg_str, num_instances=1).graphs
+    settings = Settings(
+        batch_size=8, chain_length=size.steps, log_every_steps=size.steps, seed=seed, threads=1,
+        **(annealing | schedule),
+    )  # fmt: skip
+    looks = watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
+    return {"looks": looks}
+
+
+def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
+    """Runs what is not there yet, and writes `theory.md`, `theory.json` and three figures.
+
+    Args:
+      folder: of the results; finished pieces are kept in its `cells`.
+      size: how much.
+      seed: of the runs; a run's numbers depend on it, its replica and its level or step alone.
+      report: is given a line after each part.
+
+    Returns:
+      what `theory.json` holds: `scan`, `verdicts`, `runs`, `means`, `real`.
+    """
+    cells = folder / "cells"
+    fields = np.geomspace(0.05, 30, size.fields).tolist()
+    given = {"kind": "scan", "sites": list(size.sites), "fields": fields, "random": size.random}
+    scan = finished(cells, given, lambda: {"rows": bounds.scan(size.sites, tuple(fields), size.random)})["rows"]
+    report(f"bounds: {len(scan)} gaps")
+    runs, means = [], []
+    for name, form in small_targets(size).items():
+        tilts = tilts_of(form, size.levels, size.replicas, seed)
+        for level, snr in enumerate(snr_of(size.levels)):
+            for replica in range(size.replicas):
+                place = {"target": name, "level": level, "replica": replica}
+                given = place | {"kind": "look", "levels": size.levels, "seed": seed} | _inputs(form)
+                found = finished(cells, given, functools.partial(look, form, tilts[level, replica]))
+                runs.append(place | {"snr": snr} | found)
+        report(f"runs: {name}")
+        # In the first run: at its start, in the middle, and at the end.
+        for level in (0, size.levels // 2, size.levels - 1):
+            means.append(_mean_of(cells, name, form, tilts[level, 0], level, size, seed))
+        report(f"means: {name}")
+    real = []
+    for name in _INSTANCES:
+        for setting in _RUNS:
+            for method in size.methods:
+                place = {"instance": name, "setting": setting, "method": method}
+                given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": seed}
+                given |= {"fields": _RUNS[setting], "annealing": _INSTANCES[name][-1]}
+                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size, seed))
+                real += [place | row for row in seen["looks"]]
+        report(f"real runs: {name}")
+    found = {"scan": scan, "verdicts": bounds.verdicts(scan), "runs": runs, "means": means, "real": real}
+    write_json(folder / "theory.json", found, allow_nan=False)
+    text = page(found).encode()
+    write_atomically(folder / "theory.md", lambda file: file.write(text))
+    if can_draw():
+        draw_gaps(scan, folder / "gaps.png")
+        draw_runs(runs, means, folder / "runs.png")
+        if real:
+            draw_real(real, folder / "real.png")
+    report(f"saved {folder}/theory.md")
+    return found
+
+
+def _inputs(form: SpinForm) -> dict[str, Any]:
+    """What the runs of a target depend on besides their size and seed."""
+    return {"form": name_of(form), "schedule": vars(SCHEDULE)}
+
+
+def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size, seed: int) -> dict[str, Any]:
+    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
+    steps = [2**k for k in range(4, size.most_steps + 1)]
+    place = {"target": name, "level": level}
+    given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": seed}
+    given |= _inputs(form) | {"missed": MISSED}
+
+    def compute():
+        density, sites = gaps.log_density(form, tilt), len(form.b)
+        gap = gaps.gap_of(gaps.transitions("glauber", density)).one_sided
+        field, met = gaps.smallest_field(form, tilt), gaps.smallest_field(form, tilt) >= gaps.needed_field(form)
+        promised = gaps.bound("glauber", field, sites) / sites
+        papers = chernoff(promised, np.array(steps), MISSED, sites).tolist() if met else None
+        return {"gap": gap, "papers": papers} | mean_errors(density, gap, steps, size.chains, MISSED, seed)
+
+    return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)

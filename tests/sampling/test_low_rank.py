@@ -1,0 +1,228 @@
+"""Low-rank localization against enumeration and closed forms, and that it knows when it does not apply.
+
+With seeds fixed and limits of 5 standard errors of 16 groups a right method fails a comparison with probability below
+2e-4; where all is in closed form draws are independent, and 5 errors mean 1e-6.
+"""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs.errors import InputError
+from sl_discs.sampling.density_table import DensityTable, even_axes
+from sl_discs.sampling.directions import find_directions, spin_terms
+from sl_discs.sampling.enumeration import enumerate_law
+from sl_discs.sampling.gradient_fit import GradientFit
+from sl_discs.testing import truths
+
+LIMIT = 5.0
+
+
+def planted(size, noise, strengths, *, field=0.5, seed=0):
+    """Couplings with orthogonal planted patterns, Gaussian ones beside, and a weak field along the first pattern."""
+    rng = np.random.default_rng(seed)
+    patterns = np.where(np.arange(size) % 4 < 2, 1, -1), np.where(np.arange(size) % 2 == 0, 1, -1)
+    signs = rng.choice([-1, 1], size)
+    couplings = noise * np.triu(rng.normal(size=(size, size)), 1) / np.sqrt(size)
+    for strength, pattern in zip(strengths, patterns, strict=False):
+        couplings += np.triu(strength / size * np.outer(pattern * signs, pattern * signs), 1)
+    first = patterns[0] * signs
+    return sl_discs.ising(-field / size * first, -couplings), first
+
+
+def agrees(samples, law, size):
+    found = [*samples.marginals.values(), samples.mean()]
+    known = [*law.marginals, law.mean_value]
+    apart = [(one.mean - truth) / one.error for one, truth in zip(found, known, strict=True)]
+    assert np.abs(apart[:size]).max() < LIMIT, apart
+    assert abs(samples.mean().mean + law.mean_value) < LIMIT * samples.mean().error  # minimised
+    assert abs(samples.log_z.mean - law.log_z) < LIMIT * samples.log_z.error + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("strengths", "noise", "engine"),
+    [
+        ((1.6,), 0.15, "auto"),
+        ((1.6,), 0.15, "reference"),
+        pytest.param((1.4, 1.3), 0.1, "auto", marks=pytest.mark.slow),
+    ],
+    ids=["one direction", "on the reference", "two directions"],
+)
+def test_the_law_by_enumeration(strengths, noise, engine):
+    problem, _ = planted(12, noise, strengths)
+    law = enumerate_law(problem.terms(), 1.0)
+    samples = sl_discs.sample(problem, 1.0, 2000, "low_rank", seed=1, engine=engine, directions=len(strengths))
+    assert samples.how["directions"] == len(strengths) and samples.reliable, samples.verdict
+    agrees(samples, law, 12)
+
+
+@pytest.mark.parametrize("sampler", ["metropolis", pytest.param("path_auxiliary", marks=pytest.mark.slow)])
+def test_other_base_samplers(sampler):
+    problem, _ = planted(10, 0.15, (1.6,))
+    agrees(sl_discs.sample(problem, 1.0, 1000, "low_rank", sampler=sampler), enumerate_law(problem.terms(), 1.0), 10)
+
+
+def test_offsets_labels_and_temperatures():
+    """What is given in zeros and ones, and maximised, with a constant."""
+    rng = np.random.default_rng(3)
+    matrix = 0.2 * rng.normal(size=(9, 9)) + 2.0 - 18.0 * np.eye(9)
+    problem = sl_discs.qubo(matrix, offset=-3.5, maximise=True)
+    law = enumerate_law(problem.terms(), 5.0)
+    assert law.sd_value > 1
+    samples = sl_discs.sample(problem, 5.0, 2000, "low_rank", seed=2)
+    assert abs(samples.log_z.mean - law.log_z) < LIMIT * samples.log_z.error
+    assert abs(samples.mean().mean - law.mean_value) < LIMIT * samples.mean().error
+
+
+@pytest.mark.parametrize("size", [50, pytest.param(1000, marks=pytest.mark.slow)])
+def test_curie_weiss_is_in_closed_form(size):
+    truth = truths.curie_weiss(size, 0.8, field=0.5 / size)
+    samples = sl_discs.sample(truth.problem, truth.temperature, 4000, "low_rank")
+    assert samples.how["means"] == "in closed form" and samples.reliable
+    assert samples.log_z.mean == pytest.approx(truth.log_z, abs=1e-6)
+    weight = samples.expectation(lambda states: states.sum(axis=1) > 0)
+    assert abs(weight.mean - truth.mode_weight) < LIMIT * weight.error and weight.error < 0.01
+
+
+def test_two_patterns_of_unequal_weight_are_in_closed_form():
+    problem, _ = planted(16, 0.0, (1.5, 1.2))
+    samples = sl_discs.sample(problem, 1.0, 2000, "low_rank")
+    assert samples.how["means"] == "in closed form" and samples.how["directions"] == 2
+    law = enumerate_law(problem.terms(), 1.0)
+    assert samples.log_z.mean == pytest.approx(law.log_z, abs=1e-6)
+    agrees(samples, law, 16)
+
+
+def test_a_glassy_rest_is_called_unreliable():
+    problem, _ = planted(100, 2.0, (6.0,))
+    samples = sl_discs.sample(problem, 1.0, 400, "low_rank", directions=1)
+    assert not samples.reliable
+    assert "the spectrum of what remains is" in samples.verdict.reasons[0]
+    assert any("R-hat" in reason for reason in samples.verdict.reasons), samples.verdict
+
+
+def test_auto_takes_it_where_it_applies_and_goes_elsewhere_where_it_does_not():
+    problem, pattern = planted(120, 0.1, (1.6,), field=0.3)
+    found = sl_discs.sample(problem, 1.0, 1000)
+    assert found.method == "low_rank" and found.reliable and "few directions" in found.chosen
+    exact = sl_discs.sample(problem, 1.0, 4000, "tempering", seed=5)
+    one, other = (s.expectation(lambda states: states @ pattern > 0) for s in (found, exact))
+    assert abs(one.mean - other.mean) < LIMIT * np.hypot(one.error, other.error)
+    bipartite = truths.complete_bipartite(10, 9, 0.5)
+    assert sl_discs.sample(bipartite.problem, 0.5, 1000).method == "tempering"
+
+
+def test_the_same_arguments_give_the_same_draws():
+    problem, _ = planted(10, 0.15, (1.6,))
+    one, same, other = (sl_discs.sample(problem, 1.0, 100, "low_rank", seed=seed) for seed in (4, 4, 5))
+    np.testing.assert_array_equal(one.bits, same.bits)
+    assert one.log_z == same.log_z and not np.array_equal(one.bits, other.bits)
+
+
+def test_a_time_limit_gives_draws():
+    problem, _ = planted(10, 0.15, (1.6,))
+    samples = sl_discs.sample(problem, 1.0, method="low_rank", time_limit=0.5)
+    assert len(samples) >= 1000 and samples.log_z.error < 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"directions": 3}, "directions is 3"),
+        ({"directions": 0}, "directions is 0"),
+        ({"num_flips": 3}, "has no field 'num_flips'"),
+        ({"store": "x.npy"}, "store: needs the method"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(InputError) as error:
+        sl_discs.sample(planted(10, 0.1, (1.5,))[0], 1.0, 10, "low_rank", **arguments)
+    assert message in str(error.value)
+
+
+def test_what_remains_may_be_too_large_to_be_played():
+    """A sparse model: its eigenvalues are found, but without the direction every pair of variables is coupled."""
+    graph = nx.random_regular_graph(12, 5000, seed=0)
+    problem = sl_discs.ising({}, dict.fromkeys(graph.edges, -0.2))
+    with pytest.raises(InputError, match=r"couples all of 5,000 variables.*method='tempering'"):
+        sl_discs.sample(problem, 1.0, 10, "low_rank")
+
+
+def test_eigenvalues_of_a_large_sparse_coupling():
+    """Two communities of 10,000 that know nothing of each other."""
+    size, rng = 20_000, np.random.default_rng(0)
+    ends = rng.integers(0, size, (30 * size, 2))
+    ends = ends[(ends[:, 0] % 2 == ends[:, 1] % 2) & (ends[:, 0] != ends[:, 1])]
+    couplings = {(int(a), int(b)): -0.02 for a, b in ends}
+    problem = sl_discs.ising({}, couplings)
+    found = find_directions(spin_terms(problem.terms(), 1.0), 2)
+    assert found is not None and found.vectors.shape == (size, 2) and found.width < 1
+    sides = np.where(np.array(problem.labels) % 2 == 0, 1, -1) / np.sqrt(size)
+    both = np.stack([np.ones(size) / np.sqrt(size), sides], axis=1)
+    np.testing.assert_allclose(np.linalg.svd(both.T @ found.vectors, compute_uv=False), 1, atol=0.03)
+
+
+def test_spin_terms_and_the_width_of_the_rest():
+    problem, _ = planted(30, 0.2, (1.5,))
+    spin = spin_terms(problem.terms(), 2.0)
+    values = np.linalg.eigvalsh(spin.matrix())
+    found = find_directions(spin)
+    np.testing.assert_allclose(found.eigenvalues, values[::-1][:2])
+    assert found.width == pytest.approx(values[-2] - values[0])
+    # The rest has no part in the direction.
+    left = spin.matrix() - found.loadings @ found.loadings.T
+    assert np.linalg.norm(left @ found.vectors) == pytest.approx(found.strengths[0] - values[-1], rel=1e-6)
+    states = np.random.default_rng(0).integers(0, 2, (5, 30))
+    spins = 2 * states - 1
+    f = 0.5 * np.einsum("si,ij,sj->s", spins, spin.matrix(), spins) + spins @ spin.field + spin.constant
+    dense = problem.terms().listed()
+    x = states.astype(float)
+    pairs = dense.scale * (x[:, dense.edges[:, 0]] * x[:, dense.edges[:, 1]]) @ dense.weights
+    np.testing.assert_allclose(f, (dense.constant + x @ dense.linear + pairs) / 2.0)
+
+
+def test_gradients_of_polynomials_are_fitted_exactly():
+    box = np.array([[-2.0, 3.0], [-1.0, 4.0]])
+    fit = GradientFit(box, 7)
+    x, y = fit.nodes.T
+    gradients = np.stack([3 * x**2 * y - 2 * y, x**3 - 2 * x + 2 * y], axis=1)
+    axes = even_axes(box, 0.5)
+    found = fit.values(fit(gradients[None]), axes)[0]
+    a, b = np.meshgrid(*axes, indexing="ij")
+    expected = a**3 * b - 2 * a * b + b**2
+    np.testing.assert_allclose(found - found[0, 0], expected - expected[0, 0], atol=1e-8)
+    noisy = gradients + np.random.default_rng(0).normal(size=(16, *gradients.shape))
+    assert 0.5 < fit.misfit(noisy) < 1.8
+    rough = noisy + 5 * np.sign(np.sin(40 * fit.nodes))
+    assert fit.misfit(rough) > 5
+
+
+def test_a_table_of_normal_densities():
+    axes = even_axes(np.array([[-9.0, 9.0]]), 0.1)
+    shifted = np.stack([-((axes[0] - shift) ** 2) / 2 for shift in (-1.0, 1.0)])
+    table = DensityTable(axes, shifted)
+    np.testing.assert_allclose(table.log_integrals, np.log(2 * np.pi) / 2)
+    draws = table.sample(np.random.default_rng(0), 40_000)[..., 0]
+    np.testing.assert_allclose(draws.mean(axis=1), [-1, 1], atol=5 / 200)
+    np.testing.assert_allclose(draws.var(axis=1), 1, atol=5 * np.sqrt(2) / 200)
+    [[low, high]] = table.hull(8.0)
+    assert -5.6 < low < -4.8 and high == pytest.approx(-low)
+    assert DensityTable(axes, shifted[[0, 0]]).effective_draws() == np.inf
+
+
+@pytest.mark.slow
+def test_standard_errors_are_calibrated():
+    """Over 200 repetitions the truth lies within two errors in 90 to 99 % of cases."""
+    problem, _ = planted(12, 0.2, (1.6,))
+    law = enumerate_law(problem.terms(), 1.0)
+    known = [*law.marginals, -law.mean_value, law.log_z]
+    inside = []
+    for seed in range(200):
+        samples = sl_discs.sample(problem, 1.0, 1000, "low_rank", seed=seed)
+        found = [*samples.marginals.values(), samples.mean(), samples.log_z]
+        inside.append([abs(one.mean - truth) <= 2 * one.error for one, truth in zip(found, known, strict=True)])
+    shares = np.mean(inside, axis=0)
+    # A share of 200 has a standard deviation of 1.5 %.
+    assert (shares[12:] >= 0.9).all() and (shares[12:] <= 0.99).all(), shares
+    assert 0.9 <= shares[:12].mean() <= 0.99, shares
