@@ -30,29 +30,26 @@ class Profile(NamedTuple):
     Attributes:
       targets: with all methods.
       methods: on these.
-      plane: targets with the two methods of the border.
-      seconds: time limits of these two methods; the plane has the last one.
+      duels: targets with tempering and low_rank alone, at the last time.
+      seconds: time limits of these two methods.
       others: time limits of all other methods.
       seeds: of each cell.
     """
 
     targets: list[str]
     methods: list[str]
-    plane: list[str]
+    duels: list[str]
     seconds: list[float]
     others: list[float]
     seeds: int
 
 
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
-# Left out where time is short: large ones, and all but one of those that are alike.
-_LONG = (
-    "curie-weiss-200", "curie-weiss-1000", "curie-weiss-3000", "hopfield-1", "hopfield-8", "communities-4",
-    "communities-6", "planted-sk-20-weak", "planted-sk-20-strong", "sk-20-0.5", "sk-20-0.9", "sk-20-1.5",
-    "sk-100-0.9",
-)  # fmt: skip
+# Of those that are alike one has all methods, or two.
+_FEW = ["hopfield-2", "planted-sk-100-0.2", "digits", "random-field-10", "independent-sets"]
+_MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.5", "sk-100-1.5"]
 _TIMES = [0.25, 1.0, 4.0, 16.0]
-_FEWER = [name for name in METHODS if name != "path-auxiliary"]
+_MOST_METHODS = [name for name in METHODS if name != "path-auxiliary"]
 PROFILES = {
     "smoke": Profile(
         ["strip-smoke", "sk-20-0.9"],
@@ -62,7 +59,7 @@ PROFILES = {
         [0.2],
         3,
     ),
-    "cpu": Profile([name for name in _ALL if name not in _LONG], _FEWER, list(PLANE), [0.2, 0.8], [0.8], 20),
+    "cpu": Profile(_FEW, _MOST_METHODS, [*_MORE, *PLANE], [0.2, 0.8], [0.8], 20),
     "long": Profile(_ALL, list(METHODS), list(PLANE), _TIMES, _TIMES, 40),
 }
 
@@ -116,12 +113,12 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
 
 
 def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
-    border = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
+    two = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
     for name in profile.targets:
-        yield name, {one: profile.seconds if one in border else profile.others for one in profile.methods}
-    for name in profile.plane:
+        yield name, {one: profile.seconds if one in two else profile.others for one in profile.methods}
+    for name in profile.duels:
         if name not in profile.targets:
-            yield name, dict.fromkeys(border, profile.seconds[-1:])
+            yield name, dict.fromkeys(two, profile.seconds[-1:])
 
 
 def run(profile: Profile, folder: Path) -> None:
