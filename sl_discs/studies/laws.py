@@ -46,8 +46,8 @@ class Profile(NamedTuple):
 
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
 # Of those that are alike one has all methods, or two.
-_FEW = ["hopfield-2", "planted-sk-100-0.2", "digits", "random-field-10", "independent-sets"]
-_MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.5", "sk-100-1.5"]
+_FEW = ["hopfield-2", "digits", "random-field-10", "independent-sets"]
+_MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.2", "planted-sk-100-0.5", "sk-100-1.5"]
 _TIMES = [0.25, 1.0, 4.0, 16.0]
 _MOST_METHODS = [name for name in METHODS if name != "path-auxiliary"]
 PROFILES = {
