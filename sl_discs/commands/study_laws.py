@@ -45,7 +45,7 @@ def _chosen() -> laws.Profile:
     profile = laws.PROFILES[_PROFILE.value]
     if _TARGETS.value is not None:
         check_choice("targets", _TARGETS.value, TARGETS)
-        profile = profile._replace(targets=_TARGETS.value, duels=[])
+        profile = profile._replace(targets=_TARGETS.value, duels=[], plane=[])
     if _METHODS.value is not None:
         check_choice("methods", _METHODS.value, METHODS)
         profile = profile._replace(methods=_METHODS.value)

@@ -30,7 +30,8 @@ class Profile(NamedTuple):
     Attributes:
       targets: with all methods.
       methods: on these.
-      duels: targets with tempering and low_rank alone, at the last time.
+      duels: targets with tempering and low_rank alone.
+      plane: targets with these two at the last time, for the border.
       seconds: time limits of these two methods.
       others: time limits of all other methods.
       seeds: of each cell.
@@ -39,6 +40,7 @@ class Profile(NamedTuple):
     targets: list[str]
     methods: list[str]
     duels: list[str]
+    plane: list[str]
     seconds: list[float]
     others: list[float]
     seeds: int
@@ -54,13 +56,14 @@ PROFILES = {
     "smoke": Profile(
         ["strip-smoke", "sk-20-0.9"],
         ["gibbs", "localization", BASELINE, LOW_RANK],
+        [],
         ["strip-1.6-0.14"],
         [0.05, 0.2],
         [0.2],
         3,
     ),
-    "cpu": Profile(_FEW, _MOST_METHODS, [*_MORE, *PLANE], [0.2, 0.8], [0.8], 20),
-    "long": Profile(_ALL, list(METHODS), list(PLANE), _TIMES, _TIMES, 40),
+    "cpu": Profile(_FEW, _MOST_METHODS, _MORE, list(PLANE), [0.2, 0.8], [0.8], 20),
+    "long": Profile(_ALL, list(METHODS), [], list(PLANE), _TIMES, _TIMES, 40),
 }
 
 
@@ -116,9 +119,9 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
     two = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
     for name in profile.targets:
         yield name, {one: profile.seconds if one in two else profile.others for one in profile.methods}
-    for name in profile.duels:
-        if name not in profile.targets:
-            yield name, dict.fromkeys(two, profile.seconds[-1:])
+    for names, seconds in ((profile.duels, profile.seconds), (profile.plane, profile.seconds[-1:])):
+        for name in names:
+            yield name, dict.fromkeys(two, seconds)
 
 
 def run(profile: Profile, folder: Path) -> None:

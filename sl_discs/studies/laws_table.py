@@ -13,6 +13,7 @@ from sl_discs.studies.laws_cells import ERRORS, Play
 from sl_discs.studies.laws_methods import BASELINE
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
+_ROUNDING = 1e-9
 # A mode weight is wrong if it is off by more than so many of its standard errors, and by more than the latter.
 _MOST_ERRORS, _LEAST_WRONG = 4, 0.02
 
@@ -29,7 +30,9 @@ class Interval(NamedTuple):
 
 
 def plain(number: float) -> str:
-    """Two digits that count, never as a power of ten."""
+    """Two digits that count, never as a power of ten; rounding errors are 0."""
+    if abs(number) < _ROUNDING:
+        return "0"
     return np.format_float_positional(number, 2, fractional=False, trim="-") if np.isfinite(number) else str(number)
 
 

@@ -225,6 +225,7 @@ def test_verdicts_count_those_that_are_silently_wrong():
     assert count(None, None, True) == (0, 0, 0)
     assert laws_table.plain(3218.4) == "3200"
     assert laws_table.plain(0.001234) == "0.0012"
+    assert laws_table.plain(6e-13) == "0"
 
 
 def test_tables_and_figures(tmp_path):
