@@ -14,7 +14,7 @@ from sl_discs.studies.laws_methods import METHODS
 from sl_discs.studies.laws_table import Found, Interval, plain, points, reliable_share, root_mean_square, speed_up
 from sl_discs.studies.laws_targets import PLANE
 
-_COLUMNS, _PANEL = 5, (1.55, 1.7)
+_COLUMNS, _PANEL = 5, (1.4, 1.5)
 # Errors below this are lost in the truth's or in the bars of few seeds.
 _LEAST_SHOWN = 3e-4
 
@@ -39,7 +39,7 @@ def draw_errors(all_found: list[Found], path: Path) -> Path:
         labelled = (axes.get_legend_handles_labels() for axes in figure.axes)
         handles = {label: one for both in labelled for one, label in zip(*both, strict=True)}
         figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=4, frameon=False)
-        figure.axes[0].set_ylim(bottom=_LEAST_SHOWN)
+        figure.axes[0].set(xlim=(min(0.1, figure.axes[0].get_xlim()[0]), None), ylim=(_LEAST_SHOWN, None))
 
     width, height = _PANEL
     return save_figure(path, (width * _COLUMNS, height * rows + 0.6), paint)
@@ -113,16 +113,16 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
             table[row, column] = np.log10(np.clip(ratio.value, 1e-3, 1e4))
             widths[glass].append(width)
             text = f"{plain(ratio.value)}\n({plain(ratio.low)}-{plain(ratio.high)})\n{share:.0%} reliable"
-            axes.text(column, row, text, ha="center", va="center", fontsize=7)
+            axes.text(column, row, text, ha="center", va="center", fontsize=6)
         shown = axes.imshow(table, origin="lower", aspect="auto", cmap="RdBu", vmin=-2.5, vmax=2.5, alpha=0.7)
         axes.set_xticks(range(len(glasses)), [f"{np.mean(widths[glass]):.2g}" for glass in glasses])
         axes.set_yticks(range(len(strengths)), [f"{strength:g}" for strength in strengths])
         axes.set_xlabel("width of the rest's spectrum")
         axes.set_ylabel("strength of the direction")
-        axes.set_title(f"CPU time of tempering over that of {method}, same error of the mode weight", fontsize=8)
+        axes.set_title(f"CPU time of tempering over that of {method}, same error of the mode weight", fontsize=7)
         narrow = sum(np.mean(widths[glass]) < NARROW for glass in glasses)
         axes.axvline(narrow - 0.5, color="0", linestyle="--", linewidth=1)
         bar = figure.colorbar(shown, ax=axes)
         bar.set_ticks([-2, -1, 0, 1, 2], labels=["0.01", "0.1", "1", "10", "100"])
 
-    return save_figure(path, (4.8, 3.3), paint)
+    return save_figure(path, (4.3, 2.9), paint)
