@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.sampling.diagnostics import LEAST_ESS
 from sl_discs.studies.laws_cells import ERRORS, Play
 from sl_discs.studies.laws_methods import BASELINE
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
 _ROUNDING = 1e-9
-# A mode weight is wrong if it is off by more than so many of its standard errors, and by more than the latter.
+# What is off by more than so many of its standard errors, and by more than the latter, is wrong.
 _MOST_ERRORS, _LEAST_WRONG = 4, 0.02
+# A verdict allows no larger standard error of a probability.
+_LARGEST_ERROR = 0.5 / np.sqrt(LEAST_ESS)
 
 
 class Interval(NamedTuple):
@@ -98,12 +101,13 @@ def reliable_share(found: Found, method: str) -> float:
 
 
 class Verdicts(NamedTuple):
-    """How far the verdicts of a method can be trusted, over all runs on targets with a mode.
+    """How far the verdicts of a method can be trusted, over all its runs.
 
     Attributes:
       runs: how many.
       reliable: those that call themselves reliable.
-      wrong: those of them whose mode weight is off by more than 4 of its own standard errors and more than 0.02.
+      wrong: those of them whose mode weight is off by more than 4 of its own standard errors and more than 0.02, or,
+        without a mode, whose marginals are off by more than 0.1 in the root mean square.
     """
 
     runs: int
@@ -116,13 +120,12 @@ def verdicts(all_found: list[Found], method: str) -> Verdicts:
     runs = reliable = wrong = 0
     for found in all_found:
         for play in itertools.chain(*found.plays.get(method, {}).values()):
-            error = play.errors["mode"]
-            if error is None or play.mode_se is None:
-                continue
+            error = play.errors[found.main_error]
+            own = _LARGEST_ERROR if play.mode_se is None else play.mode_se
+            expected = np.hypot(own, found.evidence.get("mode_error", 0.0))
             runs += 1
             reliable += play.reliable
-            expected = np.hypot(play.mode_se, found.evidence.get("mode_error", 0.0))
-            wrong += play.reliable and error > max(_MOST_ERRORS * expected, _LEAST_WRONG)
+            wrong += play.reliable and error is not None and error > max(_MOST_ERRORS * expected, _LEAST_WRONG)
     return Verdicts(runs, reliable, wrong)
 
 
@@ -203,7 +206,7 @@ def summary(all_found: list[Found]) -> str:
         ],
     )  # fmt: skip
     trust = _rows(
-        ["method", "runs with a mode", "reliable by their verdict", "of these wrong by over 4 errors and 0.02"],
+        ["method", "runs", "reliable by their own verdict", "of these wrong"],
         [[name, *map(str, verdicts(all_found, name))] for name in methods],
     )
     return "\n".join([*lines, "", *trust])

@@ -222,7 +222,13 @@ def test_verdicts_count_those_that_are_silently_wrong():
     assert count(0.05, 0.01, True) == (2, 2, 2)
     assert count(0.05, 0.01, False) == (2, 0, 0)
     assert count(0.05, 0.013, True) == count(0.05, 0.01, True, of_truth=0.01) == count(0.019, 0, True) == (2, 2, 0)
-    assert count(None, None, True) == (0, 0, 0)
+    without = null | dict.fromkeys(("mode", "tv"))
+    for off, wrong in ((0.09, 0), (0.11, 1)):
+        play = Play(1.0, 10, without | {"marginals": off}, True, None)
+        assert (
+            laws_table.verdicts([Found("x", 9, 0.0, {}, without, {"gibbs": {1.0: [play]}}, {})], "gibbs").wrong
+            == wrong
+        )
     assert laws_table.plain(3218.4) == "3200"
     assert laws_table.plain(0.001234) == "0.0012"
     assert laws_table.plain(6e-13) == "0"
