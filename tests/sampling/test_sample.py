@@ -290,10 +290,10 @@ def test_unknown_names_are_refused():
         samples.expectation(lambda states: states)
 
 
-def test_the_readme_example(tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    code = re.search(r"## Draw at a temperature\n\n```python\n(.*?)```", text, re.DOTALL)[1]
+    text = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     names = {}
     exec(code, names)
     assert "reliable)" in capsys.readouterr().out and len(names["s"]) == 2000
