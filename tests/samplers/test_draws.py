@@ -52,7 +52,8 @@ def test_sequences_have_the_probability_they_report(replacement):
     draw = jax.jit(lambda key: draw_sites(key, weights, jnp.int32(6), 9, replacement=replacement))
     found_both_ways = jax.jit(
         lambda drawn: [
-            log_probability(weights, drawn, replacement=replacement, backwards=backwards) for backwards in (False, True)
+            log_probability(weights, drawn, replacement=replacement, backwards=backwards)
+            for backwards in (False, True)
         ]
     )
     for key in many_keys(20, seed=2):
