@@ -27,7 +27,7 @@ install_import_hook([f"sl_discs.{name}" for name in CHECKED], BEARTYPE)
 
 @pytest.fixture
 def refusal(capsys, monkeypatch):
-    """The one line with which a command refuses its arguments, without a new process, which would import JAX again."""
+    """The one line with which a command refuses arguments, without a new process, which would import JAX again."""
     import jax
 
     from sl_discs.commands import run
