@@ -26,6 +26,7 @@ GROUPS = {
         "references": "strong cuts of the generated MaxCut sets, for percentages",
     },
     "studies": {
+        "study laws": "where localization samples better than tempering, and where worse",
         "study convergence": "how fast Algorithm 1 converges to the law",
     },
     "speed": {

@@ -102,7 +102,11 @@ _SEEDS = flags.DEFINE_integer(
     flag_values=FLAGS,
 )
 _ENGINE = flags.DEFINE_enum(
-    "engine", "auto", ENGINES, "What plays the chains; on a GPU, gpu is the fastest.", flag_values=FLAGS
+    "engine",
+    "auto",
+    ENGINES,
+    "What plays the chains; gpu is experimental and taken by name alone.",
+    flag_values=FLAGS,
 )
 _INSTANCES = flags.DEFINE_integer(
     "instances", None, "Graphs of each dataset instead of the profile's.", 1, flag_values=FLAGS

@@ -51,10 +51,19 @@ define_flags(FLAGS)
 _define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; has to be given.")
 _define(flags.DEFINE_integer, "draws", 1000, "How many at least; a time limit takes their place.")
 flags.DEFINE_enum(
-    "method", AUTO, [AUTO, *METHODS], "auto goes on to tempering where chains disagree.", flag_values=FLAGS
+    "method",
+    AUTO,
+    [AUTO, *METHODS],
+    "auto goes on to low_rank or tempering where chains disagree.",
+    flag_values=FLAGS,
 )
 _define(flags.DEFINE_string, "sampler", "gibbs", "gibbs, metropolis, gwg, path_auxiliary or dmala.")
-_define(flags.DEFINE_integer, "groups", None, "Chains, ladders or populations; default: 8, or 16 populations.")
+_define(
+    flags.DEFINE_integer,
+    "groups",
+    None,
+    "Chains, ladders or populations; default: 8, or 16 of population and low_rank.",
+)
 _define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; there are then as many draws as come in it.")
 flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
 _define(flags.DEFINE_integer, "seed", 0, "Of everything.")

@@ -59,6 +59,8 @@ class Localization:
       mc_ratio: part of each level's steps, counted from its end, that estimates the posterior mean.
       r: decay of the budget.
       n_min: smallest budget of a level.
+      tilt: whether the target is tilted by the observation; without it every step is the base sampler's own, random
+        numbers included, which is the null control of localization.
     """
 
     alpha: str = "geom(2,1)"
@@ -73,6 +75,7 @@ class Localization:
     mc_ratio: float = 0.5
     r: float = 0.1
     n_min: int = 4
+    tilt: bool = True
 
     def initial_noise(self) -> float:
         """Standard deviation of Y_0: sigma sqrt(t_0)."""
@@ -87,7 +90,7 @@ class Localization:
     @property
     def localizes(self) -> bool:
         """Whether the run ends where sign(Y) is X; with geom(2,1), where sigma^2 eps_end is at most about 1/16."""
-        return self.last_signal_to_noise() >= LOCALIZED
+        return self.tilt and self.last_signal_to_noise() >= LOCALIZED
 
     def levels(self, chain_length: int) -> Levels:
         """The levels of a chain of chain_length steps.
@@ -110,7 +113,7 @@ class Localization:
         drift = exact if self.integrator == "exponential" else np.diff(times) * alpha.derivative(times[:-1])
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             levels = Levels(
-                tilt_scale=(values[:-1] / (np.float64(self.sigma) ** 2 * times[:-1])).astype(np.float32),
+                tilt_scale=(self.tilt * values[:-1] / (np.float64(self.sigma) ** 2 * times[:-1])).astype(np.float32),
                 last=(np.cumsum(steps) - 1).astype(np.int32),
                 collected=np.maximum(1, np.ceil(self.mc_ratio * steps - 1e-9)).astype(np.int32),
                 drift=drift.astype(np.float32),

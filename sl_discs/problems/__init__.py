@@ -5,6 +5,7 @@ from sl_discs.problems.forms import ising, qubo
 from sl_discs.problems.graphs import CONSTRUCTORS
 from sl_discs.problems.problem import Evaluated, Problem
 
-globals().update(CONSTRUCTORS)
+__all__ = ["Evaluated", "Problem", "from_bqm", "ising", "qubo"]
 
-__all__ = ["Evaluated", "Problem", "from_bqm", "ising", "qubo", *CONSTRUCTORS]
+globals().update(CONSTRUCTORS)
+__all__.extend(CONSTRUCTORS)

@@ -16,7 +16,7 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.reproduction.cell import AS_PUBLISHED, NULL, Cell, Choice, published_fields
 from sl_discs.reproduction.datasets import PublishedSet
-from sl_discs.tuning.points import NULL_SIGMA, Candidate, candidate_of
+from sl_discs.tuning.points import Candidate, candidate_of
 from sl_discs.tuning.space import Point, propose, space_of
 
 _BLOCK = 8
@@ -76,7 +76,7 @@ def trial_cells(
                 alone = dataclasses.replace(choice, seeds=(trial,))
                 point = point_of_trial(trial, method, choice.steps(dataset)) if trial else {}
                 changes = candidate_of(point, start).sampler if trial else {}
-                for protocol, switch in ((AS_PUBLISHED, {}), (NULL, {"sigma": NULL_SIGMA})):
+                for protocol, switch in ((AS_PUBLISHED, {}), (NULL, {"tilt": False})):
                     setting = f"trial {trial}"
                     cells.append(
                         alone.cell(dataset, method, changes=changes | switch, setting=setting, protocol=protocol)

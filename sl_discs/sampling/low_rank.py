@@ -65,9 +65,9 @@ _STREAM = 64
 
 def check_fields(options: Options) -> None:
     """InputError for a number of directions that cannot be."""
-    number = options.fields.get(FIELD)
-    if number is not None and whole(FIELD, number, 1) > MOST_DIRECTIONS:
-        raise InputError(f"{FIELD} is {number}; a grid over more than {MOST_DIRECTIONS} directions is too large")
+    number, name = options.fields.get(FIELD), f"sampler_config.{FIELD}"
+    if number is not None and whole(name, number, 1) > MOST_DIRECTIONS:
+        raise InputError(f"{name} is {number}; a grid has room for at most {MOST_DIRECTIONS}")
 
 
 def applies(terms: Coefficients, temperature: float) -> bool:

@@ -1,1 +1,1 @@
-"""Studies of localization that are not a table of the paper: its theory on a run, its convergence."""
+"""Studies beyond the tables of the paper: its theory on a run, convergence, and where localization samples best."""

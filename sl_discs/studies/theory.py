@@ -32,7 +32,6 @@ from sl_discs.studies.mean_errors import chernoff, mean_errors
 from sl_discs.studies.real_runs import watch
 from sl_discs.studies.theory_figures import draw_gaps, draw_real, draw_runs
 from sl_discs.studies.theory_page import page
-from sl_discs.tuning.points import NULL_SIGMA
 
 # From where the tilt is a fiftieth of its noise to where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
@@ -47,7 +46,7 @@ _INSTANCES = {
 # Sampler fields and annealing of each: what was published; its null control; a run that localizes, at temperature 1.
 _RUNS: dict[str, list[dict[str, Any]]] = {
     "as published": [{}, {}],
-    "tilt off": [{"sigma": NULL_SIGMA}, {}],
+    "tilt off": [{"tilt": False}, {}],
     "localizes": [{"sigma": 2.0, "eps": 1e-3}, {"t_schedule": "constant", "init_temperature": 1.0}],
 }
 _METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")

@@ -3,42 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int
-from scipy import special
+from jaxtyping import Float64
 
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
-from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.problem import Problem
+from sl_discs.testing.truth import Truth, log_binomial, spin_problem, summed
 
 # d/db F(b) = Im F(b + ih) / h for an analytic F, without the cancellation of a difference.
 _STEP = 1e-30
-
-
-class Truth(NamedTuple):
-    """A problem at a temperature, and what is known of its law.
-
-    Attributes:
-      problem: f is its value; all of them are maximised.
-      temperature: of the law.
-      log_z: log sum_x exp(f(x)/temperature).
-      mean_value: of f.
-      marginals: [N] P(x_i = 1), where x_i = 1 is spin 1.
-      mode_weight: P of the mode that the function's documentation names; None where it names none.
-      counts: [N + 1] P(k variables are 1); None where it is not known.
-    """
-
-    problem: Problem
-    temperature: float
-    log_z: float
-    mean_value: float
-    marginals: Float64[np.ndarray, "N"]
-    mode_weight: float | None = None
-    counts: Float64[np.ndarray, "N+1"] | None = None
 
 
 def curie_weiss(num_variables: int, temperature: float, *, coupling: float = 1.0, field: float = 0.0) -> Truth:
@@ -57,9 +33,9 @@ def curie_weiss(num_variables: int, temperature: float, *, coupling: float = 1.0
     ones = np.arange(size + 1)
     spins = 2.0 * ones - size
     values = coupling / (2 * size) * (spins**2 - size) + field * spins
-    log_z, law, mean = _summed(_log_binomial(size, ones), values, temperature)
+    log_z, law, mean = summed(log_binomial(size, ones), values, temperature)
     pairs = np.argwhere(np.triu(np.ones((size, size), bool), 1))
-    problem = _spins("curie-weiss", np.full(size, field), pairs, np.full(len(pairs), coupling / size))
+    problem = spin_problem("curie-weiss", np.full(size, field), pairs, np.full(len(pairs), coupling / size))
     marginals = np.full(size, law @ ones / size)
     return Truth(problem, temperature, log_z, mean, marginals, float(law[spins > 0].sum()), law)
 
@@ -77,8 +53,8 @@ def complete_bipartite(left: int, right: int, temperature: float, *, penalty: fl
       penalty: of a conflict, at least 1.
     """
     a, b = np.arange(left + 1)[:, None], np.arange(right + 1)
-    log_counts = _log_binomial(left, a) + _log_binomial(right, b)
-    log_z, law, mean = _summed(log_counts, a + b - penalty * a * b, temperature)
+    log_counts = log_binomial(left, a) + log_binomial(right, b)
+    log_z, law, mean = summed(log_counts, a + b - penalty * a * b, temperature)
     edges = np.argwhere(np.ones((left, right), bool)) + np.array([0, left])
     graph = Graph.from_arrays("complete-bipartite", left + right, edges)
     problem = Problem("mis", graph.name, range(left + right), graph, penalty)
@@ -102,7 +78,7 @@ def ising_torus(side: int, temperature: float) -> Truth:
     log_z = _kaufman(side, complex(1 / real("temperature", temperature, least=0.01), _STEP))
     site = np.arange(side * side).reshape(side, side)
     pairs = np.concatenate([np.stack([site, np.roll(site, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)])
-    problem = _spins("ising-torus", np.zeros(side * side), pairs, np.ones(len(pairs)))
+    problem = spin_problem("ising-torus", np.zeros(side * side), pairs, np.ones(len(pairs)))
     return Truth(problem, temperature, log_z.real, log_z.imag / _STEP, np.full(side * side, 0.5))
 
 
@@ -127,25 +103,8 @@ def random_field_grid(side: int, temperature: float, *, field: float = 1.0, seed
     site = np.arange(side * side).reshape(side, side)
     ends = [(site[:, :-1], site[:, 1:]), (site[:-1], site[1:])]
     pairs = np.concatenate([np.stack([u.ravel(), v.ravel()], axis=1) for u, v in ends])
-    problem = _spins("random-field-grid", fields.ravel(), pairs, np.ones(len(pairs)))
+    problem = spin_problem("random-field-grid", fields.ravel(), pairs, np.ones(len(pairs)))
     return Truth(problem, temperature, log_z.real, log_z.imag / _STEP, marginals.ravel())
-
-
-def _spins(name: str, fields: np.ndarray, pairs: Int[np.ndarray, "M 2"], couplings: np.ndarray) -> Problem:
-    form = QuadraticForm.from_arrays(name, fields, pairs, couplings, spins=True, maximise=True)
-    return Problem("ising", name, range(len(fields)), form)
-
-
-def _log_binomial(n: int, k: np.ndarray) -> np.ndarray:
-    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-
-
-def _summed(log_counts: np.ndarray, values: np.ndarray, temperature: float) -> tuple[float, np.ndarray, float]:
-    """Log Z, probabilities and the mean value of classes of states, from the size and the value of each class."""
-    exponents = log_counts + values / real("temperature", temperature, above=0)
-    log_z = float(special.logsumexp(exponents))
-    law = np.exp(exponents - log_z)
-    return log_z, law, float((law * values).sum())
 
 
 def _kaufman(side: int, beta: complex) -> complex:

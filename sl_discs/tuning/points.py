@@ -14,11 +14,6 @@ TEMPERATURE_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "de
 RESAMPLING_FIELDS = ("resample_every", "resample_strength")
 ANNEALING_FIELDS = TEMPERATURE_FIELDS + RESAMPLING_FIELDS
 
-# The tilt is alpha(t) y / (sigma^2 t), formed in float32 from a scale alpha(t) / (sigma^2 t) that is computed in
-# float64. At this sigma the scale is below 1e-55 and rounds to 0, while y, at most some 1e31, stays finite: the tilt
-# is exactly 0 at every site and step, and each step is the base sampler's own, random numbers included.
-NULL_SIGMA = 1e30
-
 _DIGITS = 4
 
 
@@ -83,8 +78,8 @@ def _temperatures(point: Point) -> dict[str, Any]:
 
 
 def without_tilt(candidate: Candidate) -> Candidate:
-    """The same with the tilt switched off (see `NULL_SIGMA`)."""
-    return Candidate(candidate.sampler | {"sigma": NULL_SIGMA}, candidate.experiment)
+    """The same with the tilt switched off (see `Localization.tilt`)."""
+    return Candidate(candidate.sampler | {"tilt": False}, candidate.experiment)
 
 
 def point_of(candidate: Candidate) -> Point:

@@ -128,7 +128,7 @@ def space_of(
       search: `annealing` (temperatures, resampling and the base sampler's own fields), `sl` (localization), or `all`.
       chain_length: steps, which limit levels and n_min.
       log_every_steps: steps between logged ones, after which chains can be resampled.
-      null: the null control, which has no sigma to choose.
+      null: the null control, in which sigma changes nothing.
 
     Raises:
       InputError: an unknown sampler or search, one that does not go with the sampler, or too few steps.

@@ -62,7 +62,7 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     base = base_sampler(name, shape, chains=7)
     x = model.get_init_samples(jax.random.PRNGKey(3), 7)
     plain, _ = play(base, model, params, x, 64)
-    flat = LocalizedSampler(base, Localization(K=8, sigma=1e30), 64, 7, shape)
+    flat = LocalizedSampler(base, Localization(K=8, tilt=False), 64, 7, shape)
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0

@@ -156,7 +156,7 @@ def test_without_tilt_it_is_the_base_sampler(discs, name, model_name):
     fields = {"lambdaa": 0.3, "mu": 0.2} if model_name == "ising" else {}
     model, params = upstream_model(model_name, shape=shape, init_sigma=0.5, **fields)
     base = base_sampler(name, shape, combinatorial=False)
-    localized = LocalizedSampler(base, Localization(K=8, sigma=1e30), 60, 5, shape)
+    localized = LocalizedSampler(base, Localization(K=8, tilt=False), 60, 5, shape)
     x = model.get_init_samples(jax.random.PRNGKey(2), 5)
     (_, state), plain = play(base, model, params, x, 60)
     (_, localized_state), visited = play(localized, model, params, x, 60)

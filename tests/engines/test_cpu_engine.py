@@ -101,8 +101,8 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
         error = 5 * np.std(one - other) / np.sqrt(one.size) + 0.01 * one.mean()
         assert abs((one - other).mean()) < error
     best = [[instance.best for instance in found[engine].instances] for engine in ("reference", "cpu")]
-    # Small cliques differ by whole nodes between seeds.
-    assert np.abs(np.subtract(*best)).max() <= max(2, 0.08 * np.mean(best))
+    # The best of 32 chains differs by a node or two between seeds, and by some edges of a cut.
+    assert abs(np.subtract(*best).mean()) <= max(2, 0.02 * np.mean(best))
     assert all(instance.feasible for instance in found["cpu"].instances)
 
 

@@ -310,9 +310,12 @@ def test_a_changed_byte_gives_data_or_input_error(tmp_path_factory, position, va
     path.write_bytes(whole)
     try:
         read = load_pickle(path)
-        graph_from_networkx(read[0] if isinstance(read, tuple) and read else read, "g")
-    except InputError:
-        pass
+        graph = graph_from_networkx(read[0] if isinstance(read, tuple) and read else read, "g")
+    except InputError as error:
+        assert str(error).startswith((str(path), "g"))
+    else:
+        assert ((graph.edges >= 0) & (graph.edges < graph.num_nodes)).all()
+        assert graph.weights is None or len(graph.weights) == len(graph.edges)
 
 
 def test_labels_that_are_not_numbers_give_positions():

@@ -57,7 +57,7 @@ def test_the_law_by_enumeration(strengths, noise, engine):
     agrees(samples, law, 12)
 
 
-@pytest.mark.parametrize("sampler", ["metropolis", pytest.param("path_auxiliary", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sampler", ["metropolis", pytest.param("gwg", marks=pytest.mark.slow)])
 def test_other_base_samplers(sampler):
     problem, _ = planted(10, 0.15, (1.6,))
     agrees(sl_discs.sample(problem, 1.0, 1000, "low_rank", sampler=sampler), enumerate_law(problem.terms(), 1.0), 10)

@@ -144,6 +144,19 @@ def test_chains_that_sit_in_one_mode_are_called_unreliable_and_auto_goes_on():
     assert samples.method == "tempering" and "chains were not enough" in samples.chosen
 
 
+def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
+    """Two modes between which the base sampler does not cross: marginals are off by .3, alike in all groups."""
+    truth = truths.random_field_grid(10, 1.5, field=0.3)
+    samples = sl_discs.sample(truth.problem, 1.5, 500, "localization", K=64)
+    found = [one.mean for one in samples.marginals.values()]
+    assert np.abs(found - truth.marginals).max() > 0.2
+    assert "stay where they began" in str(samples.verdict)
+    easy = truths.random_field_grid(6, 4.0)
+    samples = sl_discs.sample(easy.problem, 4.0, 1000, "localization", K=64)
+    assert samples.reliable, samples.verdict
+    check(samples, easy.log_z, easy.mean_value, easy.marginals)
+
+
 def test_auto_enumerates_and_takes_chains_where_they_do():
     small = sl_discs.sample(next(problems())[1], 1.7)
     assert small.method == "exact" and small.reliable
@@ -281,10 +294,10 @@ def test_unknown_names_are_refused():
         samples.expectation(lambda states: states)
 
 
-def test_the_readme_example(tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    code = re.search(r"## Draw at a temperature\n\n```python\n(.*?)```", text, re.DOTALL)[1]
+    text = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
     names = {}
     exec(code, names)
     assert "reliable)" in capsys.readouterr().out and len(names["s"]) == 2000

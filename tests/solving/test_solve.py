@@ -359,6 +359,6 @@ def test_every_sampler_finds_the_optimum(name, sampler):
 
 @pytest.mark.slow
 def test_the_example_draws_its_picture(tmp_path):
-    example = Path(__file__).parents[2] / "examples" / "maxcut_picture.py"
+    example = Path(__file__).parents[2] / "examples" / "maxcut.py"
     subprocess.run([sys.executable, example, tmp_path / "cut.png"], check=True, timeout=600)
     assert (tmp_path / "cut.png").read_bytes().startswith(b"\x89PNG")

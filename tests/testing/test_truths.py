@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 from scipy import special
 
+from sl_discs.errors import InputError
 from sl_discs.testing import truths
 from sl_discs.testing.enumeration import all_states
+from sl_discs.testing.truths_of_classes import communities, hopfield
+from sl_discs.testing.truths_of_machines import boltzmann_machine
+from sl_discs.testing.truths_of_strips import planted_strip
+
+
+def machine(visible, hidden, temperature, seed=0):
+    rng = np.random.default_rng(seed)
+    shapes = (visible, hidden), visible, hidden
+    return boltzmann_machine(*(rng.normal(size=shape) for shape in shapes), temperature)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +33,18 @@ from sl_discs.testing.enumeration import all_states
         truths.random_field_grid(1, 0.8),
         truths.random_field_grid(4, 0.8, field=0.7, seed=1),
         truths.random_field_grid(4, 0.05),
+        hopfield(9, [1.3], 0.8, field=0.1),
+        hopfield(12, [1.5, 0.7], 0.6, field=0.2, seed=1),
+        hopfield(12, [1.5, 1.2, 0.7], 0.6, field=-0.05, seed=2),
+        hopfield(8, [1.6, 1.4, 1.2, 1, 0.8, 0.6, 0.4], 0.6, field=0.1),
+        communities([3, 5, 4], 1.7, -0.4, 0.5, field=0.1, seed=3),
+        communities([2, 2, 1, 2, 2, 3], 2.0, 0.3, 0.9, field=-0.2),
+        planted_strip(1, 9, 1.3, 0.8, 0.7, field=0.05),
+        planted_strip(3, 4, 1.5, 0.6, 0.8, field=0.1, seed=1),
+        planted_strip(4, 3, 0.0, 1.0, 0.3, field=-0.1, seed=2),
+        planted_strip(5, 1, 2.0, 0.4),
+        machine(7, 4, 1.0),
+        machine(3, 6, 0.5, 1),
     ],
     ids=lambda truth: f"{truth.problem.name}-{truth.temperature:.2f}",
 )
@@ -37,18 +59,60 @@ def test_truth_is_the_sum_over_all_states(truth):
     np.testing.assert_allclose(truth.log_z, log_z, rtol=1e-12)
     np.testing.assert_allclose(truth.mean_value, p @ values, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(truth.marginals, p @ states, rtol=1e-9, atol=1e-12)
-    ones = states.sum(axis=1)
     if truth.counts is not None:
-        np.testing.assert_allclose(truth.counts, np.bincount(ones.astype(int), p), rtol=1e-9, atol=1e-14)
+        np.testing.assert_allclose(truth.counts, np.bincount(_order(truth, states), p), rtol=1e-9, atol=1e-14)
     if truth.mode_weight is not None:
         np.testing.assert_allclose(truth.mode_weight, p[_in_mode(truth, states)].sum(), rtol=1e-9)
 
 
 def _in_mode(truth, states):
-    if truth.problem.name == "curie-weiss":
-        return (2 * states - 1).sum(axis=1) > 0
-    left = truth.problem.source.edges[:, 0].max() + 1
-    return states[:, :left].sum(axis=1) > states[:, left:].sum(axis=1)
+    if truth.problem.name == "complete-bipartite":
+        left = truth.problem.source.edges[:, 0].max() + 1
+        return states[:, :left].sum(axis=1) > states[:, left:].sum(axis=1)
+    direction = np.ones(states.shape[1]) if truth.direction is None else truth.direction
+    return (2 * states - 1) @ direction > 0
+
+
+def _order(truth, states):
+    """How many spins agree with the direction."""
+    direction = np.ones(states.shape[1]) if truth.direction is None else truth.direction
+    return ((2 * states - 1) * direction > 0).sum(axis=1)
+
+
+@pytest.mark.parametrize("weights", [[1.5], [1.5, 0.7], [1.5, 1.2, 0.7], np.linspace(1.6, 0.4, 8)])
+def test_weights_of_patterns_are_eigenvalues(weights):
+    """Of the coupling with its diagonal, which is the mean weight of all patterns over N."""
+    found = hopfield(24, weights, 1.0, seed=5).problem.source
+    couplings = np.zeros((24, 24))
+    couplings[*found.pairs.T] = found.couplings
+    couplings += couplings.T + np.eye(24) * np.sum(weights) / 24
+    np.testing.assert_allclose(np.linalg.eigvalsh(couplings)[: -len(weights) - 1 : -1], weights)
+
+
+def test_the_rest_of_a_strip_has_a_narrow_spectrum():
+    """At most 8 times the strength of the glass, and the planted direction stands out by its own strength."""
+    found = planted_strip(4, 12, 3.0, 0.1, seed=5)
+    couplings = np.zeros((48, 48))
+    couplings[*found.problem.source.pairs.T] = found.problem.source.couplings
+    couplings += couplings.T + np.eye(48) * 3.0 / 48
+    rest = np.linalg.eigvalsh(couplings - 3.0 / 48 * np.outer(found.direction, found.direction))
+    assert 0.4 < rest[-1] - rest[0] < 0.8
+    assert np.linalg.eigvalsh(couplings)[-1] == pytest.approx(3.0, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: hopfield(9, [1.0, 0.5], 1.0), "num_variables is 9"),
+        (lambda: hopfield(9, [], 1.0), "weights"),
+        (lambda: communities([100] * 6, 1.0, 0.0, 1.0), "communities: classes"),
+        (lambda: planted_strip(9, 2, 1.0, 1.0), "width is 9"),
+        (lambda: machine(3, 17, 1.0), "weights have shape"),
+    ],
+)
+def test_what_cannot_be_summed_is_refused(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
 
 
 def test_a_large_curie_weiss_model_is_exact():

@@ -87,7 +87,7 @@ def test_the_command(tmp_path):
     code, out, err = finish(null)
     assert code == 0 and "metropolis as found" in out, err
     found = json.loads(file.with_name("sl_metropolis_null.json").read_text())
-    assert found["sampler"]["sigma"] == 1e30
+    assert found["sampler"]["tilt"] is False
     assert found["experiment"] == json.loads(file.read_text())["experiment"]
     assert found["search"]["tuned_base"]["paired"]["n"] == 3
     code, out, err = finish(refused)

@@ -1,4 +1,8 @@
-"""Cuts a networkx graph in two and draws the cut: python examples/maxcut_picture.py cut.png"""
+"""A cut, drawn.
+
+`sl_discs.solve` looks for the largest cut of a random geometric graph. Nodes of the two sides have two colours, and
+edges that are cut are dashed. Labels of the graph are those of the answer.
+"""
 
 import sys
 
@@ -30,8 +34,8 @@ def main(path: str) -> None:
         for nodes, colour in ((left, COLOURS[0]), (right, COLOURS[1])):
             nx.draw_networkx_nodes(graph, place, sorted(nodes), node_size=60, node_color=colour, ax=axes)
 
-    print(save_figure(path, (5.0, 5.0), paint))
+    save_figure(path, (5.0, 5.0), paint)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "cut.png")
+    main(sys.argv[1])

@@ -1,0 +1,44 @@
+"""A ladder and its evidence.
+
+An Ising ferromagnet below its critical temperature has two modes. A chain stays in one of them for hundreds of
+sweeps, so that its share of both is luck: the value, which both modes share, looks well, and R-hat of the
+magnetisation is far above its limit. Parallel tempering changes modes by way of high temperatures. Swaps that are
+rejected equally often between all neighbours, a barrier without a cliff, and many round trips of each ladder say
+that it does.
+"""
+
+import sys
+
+import networkx as nx
+
+import sl_discs
+from sl_discs.results.canvas import save_figure
+from sl_discs.sampling.plots import paint_barrier, paint_overlaps, paint_round_trips, paint_swaps, paint_traces
+
+SIDE, TEMPERATURE, FIELD = 16, 1.9, 0.002
+
+
+def main(path: str) -> None:
+    """Rows: magnetisation and P(q) by chain, the same by tempering, and the ladder."""
+    graph = nx.grid_2d_graph(SIDE, SIDE)
+    problem = sl_discs.ising(dict.fromkeys(graph, -FIELD), dict.fromkeys(graph.edges, -1.0), name="ferromagnet")
+    found = [sl_discs.sample(problem, TEMPERATURE, 2400, method, seed=0) for method in ("chain", "tempering")]
+    for samples in found:
+        print(samples)
+
+    def paint(figure):
+        rows = figure.subplots(3, 3)
+        for samples, axes in zip(found, rows, strict=False):
+            axes[1].remove()
+            axes[0].set_subplotspec(axes[0].get_gridspec()[axes[0].get_subplotspec().rowspan.start, :2])
+            paint_traces(samples, axes[0], "magnetisation")
+            paint_overlaps(samples, axes[2])
+            axes[0].set_title(f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}")
+        for axes, paint_part in zip(rows[2], (paint_swaps, paint_barrier, paint_round_trips), strict=True):
+            paint_part(found[1], axes)
+
+    save_figure(path, (7.5, 6.0), paint)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,168 @@
+"""The study of laws: errors of all methods on targets whose law is known, at equal CPU time.
+
+A cell, which is a method on a target for a time and a seed, is saved as soon as it is measured. What counts is the
+CPU time of the whole process, compilation apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from sl_discs.atomic import write_atomically
+from sl_discs.benchmark.peers import describe_machine
+from sl_discs.command import say
+from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.finished_work import write_json
+from sl_discs.results.canvas import can_draw, or_warn
+from sl_discs.studies.laws_cells import MEASURED, Cell, Known, coin, finished, know, measure, refuses, searched
+from sl_discs.studies.laws_figures import border, draw_border, draw_errors
+from sl_discs.studies.laws_methods import BASELINE, LOW_RANK, METHODS, SEARCHED
+from sl_discs.studies.laws_table import Found, Play, as_json, summary, table
+from sl_discs.studies.laws_targets import PLANE, TARGETS
+
+
+class Profile(NamedTuple):
+    """How much is measured.
+
+    Attributes:
+      targets: with all methods.
+      methods: on these.
+      duels: targets with tempering and low_rank alone.
+      plane: targets with these two at the last time, for the border.
+      seconds: time limits of these two methods.
+      others: time limits of all other methods.
+      seeds: of each cell.
+    """
+
+    targets: list[str]
+    methods: list[str]
+    duels: list[str]
+    plane: list[str]
+    seconds: list[float]
+    others: list[float]
+    seeds: int
+
+
+_ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
+# Of those that are alike one has all methods, or two.
+_FEW = ["hopfield-2", "digits", "random-field-10", "independent-sets"]
+_MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.2", "planted-sk-100-0.5", "sk-100-1.5"]
+_TIMES = [0.25, 1.0, 4.0, 16.0]
+_MOST_METHODS = [name for name in METHODS if name != "path-auxiliary"]
+PROFILES = {
+    "smoke": Profile(
+        ["strip-smoke", "sk-20-0.9"],
+        ["gibbs", "localization", BASELINE, LOW_RANK],
+        [],
+        ["strip-1.6-0.14"],
+        [0.05, 0.2],
+        [0.2],
+        3,
+    ),
+    "cpu": Profile(_FEW, _MOST_METHODS, _MORE, list(PLANE), [0.2, 0.8], [0.8], 20),
+    "long": Profile(_ALL, list(METHODS), [], list(PLANE), _TIMES, _TIMES, 40),
+}
+
+
+def measure_target(
+    name: str, limits: Mapping[str, list[float]], seeds: int, folder: Path, advance=lambda words: None
+) -> Found:
+    """Measures the cells of a target that are not finished yet.
+
+    Args:
+      name: of the target.
+      limits: time limits of each method.
+      seeds: how many.
+      folder: of the study.
+      advance: called with words after each cell.
+
+    Raises:
+      InputError: the target needs something that is not installed, or the folder cannot be written.
+    """
+    known = know(name, TARGETS[name], MEASURED, folder)
+    plays: dict[str, dict[float, list[Play]]] = {}
+    refused: dict[str, str] = {}
+    for method, seconds in limits.items():
+        try:
+            plays[method] = _measure_method(known, method, seconds, seeds, folder, advance)
+        except InputError as error:
+            refused[method] = str(error)
+    null = coin(known.truth)
+    return Found(name, len(known.truth.marginals), known.width, known.evidence, null, plays, refused)
+
+
+def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) -> dict[float, list[Play]]:
+    """By time limit; InputError where the method refuses the target."""
+    arguments = METHODS[method]
+    if method == SEARCHED:
+        arguments = searched(known.name, TARGETS[known.name], arguments, folder)
+    found: dict[float, list[Play]] = {}
+    warm = False
+    for limit in seconds:
+        for seed in range(seeds):
+            cell = Cell(method, arguments, limit, seed)
+            play = finished(known, cell, folder)
+            if play is None:
+                if not warm and (why := refuses(known, cell._replace(seed=seeds))):
+                    raise InputError(why)
+                warm = True
+                play = measure(known, cell, folder)
+            found.setdefault(limit, []).append(play)
+            advance(f"{known.name}, {method}")
+    return found
+
+
+def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
+    two = [name for name in (BASELINE, LOW_RANK) if name in profile.methods]
+    for name in profile.targets:
+        yield name, {one: profile.seconds if one in two else profile.others for one in profile.methods}
+    for names, seconds in ((profile.duels, profile.seconds), (profile.plane, profile.seconds[-1:])):
+        for name in names:
+            yield name, dict.fromkeys(two, seconds)
+
+
+def run(profile: Profile, folder: Path) -> None:
+    """Measures what is not finished, and writes the tables and the figures.
+
+    Args:
+      profile: how much.
+      folder: of the study.
+
+    Raises:
+      InputError: no target could be played, or the folder cannot be written.
+    """
+    draws = can_draw()
+    tasks = list(_tasks(profile))
+    total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())
+    all_found, plane = [], []
+    with progress_bar(total, " cells") as progress:
+        for name, limits in tasks:
+            try:
+                found = measure_target(
+                    name, limits, profile.seeds, folder, lambda words: progress("study of laws", 1, words)
+                )
+            except InputError as error:
+                say(f"{name} is left out: {error}\n")
+                continue
+            say(table(found) + "\n")
+            all_found.append(found)
+            if name in PLANE:
+                plane.append(found)
+    if not all_found:
+        raise InputError("no target could be played")
+    others = [found for found in all_found if found not in plane]
+    tables = "\n\n".join(summary(part) for part in (others, plane) if part)
+    words = "\n\n".join([tables, *map(table, all_found)]) + "\n"
+    say(tables + "\n")
+    saved: list[Path | None] = [
+        write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),
+        write_atomically(folder / "laws.md", lambda file: file.write(words.encode())),
+    ]
+    if draws:
+        saved.append(or_warn(lambda: draw_errors(others or plane, folder / "errors.png")))
+    if draws and (places := border(plane, LOW_RANK)):
+        saved.append(or_warn(lambda: draw_border(places, LOW_RANK, folder / "border.png")))
+    say("\n".join(f"saved {path}" for path in saved if path))

@@ -1,0 +1,253 @@
+"""Cells of the study of laws: one method on one target for one time and seed, measured once and kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.engines.compiled import compile_cpu_seconds
+from sl_discs.engines.devices import num_cores
+from sl_discs.errors import InputError
+from sl_discs.finished_work import Damaged, digest, read_json, write_json
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.sampling.sample import sample
+from sl_discs.studies.laws_methods import CANDIDATES
+from sl_discs.studies.laws_targets import Sampled, Target, width_of_rest
+from sl_discs.studies.laws_truths import Observed, by_long_tempering, observe, standard_error_of_mode
+from sl_discs.testing.truth import Truth, weight_of_mode
+from sl_discs.version import __version__
+
+# The law of the order parameter is compared in at most so many bins.
+_BINS = 32
+# Seeds of the draw of a family that is measured, and of the one on which settings are searched.
+MEASURED, SEARCHED_ON = 1, 2
+_SEARCH_SEEDS, _SEARCH_SECONDS = 4, 0.3
+ERRORS = "mode", "energy", "marginals", "log_z", "tv"
+
+
+class Known(NamedTuple):
+    """A target with its truth.
+
+    Attributes:
+      name: of the target.
+      truth: of its measured draw.
+      width: of the rest of its spectrum.
+      evidence: of a truth that comes from long tempering: round trips and standard errors; empty for exact ones.
+    """
+
+    name: str
+    truth: Truth
+    width: float
+    evidence: Mapping[str, float]
+
+
+def know(name: str, target: Target, seed: int, folder: Path) -> Known:
+    """A draw of the family with its truth; that of long tempering is kept in the folder.
+
+    Raises:
+      InputError: something that the target needs is not installed.
+    """
+    made = target.make(seed)
+    width = width_of_rest(made.problem.terms(), made.temperature, target.rank)
+    if isinstance(made, Truth):
+        return Known(name, made, width, {})
+    return Known(name, *_long_tempering(name, made, width, folder))
+
+
+def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> tuple[Truth, float, dict[str, float]]:
+    identity = {"problem": digest(_plain(made.problem.terms())), "draws": made.draws, "version": __version__}
+    path = folder / "truths" / f"{name}-{digest(identity)[:16]}.json"
+    found = _read(path, identity)
+    if found is None:
+        reference = by_long_tempering(made.problem, made.temperature, made.direction, made.draws)
+        truth, evidence = reference.truth, reference._asdict()
+        del evidence["truth"]
+        assert truth.counts is not None
+        found = {
+            "log_z": truth.log_z, "mean_value": truth.mean_value, "marginals": truth.marginals.tolist(),
+            "counts": truth.counts.tolist(), "evidence": evidence,
+        }  # fmt: skip
+        write_json(path, {"identity": identity} | found)
+    counts = np.array(found["counts"])
+    truth = Truth(
+        made.problem, made.temperature, found["log_z"], found["mean_value"], np.array(found["marginals"]),
+        weight_of_mode(counts), counts, made.direction,
+    )  # fmt: skip
+    return truth, width, found["evidence"]
+
+
+def _plain(terms: Coefficients) -> dict[str, Any]:
+    return {name: np.asarray(value).tolist() for name, value in terms._asdict().items()}
+
+
+def _read(path: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
+    """A finished file with this identity; a damaged one is as good as none."""
+    try:
+        found = read_json(path)
+    except Damaged:
+        return None
+    return found if found is not None and found.get("identity") == identity else None
+
+
+class Cell(NamedTuple):
+    """What is measured.
+
+    Attributes:
+      method: its name.
+      arguments: of `sample`.
+      seconds: time limit.
+      seed: of the draws.
+    """
+
+    method: str
+    arguments: Mapping[str, Any]
+    seconds: float
+    seed: int
+
+
+class Play(NamedTuple):
+    """What a cell found.
+
+    Attributes:
+      cpu_s: CPU-seconds of the whole call, its evidence included, without compilation.
+      draws: how many.
+      errors: by name, None where the method or the truth does not give the quantity: `mode` of the mode weight,
+        `energy` of the mean of f/temperature a variable, `marginals` root mean square over variables, `log_z`, and
+        `tv`, the total variation between the laws of the number of spins along the direction, in bins.
+      reliable: the verdict on the draws.
+      mode_se: the standard error of the mode weight that the draws claim; None where there is no mode.
+    """
+
+    cpu_s: float
+    draws: int
+    errors: dict[str, float | None]
+    reliable: bool
+    mode_se: float | None
+
+
+def play(truth: Truth, cell: Cell) -> Play:
+    """Measures a cell.
+
+    Raises:
+      InputError: the method refuses the target.
+      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they are no cell.
+    """
+    begin, compiling = time.process_time(), compile_cpu_seconds()
+    samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
+    if samples.interrupted:
+        raise KeyboardInterrupt
+    cpu = time.process_time() - begin - (compile_cpu_seconds() - compiling)
+    mode_se = None if truth.mode_weight is None else standard_error_of_mode(samples, truth.direction)
+    errors = errors_of(truth, observe(samples, truth.direction))
+    return Play(cpu, len(samples), errors, samples.reliable, mode_se)
+
+
+def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
+    """As in `Play`."""
+    size = len(truth.marginals)
+    mode = tv = log_z = None
+    if truth.counts is not None and truth.mode_weight is not None:
+        mode = abs(weight_of_mode(found.counts) - truth.mode_weight)
+        tv = float(np.abs(_in_bins(found.counts) - _in_bins(truth.counts)).sum() / 2)
+    if found.log_z is not None:
+        log_z = abs(found.log_z - truth.log_z)
+    return {
+        "mode": mode,
+        "energy": abs(found.mean_value - truth.mean_value) / truth.temperature / size,
+        "marginals": float(np.sqrt(np.mean((found.marginals - truth.marginals) ** 2))),
+        "log_z": log_z,
+        "tv": tv,
+    }
+
+
+def coin(truth: Truth) -> dict[str, float | None]:
+    """The null control: what the exact law scores once the mode's sign is drawn by a fair coin.
+
+    A method that ignores the direction can at best have this. The marginals are those of an even law, 1/2.
+    """
+    if truth.counts is None:
+        return dict.fromkeys(ERRORS)
+    size = len(truth.marginals)
+    k = np.arange(len(truth.counts))
+    up = 2 * k >= len(truth.counts)
+    weights = np.where(up, truth.counts[up].sum(), truth.counts[~up].sum())
+    counts = truth.counts / weights / 2
+    found = Observed(truth.mean_value, np.full(size, 0.5), counts, None)
+    return errors_of(truth, found) | {"energy": None}
+
+
+def _in_bins(counts: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "B"]:
+    return np.bincount(np.arange(len(counts)) * _BINS // max(_BINS, len(counts)), counts)
+
+
+def finished(known: Known, cell: Cell, folder: Path) -> Play | None:
+    """The cell as it was measured before, None if it was not."""
+    found = _read(_path(folder, known, cell), _identity(known, cell))
+    return None if found is None else Play(**{name: found[name] for name in Play._fields})
+
+
+def measure(known: Known, cell: Cell, folder: Path) -> Play:
+    """Measures a cell and keeps what it found; InputError where the method refuses the target."""
+    found = play(known.truth, cell)
+    write_json(_path(folder, known, cell), {"identity": _identity(known, cell)} | found._asdict())
+    return found
+
+
+def _path(folder: Path, known: Known, cell: Cell) -> Path:
+    return folder / "cells" / known.name / f"{cell.method}-{digest(_identity(known, cell))[:16]}.json"
+
+
+def _identity(known: Known, cell: Cell) -> dict[str, Any]:
+    """Everything that a cell's numbers depend on, but for the machine's speed."""
+    truth = known.truth
+    return {
+        "target": known.name, "temperature": truth.temperature, "log_z": truth.log_z, "mean": truth.mean_value,
+        "arguments": dict(cell.arguments), "seconds": cell.seconds, "seed": cell.seed, "threads": num_cores(),
+        "version": __version__,
+    }  # fmt: skip
+
+
+def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Arguments with the settings of Algorithm 1 that have the least error on another draw of the family.
+
+    Raises:
+      InputError: something that the target needs is not installed, or no settings can be played.
+    """
+    identity = {
+        "target": name, "candidates": [dict(one) for one in CANDIDATES], "seconds": _SEARCH_SECONDS,
+        "seeds": _SEARCH_SEEDS, "arguments": dict(arguments), "version": __version__,
+    }  # fmt: skip
+    path = folder / "settings" / f"{name}-{digest(identity)[:16]}.json"
+    found = _read(path, identity)
+    if found is None:
+        known = know(f"{name}-searched", target, SEARCHED_ON, folder)
+        scores = [_score(known.truth, {**arguments, **one}) for one in CANDIDATES]
+        best = int(np.argmin(scores))
+        write_json(path, {"identity": identity, "scores": scores, "best": best})
+    else:
+        best = found["best"]
+    return {**arguments, **CANDIDATES[best]}
+
+
+def _score(truth: Truth, arguments: Mapping[str, Any]) -> float:
+    """Mean square error of the marginals and the mode weight, times the CPU time that it took."""
+    total = 0.0
+    for seed in range(_SEARCH_SEEDS):
+        found = play(truth, Cell("", arguments, _SEARCH_SECONDS, seed))
+        squares = [one**2 for one in (found.errors["mode"], found.errors["marginals"]) if one is not None]
+        total += found.cpu_s * float(np.mean(squares))
+    return total / _SEARCH_SEEDS
+
+
+def refuses(known: Known, cell: Cell) -> str:
+    """Plays a cell so that everything is compiled; why the method refuses the target, empty if it does not."""
+    try:
+        play(known.truth, cell)
+    except InputError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,82 @@
+"""The README, and the site: its code runs, its links lead somewhere, and it builds without a warning."""
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from sl_discs.samplers import registry
+from sl_discs.testing import conformance
+
+ROOT = Path(__file__).parents[1]
+PAGES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def code_of(page: str) -> list[str]:
+    """The Python blocks of a page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+
+
+def test_the_readme_is_short_and_its_example_runs(capsys):
+    assert 80 <= len((ROOT / "README.md").read_text().splitlines()) <= 110
+    (code,) = code_of("README.md")
+    names = {}
+    exec(code, names)
+    assert "edges are cut" in capsys.readouterr().out
+    result, samples = names["result"], names["samples"]
+    graph = names["nx"].random_regular_graph(3, 100, seed=0)
+    assert result.best_value == sum((u in names["left"]) != (v in names["left"]) for u, v in graph.edges)
+    assert result.best_value >= 130 and len(samples) == 2000 and samples.reliable, samples.verdict
+
+
+@pytest.mark.parametrize("cases", [1, pytest.param(None, marks=pytest.mark.slow)])
+def test_the_sampler_of_ones_own_conforms_as_printed(cases, monkeypatch):
+    """`check_sampler` is in the page's code; without -m slow it plays the first target alone."""
+    targets = conformance.standard_cases()[:cases]
+    monkeypatch.setattr(conformance, "standard_cases", lambda: targets)
+    for table in (registry._FACTORIES, registry._DEFAULTS):
+        monkeypatch.delitem(table, "one_or_two", raising=False)
+    names = {}
+    sampler, use = code_of("docs/own_sampler.md")
+    exec(sampler, names)
+    if cases is None:
+        with pytest.raises(conformance.ConformanceError):
+            exec(sampler.replace("< acceptance", "< 1"), {})
+    exec(use, names)
+    assert names["best"].best_value >= 25
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_links_lead_to_files_of_the_repository(page):
+    """Also where MkDocs, which looks at anchors too, is not installed."""
+    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        target = (ROOT / page).parent / link
+        if "://" in link or (
+            target.parent == ROOT / "docs/examples" and (ROOT / "examples" / f"{target.stem}.py").exists()
+        ):
+            continue
+        assert target.exists(), f"{page}: {link}"
+
+
+def test_every_page_is_in_the_navigation():
+    entries = re.findall(r"^ +- .*: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    examples = [f"docs/examples/{path.stem}.md" for path in (ROOT / "examples").glob("*.py")]
+    assert sorted(f"docs/{entry}" for entry in entries) == sorted([*PAGES, *examples])
+
+
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs the extra docs")
+@pytest.mark.parametrize("run_examples", ["false", pytest.param("true", marks=pytest.mark.slow)])
+def test_the_site_builds_without_a_warning(run_examples, tmp_path):
+    assert find_spec("material") and find_spec("mkdocstrings"), "install the extra docs"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path]
+    environment = os.environ | {"SL_DISCS_RUN_EXAMPLES": run_examples, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "sl_discs.solve" in (tmp_path / "api" / "index.html").read_text()
+    pictures = {path.stem for path in (tmp_path / "examples").glob("*.png")}
+    assert pictures == ({path.stem for path in (ROOT / "examples").glob("*.py")} if run_examples == "true" else set())
