@@ -1,13 +1,17 @@
 """What all tests share: compiled native loops, and array arguments that are checked against their annotations."""
 
 import os
+import sys
 import tempfile
+from pathlib import Path
 
+import pytest
 from jaxtyping import install_import_hook
 
-# Machine code of the native loops is compiled once for all tests and the commands that they run.
-_FOLDER = tempfile.TemporaryDirectory(prefix="sl_discs-native-")
-os.environ.setdefault("NUMBA_CACHE_DIR", _FOLDER.name)
+# Machine code of the native loops is compiled once for all tests, their workers and the commands that they run.
+if "NUMBA_CACHE_DIR" not in os.environ:
+    _FOLDER = tempfile.TemporaryDirectory(prefix="sl_discs-native-")
+    os.environ["NUMBA_CACHE_DIR"] = _FOLDER.name
 
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.
@@ -19,3 +23,28 @@ CHECKED = [
 NUMBERS = "beartype.FrozenDict({int: object, float: object})"
 BEARTYPE = f"beartype.beartype(conf=beartype.BeartypeConf(hint_overrides={NUMBERS}))"
 install_import_hook([f"sl_discs.{name}" for name in CHECKED], BEARTYPE)
+
+
+@pytest.fixture
+def refusal(capsys, monkeypatch):
+    """The one line with which a command refuses arguments, without a new process, which would import JAX again."""
+    import jax
+
+    from sl_discs.commands import run
+    from sl_discs.commands.main import main
+
+    jax.devices()  # so that no command changes how many there are
+    monkeypatch.chdir(Path(__file__).parents[1])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+
+    def refusal(*arguments):
+        # Fields of configs are looked for among the arguments of the process.
+        monkeypatch.setattr(sys, "argv", ["sl-discs", *map(str, arguments)])
+        code = main()
+        for field in [name for name in run.FLAGS if "." in name]:
+            delattr(run.FLAGS, field)
+        out, err = capsys.readouterr()
+        assert code == 2 and out == "" and err.startswith("error: ") and err.count("\n") == 1, (code, out, err)
+        return err
+
+    return refusal

@@ -2,14 +2,16 @@
 
 sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as good as the posterior
 means that the base sampler finds at each level: where it cannot cross between modes early on, mode weights are wrong,
-and nothing about independent draws shows it. A run with half the levels therefore stands beside it, and the draws
-count as reliable only where both agree.
+and nothing about independent draws shows it. Some of them therefore go on as chains of the base sampler, which leave
+the target as it is, for as many sweeps as a draw takes: the draws count as reliable only where the means stay, and
+where these chains forget where they began, as otherwise they say nothing about the weights of modes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Int8
+from scipy import stats
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.mesh import Layout
@@ -18,9 +20,10 @@ from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.samplers.registry import localized_name
-from sl_discs.sampling.arena import SINGLE_SITE
-from sl_discs.sampling.chain import ORDERED
+from sl_discs.samplers.registry import localized_name, sampler_fields
+from sl_discs.sampling.arena import SINGLE_SITE, Arena
+from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
+from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
@@ -29,9 +32,11 @@ from sl_discs.sampling.values import Values
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 _LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
-# Chains of a group that are played at once, batches with half the levels, and how far both may differ, in standard
-# errors.
-_TOGETHER, _BATCHES_WITH_FEWER, _MOST_APART = 8, 2, 3.5
+# Moments at which chains that go on are looked at, and the part of the variance of an observable that may lie between
+# them: a sixteenth does where they forget from one moment to the next, all of it where they never leave their mode.
+_LOOKS, _MOST_KEPT = 16, 0.5
+# Chains of a group that are played at once; batches of them that go on as chains, and the arena where they do.
+_TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
 def check_fields(options: Options) -> None:
@@ -65,20 +70,13 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     """
     levels = _method(options, None)[1]
     play = _Batches(terms, temperature, options)
-    fewer = np.concatenate([play(number, max(1, levels // 2)) for number in range(_BATCHES_WITH_FEWER)])
     found: list[np.ndarray] = []
     wanted = options.draws_each or 2**31
     while sum(map(len, found)) < wanted * options.groups and not (found and budget.is_over()):
-        found.append(play(_BATCHES_WITH_FEWER + len(found), levels))
+        found.append(play(len(found), levels))
         budget.say(len(found[-1]))
     states = np.concatenate(found)[: wanted * options.groups]
-    values = Values(terms)
-    one, other = values(states), values(fewer)
-    error = np.sqrt(one.var() / len(one) + other.var() / len(other))
-    apart = abs(one.mean() - other.mean())
-    reasons = ()
-    if apart > _MOST_APART * max(error, 1e-12 * (1 + abs(one.mean()))):
-        reasons = (f"with half the levels the mean value differs by {apart / error:.1f} standard errors",)
+    reasons = _what_chains_say(terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
     how = {
         "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
         "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps,
@@ -86,6 +84,40 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
     bits = packed(states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1))
     return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted)
+
+
+def _what_chains_say(
+    terms: Coefficients, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
+) -> tuple[str, ...]:
+    """Reasons against draws, from chains that go on from some of them for so many sweeps."""
+    number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
+    fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
+    fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), len(terms.linear))
+    arena = Arena(terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM)
+    arena.restart(states[:number])
+    arena.record(temperature, 1, -(-sweeps // 2))
+    later = arena.record(temperature, _LOOKS, max(1, sweeps // (2 * _LOOKS)))
+    values = Values(terms)
+
+    def observed(one: np.ndarray) -> np.ndarray:
+        """f, the magnetisation and all variables."""
+        return np.column_stack([values(one), one.mean(axis=1), one])
+
+    now = observed(states)
+    then = np.stack([observed(one) for one in later.states])
+    of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / len(now)
+    error = np.sqrt(now.var(axis=0) / len(now) + of_chains.var(axis=0) / number)
+    apart = float((np.abs(now.mean(axis=0) - of_chains.mean(axis=0)) / np.maximum(error, hardly)).max())
+    limit = float(stats.norm.isf(FALSE_ALARM / (2 * now.shape[1])))
+    reasons = []
+    if (of_chains.var(axis=0) / np.maximum(then.var(axis=(0, 1)), hardly)).max() > _MOST_KEPT:
+        reasons.append("chains that go on from the draws stay where they began: nothing says whether modes are right")
+    if apart > limit:
+        reasons.append(
+            f"chains that go on from the draws move away: means differ by {min(apart, 99):.1f} standard errors, "
+            f"above {limit:.1f}"
+        )
+    return tuple(reasons)
 
 
 class _Batches:

@@ -184,7 +184,7 @@ def run_bench(cwd, *arguments):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def test_the_command(tmp_path):
+def test_the_command(tmp_path, refusal):
     small = ("--targets=spin-glass", "--methods=sweeps", "--engines=cpu", "--peers=numpy", "--chains=2", "--draws=4")
     done = run_bench(tmp_path, *small, "--repeats=2", "--rungs=2", "--sweeps=4")
     assert done.returncode == 0, done.stderr
@@ -194,5 +194,4 @@ def test_the_command(tmp_path):
     assert row["contender"] == "sweeps/cpu"
     assert [one["steps"] for one in row["repetitions"]] == [(256 + 4 * 32) * 200 * 2] * 2
     for wrong, message in {"--peers=x": "--peers: 'x' is not available", "--rungs=1": "--rungs: 1"}.items():
-        refused = run_bench(tmp_path, wrong)
-        assert refused.returncode == 2 and message in refused.stderr and "Traceback" not in refused.stderr
+        assert message in refusal("bench", "sampling", wrong)

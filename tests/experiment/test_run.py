@@ -104,7 +104,7 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
         assert_equal(alone, share(together, k))
 
 
-@on_both_engines(["gwg", "sl_dmala"], ["gwg", "sl_path_auxiliary"])
+@on_both_engines(["gwg", "sl_dmala"], ["metropolis", "sl_gibbs"])
 def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
     light, heavy = (nx.complete_graph(600) for _ in range(2))

@@ -50,34 +50,45 @@ def test_sequences_have_the_probability_they_report(replacement):
     weights = softmax_weights(logits, mask)
     plain = np.where(mask, np.exp(np.asarray(logits, float)), 0)
     draw = jax.jit(lambda key: draw_sites(key, weights, jnp.int32(6), 9, replacement=replacement))
+    found_both_ways = jax.jit(
+        lambda drawn: [
+            log_probability(weights, drawn, replacement=replacement, backwards=backwards)
+            for backwards in (False, True)
+        ]
+    )
     for key in many_keys(20, seed=2):
         drawn = draw(key)
+        both_ways = found_both_ways(drawn)
         sequence = np.asarray(drawn.sites[:6])
         assert (np.asarray(drawn.sites[6:]) == 40).all() and drawn.length == 6
-        for backwards in (False, True):
-            ordered = sequence[::-1] if backwards else sequence
+        for found, ordered in zip(both_ways, (sequence, sequence[::-1]), strict=True):
             expected = np.log(sequence_probability(plain, ordered, replacement))
-            found = log_probability(weights, drawn, replacement=replacement, backwards=backwards)
             np.testing.assert_allclose(found, expected, rtol=1e-4)
         assert set(np.flatnonzero(drawn.flips)) == set(sequence)
+
+
+@jax.jit
+def four_of(logits, seed):
+    """Four sites drawn without replacement, and the logarithm of their probability."""
+    weights = softmax_weights(logits, jnp.ones(len(logits), bool))
+    drawn = draw_sites(keys.fold(keys.from_seed(0), seed), weights, jnp.int32(4), 4, replacement=False)
+    return drawn, log_probability(weights, drawn, replacement=False)
 
 
 def test_dominant_sites_leave_the_others_their_probability():
     """Two sites outweigh the rest by e^70: float32 sums of all weights cannot see the rest, the draws must."""
     logits = jnp.concatenate([jnp.array([70.0, 69.0]), jnp.linspace(0, 2, 30)])
-    weights = softmax_weights(logits, jnp.ones(32, bool))
-    drawn = draw_sites(keys.from_seed(0), weights, jnp.int32(4), 4, replacement=False)
+    drawn, found = four_of(logits, 0)
     plain = np.exp(np.asarray(logits, float))
     expected = np.log(sequence_probability(plain, np.asarray(drawn.sites), False))
-    np.testing.assert_allclose(log_probability(weights, drawn, replacement=False), expected, rtol=1e-4)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
     assert set(np.asarray(drawn.sites[:2])) == {0, 1}
 
 
 def test_enormous_logits_stay_finite():
     logits = jnp.array([5000.0, -5000.0, 4999.0, 0.0])
-    weights = softmax_weights(logits, jnp.ones(4, bool))
-    drawn = draw_sites(keys.from_seed(1), weights, jnp.int32(4), 4, replacement=False)
-    assert np.isfinite(log_probability(weights, drawn, replacement=False))
+    drawn, found = four_of(logits, 1)
+    assert np.isfinite(found)
     assert sorted(np.asarray(drawn.sites)) == [0, 1, 2, 3]
 
 
@@ -89,7 +100,7 @@ def test_lengths_may_differ_between_chains():
         drawn = draw_sites(key, weights, length, 50, replacement=False)
         return drawn, log_probability(weights, drawn, replacement=False)
 
-    drawn, log_probabilities = over_chains(draw)(many_keys(40), lengths)
+    drawn, log_probabilities = jax.jit(over_chains(draw))(many_keys(40), lengths)
     np.testing.assert_array_equal(drawn.flips.sum(axis=1), lengths)
     np.testing.assert_array_equal((drawn.sites < 50).sum(axis=1), lengths)
     expected = -np.cumsum(np.log(50 - np.arange(40)))

@@ -202,9 +202,8 @@ def test_one_run_from_the_command_line(tmp_path):
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
     ],
 )
-def test_bad_input_is_one_line(arguments, message):
-    done = command(*arguments)
-    assert done.returncode == 2 and message in done.stderr and len(done.stderr.splitlines()) == 1
+def test_bad_input_is_one_line(refusal, arguments, message):
+    assert message in refusal("sweep", *arguments)
 
 
 @pytest.mark.slow

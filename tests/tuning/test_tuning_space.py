@@ -47,7 +47,7 @@ def test_every_point_can_be_played(sampler, search, chain_length):
     if "K" in start.sampler and chain_length < 1024:
         start.sampler["n_min"] = 2
     settings, chooser, seen = Settings(chain_length=chain_length), RandomChooser(0), []
-    for _ in range(200):
+    for _ in range(50):
         point = space.propose(dimensions, chooser)
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
@@ -62,7 +62,7 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         if chain_length == 600:
             assert candidate.sampler.get("K", 256) == 256 and candidate.sampler.get("n_min", 2) == 2
         seen.append(json.dumps(dataclasses.asdict(candidate)))
-    assert len(set(seen)) > 190
+    assert len(set(seen)) > 47
 
 
 @pytest.mark.parametrize(("sampler", "search"), SEARCHES)

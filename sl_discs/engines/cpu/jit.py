@@ -27,7 +27,8 @@ FUSED = frozenset({"contract"})
 # For sums over sites: also reordered, which vectorises them. Not for elementary functions, which would lose accuracy.
 REORDERED = frozenset({"contract", "reassoc"})
 
-_COMMON = {"_nrt": False, "error_model": "numpy"}
+# Nothing calls the loops as C functions; an entry for that would be one more copy of each inlined loop to optimise.
+_COMMON = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def _jit(**options):
@@ -40,6 +41,8 @@ def _jit(**options):
 
 
 inlined = _jit(forceinline=True)
+# The same for long ones that Python does not call, which saves the copy in an entry for Python too.
+inlined_in_loops = _jit(forceinline=True, no_cpython_wrapper=True)
 called = _jit()
 
 
