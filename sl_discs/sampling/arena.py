@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -29,9 +28,11 @@ SINGLE_SITE = ("gibbs", "metropolis")
 _SITES_A_STEP = 10
 # What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
+# About how long a step of a chain takes that tries one site, any other step, and each coupling of a site, in seconds.
+# Times are not measured: calls round what they hand over, so they have to end at the same steps each time.
+_SINGLE_SITE_S, _STEP_S, _COUPLING_S = 3e-8, 2e-6, 1e-10
 # Steps have numbers of 31 bits; chains that go on beyond take other keys.
 _MOST_STEPS = 2**31 - 1
-_STEPS_OF_FIRST_CALL = 1_000
 # Of arenas in a run, fewer than this.
 _STREAMS = 1 << 16
 # A level without end: the observation is the tilt, and stays what it is.
@@ -130,7 +131,9 @@ class Arena:
         self._keys = initial_keys(self._names, pack.shape, seed)
         self._temperatures = Temperatures(num_chains)
         self._play = self._prepared()
-        self._padded, self._done, self._step_s = pack.shape.num_sites, 0, _CALL_S / _STEPS_OF_FIRST_CALL
+        self._padded, self._done = pack.shape.num_sites, 0
+        row = pack.shape.num_sites if pack.shape.degree is None else pack.shape.degree
+        self._step_s = num_chains * ((_SINGLE_SITE_S if sampler in SINGLE_SITE else _STEP_S) + row * _COUPLING_S)
         self._started: Chains | None = None
 
     def _prepared(self) -> Play:
@@ -209,9 +212,7 @@ class Arena:
             count = self._worth_a_call(moments, steps)
             if self._done + count * steps > _MOST_STEPS:
                 self._renew_keys()
-            begin = time.perf_counter()
             self._started, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
-            self._step_s = (time.perf_counter() - begin) / (count * steps)
             self._done += count * steps
             self.steps += count * steps * self.num_chains
             moments -= count
@@ -226,7 +227,7 @@ class Arena:
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
-            return max(1, min(most, int(_CALL_S / max(self._step_s * steps, 1e-9))))
+            return max(1, min(most, int(_CALL_S / (self._step_s * steps))))
         most = min(most, max(1, self.engine.steps_per_call(self._kernel) // steps))
         return 1 << (most.bit_length() - 1)
 
