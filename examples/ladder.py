@@ -27,15 +27,14 @@ def main(path: str) -> None:
         print(samples)
 
     def paint(figure):
-        rows = figure.subplots(3, 3)
-        for samples, axes in zip(found, rows, strict=False):
-            axes[1].remove()
-            axes[0].set_subplotspec(axes[0].get_gridspec()[axes[0].get_subplotspec().rowspan.start, :2])
-            paint_traces(samples, axes[0], "magnetisation")
-            paint_overlaps(samples, axes[2])
-            axes[0].set_title(f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}")
-        for axes, paint_part in zip(rows[2], (paint_swaps, paint_barrier, paint_round_trips), strict=True):
-            paint_part(found[1], axes)
+        grid = figure.add_gridspec(3, 3)
+        for row, samples in enumerate(found):
+            left, right = figure.add_subplot(grid[row, :2]), figure.add_subplot(grid[row, 2])
+            paint_traces(samples, left, "magnetisation")
+            paint_overlaps(samples, right)
+            left.set_title(f"{samples.method}: {'reliable' if samples.reliable else 'NOT reliable'}")
+        for column, paint_part in enumerate((paint_swaps, paint_barrier, paint_round_trips)):
+            paint_part(found[1], figure.add_subplot(grid[2, column]))
 
     save_figure(path, (7.5, 6.0), paint)
 
