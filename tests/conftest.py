@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from jaxtyping import install_import_hook
 
-# Machine code of the native loops is compiled once for all tests, their workers and the commands that they run.
+# The native loops and XLA's programs are compiled once for all tests, their workers and the commands that they run.
 if "NUMBA_CACHE_DIR" not in os.environ:
-    _FOLDER = tempfile.TemporaryDirectory(prefix="sl_discs-native-")
-    os.environ["NUMBA_CACHE_DIR"] = _FOLDER.name
+    _FOLDER = tempfile.TemporaryDirectory(prefix="sl_discs-compiled-")
+    os.environ["NUMBA_CACHE_DIR"] = f"{_FOLDER.name}/loops"
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", f"{_FOLDER.name}/programs")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.

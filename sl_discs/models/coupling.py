@@ -36,8 +36,10 @@ class Dense(NamedTuple):
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
 
         # Other sums depend on how XLA cuts them up, which differs between batches; row by row they take no memory.
+        rows = jnp.asarray(self.rows)
+
         def add_row(site, field):
-            return field + jnp.where(x[site] > 0, self.rows[site], 0)
+            return field + jnp.where(x[site] > 0, rows[site], 0)
 
         return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
 

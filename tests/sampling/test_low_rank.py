@@ -105,7 +105,7 @@ def test_a_glassy_rest_is_called_unreliable():
 def test_auto_takes_it_where_it_applies():
     """Where it does not, auto goes on to tempering: see the bipartite graph in test_sample."""
     problem, _ = planted(120, 0.1, (1.6,), field=0.3)
-    found = sl_discs.sample(problem, 1.0, 400)
+    found = sl_discs.sample(problem, 1.0, 1000)
     assert found.method == "low_rank" and found.reliable and "few directions" in found.chosen
 
 
