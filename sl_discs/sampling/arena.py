@@ -28,9 +28,10 @@ SINGLE_SITE = ("gibbs", "metropolis")
 _SITES_A_STEP = 10
 # What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
-# About how long a step of a chain takes that tries one site, any other step, and each coupling of a site, in seconds.
-# Times are not measured: calls round what they hand over, so they have to end at the same steps each time.
-_SINGLE_SITE_S, _STEP_S, _COUPLING_S = 3e-8, 2e-6, 1e-10
+# About how long a step of a chain takes that tries one site, any other step, each coupling of a site, and what is
+# recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at the
+# same steps each time.
+_SINGLE_SITE_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
 # Steps have numbers of 31 bits; chains that go on beyond take other keys.
 _MOST_STEPS = 2**31 - 1
 # Of arenas in a run, fewer than this.
@@ -227,7 +228,7 @@ class Arena:
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
-            return max(1, min(most, int(_CALL_S / (self._step_s * steps))))
+            return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self._kernel) // steps))
         return 1 << (most.bit_length() - 1)
 

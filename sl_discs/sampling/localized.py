@@ -76,10 +76,10 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
         found.append(play(len(found), levels))
         budget.say(len(found[-1]))
     states = np.concatenate(found)[: wanted * options.groups]
-    reasons = _what_chains_say(terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
+    reasons, going_on = _what_chains_say(terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
     how = {
         "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
-        "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps,
+        "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps + going_on,
     }  # fmt: skip
     note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
     bits = packed(states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1))
@@ -88,8 +88,8 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
 
 def _what_chains_say(
     terms: Coefficients, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
-) -> tuple[str, ...]:
-    """Reasons against draws, from chains that go on from some of them for so many sweeps."""
+) -> tuple[tuple[str, ...], int]:
+    """Reasons against draws, from chains that go on from some of them for so many sweeps, and the steps of these."""
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), len(terms.linear))
@@ -117,7 +117,7 @@ def _what_chains_say(
             f"chains that go on from the draws move away: means differ by {min(apart, 99):.1f} standard errors, "
             f"above {limit:.1f}"
         )
-    return tuple(reasons)
+    return tuple(reasons), arena.steps
 
 
 class _Batches:
