@@ -37,9 +37,13 @@ _MOST_STEPS = 2**31 - 1
 # Of arenas in a run, fewer than this.
 _STREAMS = 1 << 16
 # A level without end: the observation is the tilt, and stays what it is.
-_TILTED = Levels(*(np.array([one], dtype) for one, dtype in zip(
-    (1, _MOST_STEPS - 1, 1, 0, 0), (np.float32, np.int32, np.int32, np.float32, np.float32), strict=True
-)))  # fmt: skip
+_TILTED = Levels(
+    tilt_scale=np.array([1], np.float32),
+    last=np.array([_MOST_STEPS - 1], np.int32),
+    collected=np.array([1], np.int32),
+    drift=np.array([0], np.float32),
+    noise=np.array([0], np.float32),
+)
 
 
 class Temperatures:

@@ -35,6 +35,8 @@ _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 # Moments at which chains that go on are looked at, and the part of the variance of an observable that may lie between
 # them: a sixteenth does where they forget from one moment to the next, all of it where they never leave their mode.
 _LOOKS, _MOST_KEPT = 16, 0.5
+# Draws that are compared with them, at most.
+_MOST_COMPARED = 4096
 # Chains of a group that are played at once; batches of them that go on as chains, and the arena where they do.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
@@ -103,7 +105,7 @@ def _what_chains_say(
         """f, the magnetisation and all variables."""
         return np.column_stack([values(one), one.mean(axis=1), one])
 
-    now = observed(states)
+    now = observed(states[:_MOST_COMPARED])
     then = np.stack([observed(one) for one in later.states])
     of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / len(now)
     error = np.sqrt(now.var(axis=0) / len(now) + of_chains.var(axis=0) / number)
