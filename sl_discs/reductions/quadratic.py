@@ -52,7 +52,6 @@ def _presolved(problem: Problem, rest: Reduced, left: QuadraticForm | Graph | No
         problem=None if left is None else dataclasses.replace(problem, labels=labels, source=left),
         kept=kept,
         constant=constant,
-        found=np.zeros((0, size), np.int8),
         removed=dict(rest.removed),
         complete=rest.complete,
         _lift=lambda states: (rest.lift(2 * states.T - 1).T > 0).astype(np.int8),

@@ -26,12 +26,12 @@ def fix_by_roof_duality(terms: SpinTerms) -> Reduced:
     if len(terms.pairs) > _MOST_COUPLINGS:
         return unreduced(terms, complete=False)
     try:
-        from dimod import BinaryQuadraticModel
+        from dimod import SPIN, BinaryQuadraticModel
         from dwave.preprocessing import roof_duality
     except ImportError:
         return unreduced(terms)
     model = BinaryQuadraticModel.from_numpy_vectors(
-        -terms.fields, (*terms.pairs.T, -terms.couplings), 0.0, "SPIN", variable_order=range(len(terms.fields))
+        -terms.fields, (*terms.pairs.T, -terms.couplings), 0.0, SPIN, variable_order=range(len(terms.fields))
     )
     # strict=True would fix only the spins that agree in all best states; False fixes, as here one best state is
     # enough, those as well that agree in some, all at once.
