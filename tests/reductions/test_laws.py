@@ -24,7 +24,7 @@ try:
 except ImportError:
     HAS_ROOF = False
 
-laws = settings(max_examples=100, deadline=None, derandomize=True)
+laws = settings(max_examples=60, deadline=None, derandomize=True)
 weights = st.integers(-4, 4) | st.floats(-3, 3, allow_nan=False).map(lambda w: round(w, 2))
 
 
