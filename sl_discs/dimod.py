@@ -90,7 +90,7 @@ class BoltzmannSampler(dimod.Sampler):
           interrupt_function: called without arguments now and then; True ends the run, and the reads are chosen from
             what was drawn so far.
           sampler: a base sampler, as for `sl_discs.sample`.
-          groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 populations.
+          groups: independent chains, ladders or populations; None: 8, or 16 populations.
           engine: as for `sl_discs.sample`.
           sampler_fields: of the sampler's config.
           **kwargs: are warned of and passed over.

@@ -170,7 +170,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (CUT, OPTSICOM, write_graph([], num_nodes=0), "empty"),
         (CUT, OPTSICOM, write_asymmetric_graph, "b.pkl"),
         (MIS, ["--samplers=sl_gwg", "--config.experiment.chain_length=500"], None, "exceed chain_length = 500"),
-        (MIS, [SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala leaves out"),
+        (MIS, [SL_GWG, "--samplers=gwg,dmala"], None, "is of 'sl_gwg', which --samplers=gwg,dmala lacks"),
         (MIS, [SL_GWG, "--sampler_config.eps=0.7", "--sampler_config.eps_end=0.3"], None, "horizon"),
         (MIS, [SL_GWG, "--sampler_config.sigma=0.0"], None, "sigma"),
         (MIS, ["--samplers=gwg", "--config.experiment.save_root=/proc/results"], None, "/proc/results"),

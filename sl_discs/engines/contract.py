@@ -34,12 +34,12 @@ class Temperature(Protocol):
 
 
 class Program(NamedTuple):
-    """What chains of T steps play.
+    """What chains run in T steps.
 
     Attributes:
       temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
         such as `experiment.annealing.Temperatures`, which forms them when they are asked for. A temperature may be
-        infinite. Those of shape [T, B] are asked for in the call that plays them and may change until then.
+        infinite. Those of shape [T, B] are asked for in the call that runs them and may change until then.
       levels: of localization, leaves [K]; None without it.
       ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
         chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
@@ -123,7 +123,7 @@ class Trace(NamedTuple):
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
-# `done` were played before, and what was recorded at the end of each interval.
+# `done` were run before, and what was recorded at the end of each interval.
 Play = Callable[[Chains, int, int, int], tuple[Chains, Trace]]
 
 
@@ -132,7 +132,7 @@ class Engine(abc.ABC):
 
     Attributes:
       name: in flags and results.
-      on_host: whether it plays on the cores of this process, whatever devices there are.
+      on_host: whether it runs on the cores of this process, whatever devices there are.
     """
 
     name: str
@@ -140,7 +140,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def obstacle(self, sampler: Sampler) -> str | None:
-        """Why this engine cannot play a sampler here; None if it can."""
+        """Why this engine cannot run a sampler here; None if it can."""
 
     def steps_per_call(self, sampler: Sampler) -> int:
         """About how many steps of a chain are worth a call: there is no look at the chains in between."""
@@ -151,7 +151,7 @@ class Engine(abc.ABC):
     def prepare(
         self, model: Model, sampler: Sampler, batch: Batch, program: Program, mesh: Mesh, threads: int
     ) -> Play:
-        """What plays a program on a batch.
+        """The function that runs a program on a batch.
 
         Args:
           model: of f (hashable).
@@ -162,7 +162,7 @@ class Engine(abc.ABC):
           threads: of an engine on the host; 0 for as many as there are cores.
 
         Raises:
-          InputError: the engine cannot play such a program, see `check_ladder`.
+          InputError: the engine cannot run such a program, see `check_ladder`.
         """
 
 
@@ -170,7 +170,7 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
     """Ladders are whole, on one device, and without localization, whose chains have targets of their own.
 
     Args:
-      program: to be played.
+      program: to be run.
       num_chains: B.
       parts: into which the chains of an instance are cut.
 
@@ -185,7 +185,7 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
 
 
 def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:
-    """Why loops written for these samplers, a chain alone with itself and balancing SQRT, cannot play one.
+    """Why loops written for these samplers, a chain alone with itself and balancing SQRT, cannot run one.
 
     A subclass may do something else and is not known.
     """

@@ -22,7 +22,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_threads() -> None:
-    """Before chains are played: in a process forked from one in which JAX was at work, they would wait for ever.
+    """Before chains are run: in a process forked from one in which JAX was at work, they would wait for ever.
 
     Raises:
       InputError: it is such a process: JAX's threads, and those of the CPU engine, were not copied to it.
@@ -42,7 +42,7 @@ def num_cores() -> int:
 def one_device_per_core() -> None:
     """Gives JAX as many CPU devices as there are cores, unless the environment says how many.
 
-    XLA plays the small loops of a sampler's step on one thread a device, so a machine without an accelerator would
+    XLA runs the small loops of a sampler's step on one thread a device, so a machine without an accelerator would
     leave its other cores idle. Results do not depend on the number of devices. Without effect on accelerators, and
     where JAX has looked for devices already.
     """

@@ -48,7 +48,7 @@ def _keep_better(best: Best, value, x) -> Best:
 
 
 def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, temperature, levels, level, done):
-    """One step of one chain, of which `done` were played before; returns the level of the next step, too."""
+    """One step of one chain, of which `done` were run before; returns the level of the next step, too."""
     x, field, state, observation = chains.chain
 
     def markov_step(tilt):
@@ -128,7 +128,7 @@ def advance(
       levels: of localization, leaves [K]; None without it.
       level: number of the level of the first step.
       temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
-      done: steps that were played before; keys are folded from the number of a step, from 1.
+      done: steps done before; keys are folded from the number of a step, from 1.
       model: the model of f.
       sampler: the base sampler.
       mesh: whose parts divide instances and ladders of chains.

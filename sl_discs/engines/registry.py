@@ -1,4 +1,4 @@
-"""The engines by name, and which of them plays a sampler."""
+"""The engines by name, and which of them runs a sampler."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _load(name: str) -> Engine:
 
 
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
-    """The engine that plays a sampler, and why it is that one (empty if it was asked for by name).
+    """The engine that runs a sampler, and why it is that one (empty if it was asked for by name).
 
-    `auto` is the first engine of `_AUTO` that can play it, else the reference; so is an engine that cannot play it.
+    `auto` is the first engine of `_AUTO` that can run it, else the reference; so is an engine that cannot run it.
     """
     obstacles = []
     for name in _AUTO if wanted == AUTO else (wanted,):

@@ -2,7 +2,7 @@
 
 A run is a list of parts: a method on a batch of instances. The folder holds `kind.json`, everything that the results
 depend on; `part-<name>.npz`, what a finished part left; and the last two `state-<n>.npz`, chains in the middle of a
-part. Each is written whole or not at all. A file that cannot be read is passed over: the state before it, or the
+part. Each is written atomically. A file that cannot be read is passed over: the state before it, or the
 part's beginning, takes its place, at the price of the steps since then.
 
 Keys are those of (seed, instance, chain, step) and calls are cut at the same steps, so what follows a checkpoint is
@@ -89,11 +89,11 @@ class Checkpoints:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
-        """What a finished part left, None if it has to be played."""
+        """What a finished part left, None if it has to be run."""
         return _read(self.folder / _file_of(part))
 
     def middle(self, part: str) -> Middle | None:
-        """Where a part was interrupted, None if it has to be played from its beginning."""
+        """Where a part was interrupted, None if it has to be run from its beginning."""
         for path in reversed(self._states()):
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:

@@ -7,7 +7,7 @@ numbers of its place. Where the temperature is constant between two resamplings 
 Where it falls in between, its whole change counts as if it came at once. A `resample_strength` other than 1
 multiplies the exponent: an optimiser's choice.
 
-It happens on the host between two calls of an engine, so that it is the same whatever plays the chains.
+It happens on the host between two calls of an engine, so that it is the same whatever runs the chains.
 """
 
 from __future__ import annotations

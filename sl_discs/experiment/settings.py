@@ -38,7 +38,7 @@ class Settings:
       t_schedule: `constant`, `linear`, `exp_decay`, or a tuple of temperatures, each for an equal part of the chain.
       init_temperature: temperature at step 0.
       final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
-        records are to say what was played.
+        records are to say what was run.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
@@ -64,7 +64,7 @@ class Settings:
       threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
       engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
         that they know; `gpu`, one kernel on a GPU, likewise; `auto`, `cpu` where it can be used, else `reference`.
-        What an engine cannot play, the reference plays.
+        What an engine cannot run, the reference runs.
     """
 
     batch_size: int = 32

@@ -1,4 +1,4 @@
-"""Lets a sampler that only has DISCS's batched `step` be played chain by chain."""
+"""Lets a sampler that only has DISCS's batched `step` be run chain by chain."""
 
 from __future__ import annotations
 

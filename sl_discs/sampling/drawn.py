@@ -1,4 +1,4 @@
-"""What a method leaves behind, and the common part of all methods that play chains."""
+"""What a method leaves behind, and the common part of all methods that run chains."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Say = Callable[[int, str], None]
 
 
 class Drawn(NamedTuple):
-    """Draws of C groups that know nothing of each other, D of each.
+    """Draws of C independent groups, D of each.
 
     Attributes:
       bits: [C, D, W] the draws, packed.
       dependence: of the draws of a group, as in `estimates.Batches`.
-      how: what was played, by name, for reports.
+      how: what was run, by name, for reports.
       reasons: that the method has against its own draws.
       notes: what else should be said of them.
       log_weights: [C] of the groups, up to a constant; None: equal ones.

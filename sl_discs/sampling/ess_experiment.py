@@ -72,7 +72,7 @@ def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
     check_methods(methods, settings)
     if settings.num_instances not in (None, 1):
         raise InputError(
-            f"config.experiment.num_instances is {settings.num_instances}; one lattice is played, number "
+            f"config.experiment.num_instances is {settings.num_instances}; one lattice is run, number "
             "config.experiment.first_instance"
         )
     if settings.events:

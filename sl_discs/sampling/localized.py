@@ -37,7 +37,7 @@ _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 _LOOKS, _MOST_KEPT = 16, 0.5
 # Draws that are compared with them, at most.
 _MOST_COMPARED = 4096
-# Chains of a group that are played at once; batches of them that go on as chains, and the arena where they do.
+# Chains of a group that are run at once; batches of them that go on as chains, and the arena where they do.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
@@ -47,7 +47,7 @@ def check_fields(options: Options) -> None:
 
 
 def _method(options: Options, levels: int | None) -> tuple[Method, int]:
-    """What is played, with so many levels, None: as many as the options say; and their number."""
+    """What is run, with so many levels, None: as many as the options say; and their number."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
     fields = _LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
     if levels is not None:
@@ -126,7 +126,7 @@ class _Batches:
     """Plays batches of chains from the first level to the last.
 
     Attributes:
-      engine: name of what plays.
+      engine: name of the engine used.
       steps: Markov steps of all chains so far.
     """
 

@@ -71,7 +71,7 @@ def check_fields(options: Options) -> None:
 
 
 def applies(terms: Coefficients, temperature: float) -> bool:
-    """Whether few directions stand out of a rest that is narrow, and small enough to be played."""
+    """Whether few directions stand out of a rest that is narrow, and small enough to sample."""
     spin = spin_terms(terms, temperature)
     found = find_directions(spin)
     if found is None or found.width >= NARROW:

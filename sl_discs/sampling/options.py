@@ -11,7 +11,7 @@ class Options(NamedTuple):
 
     Attributes:
       draws_each: of each group; None: as many as there is time for.
-      groups: chains, ladders or populations that know nothing of each other.
+      groups: independent chains, ladders or populations.
       sampler: name of a base sampler.
       fields: of its config.
       engine: as in settings.

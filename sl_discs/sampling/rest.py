@@ -1,6 +1,6 @@
 """What is left of a model when its outlying directions are observed: s|z ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
 
-`FreeRest` is for J0 = 0, where spins are independent and all is known in closed form; `CoupledRest` plays chains.
+`FreeRest` is for J0 = 0, where spins are independent and all is known in closed form; `CoupledRest` runs chains.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class CoupledRest:
       terms: of 1/2 s'J0 s, without its constant.
       seed: of everything.
       steps: Markov steps so far.
-      engine: name of what plays.
+      engine: name of the engine used.
     """
 
     def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Options):

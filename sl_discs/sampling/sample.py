@@ -38,7 +38,7 @@ AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
 # `auto` enumerates up to so many variables, and gives a chain and low-rank localization these parts of a time limit.
 _ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
-# Groups that know nothing of each other; where the draws of a group depend on each other, more of them are needed.
+# Independent groups; where the draws of a group depend on each other, more of them are needed.
 _GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
 # Fields that a method knows beside those of its sampler.
@@ -72,13 +72,13 @@ def sample(
       temperature: tau > 0, in units of the problem's value.
       draws: at least so many: a multiple of the number of groups.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
-        problems, plays chains on larger ones, and where these do not agree goes on to low_rank, if one or two
+        problems, runs chains on larger ones, and where these do not agree goes on to low_rank, if one or two
         directions stand out of a narrow rest, and else to tempering. What it chose stands in `Samples.chosen`.
       seed: at least 0, less than 2^64.
       time_limit: seconds, compilation included; there are then as many draws as there is time for.
-      sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
+      sampler: a base sampler, which all methods but `exact` run: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
         `dmala`, or one of your own.
-      groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 of population and
+      groups: independent chains, ladders or populations; None: 8, or 16 of population and
         low_rank.
       engine: `auto`, `cpu` or `reference`.
       store: path of a .npy file that takes the draws, packed, for more than memory holds; only with `chain` or

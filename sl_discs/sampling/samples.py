@@ -38,7 +38,7 @@ class Samples:
       temperature: tau, in units of the problem's value.
       method: what drew: `chain`, `tempering`, `population`, `localization` or `exact`.
       chosen: why that method; empty if it was asked for.
-      how: what was played, by name.
+      how: what was run, by name.
       bits: [C, D, W] the draws of C groups that started apart, packed eight variables a byte.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
       group_overlaps: [C, D] s.s'/N of each draw and one of another group.
@@ -253,7 +253,7 @@ class Samples:
         return new_figure(size, paint) if path is None else save_figure(Path(path), size, paint)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+        """Writes everything to one .npz file, atomically, that `load` reads without unpickling anything.
 
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.

@@ -1,4 +1,4 @@
-"""Method `tempering`: non-reversible parallel tempering on several ladders that know nothing of each other.
+"""Method `tempering`: non-reversible parallel tempering on several independent ladders.
 
 Each ladder leads from infinite temperature, where a sweep forgets everything, to the temperature that is asked for.
 Neighbours exchange their states in turn by even and odd pairs (Okabe et al. 2001; Syed et al. 2022). Rounds of

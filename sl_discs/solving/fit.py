@@ -24,7 +24,7 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
       problem: to be sampled.
       recipe: of the chains.
       steps: of a chain.
-      engine: that plays.
+      engine: the engine used.
       shape: of the batch; None: it is not known yet, and couplings are left out.
 
     Raises:

@@ -32,7 +32,7 @@ _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate
 
 
 def choose_sampler(sampler: str, engine: str) -> str:
-    """A known sampler's name; `auto` is `metropolis` where the CPU engine can play it, else `path_auxiliary`.
+    """A known sampler's name; `auto` is `metropolis` where the CPU engine can run it, else `path_auxiliary`.
 
     Raises:
       InputError: an unknown sampler or engine.

@@ -48,11 +48,11 @@ class Result:
       acceptance: mean acceptance probability of a step.
       hops: mean number of variables that a step changed.
       steps: of each chain, over all rounds.
-      rounds: annealings that were played.
+      rounds: annealings that were run.
       stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
       timing: seconds: `construct_s` to make the problem of what was given, `build_s` to lay it out, `compile_s` to
         trace and compile, `run_s` of sampling, `verify_s` to repair and recount the best state of every chain.
-      engine: what played.
+      engine: the engine used.
       engine_note: why that one; empty if it was asked for.
       sampler: its name.
       annealing: the temperature's fields.
@@ -164,7 +164,7 @@ class Result:
         other.spines["right"].set_visible(True)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+        """Writes everything to one .npz file, atomically, that `load` reads without unpickling anything.
 
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.

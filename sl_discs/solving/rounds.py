@@ -29,7 +29,7 @@ class Clock:
 
 
 def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:
-    """Lengths of rounds, asked for one after the other was played: doubling, until one that fills the time left.
+    """Lengths of rounds, each requested after the previous round: doubling, until one that fills the time left.
 
     Args:
       first: steps of the first round, which measures the rate.
@@ -76,7 +76,7 @@ class Watcher:
         self._highest = -np.inf
 
     def next_round(self) -> int:
-        """After a round; how many steps of it were played."""
+        """Ends a round; the number of its steps that were run."""
         done, self._done, self._highest = self._done, 0, -np.inf
         self._before += done
         return done

@@ -65,7 +65,7 @@ def solve(
     Args:
       problem: of `sl_discs.maxcut`, `sl_discs.qubo` and their like.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, any of them localized, as `sl_path_auxiliary`,
-        or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
+        or `auto`: `metropolis` on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
         10 million at most; ten a variable for the others, but 2,000 to 20,000.
       time_limit: seconds of wall time for laying the problem out and sampling; compilation and the exact recount of
@@ -73,7 +73,7 @@ def solve(
         until one that fills the time. With `steps`, annealings of that length follow each other. The best of all
         counts. Time is looked at between calls to the engine, about ten times a second on CPU cores, so the limit may
         be overrun by that. Where nothing is left of it for sampling, a warning says so, before the layout of a
-        problem that is much too large for the limit, and one short annealing is played all the same.
+        problem that is much too large for the limit, and one short annealing is run all the same.
       target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
       chains: that run side by side.
       annealing: None: exponential decay between temperatures taken from the problem's gains
@@ -82,7 +82,7 @@ def solve(
         lasts for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
         array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
-      engine: `auto`, `cpu`, `gpu` or `reference`, which plays what another cannot.
+      engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; something true
         ends the run.
@@ -197,7 +197,7 @@ def solve(
 
 
 def _unit(engine: Engine, sampler: str) -> int:
-    """Of which lengths of rounds are multiples; JAX plays so many steps a call, so that one program serves all."""
+    """Of which lengths of rounds are multiples; JAX runs so many steps a call, so that one program serves all."""
     return 1_000 if not engine.on_host and tries_one_site(sampler) else 100
 
 

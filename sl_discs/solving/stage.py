@@ -1,4 +1,4 @@
-"""One problem laid out in arrays, on which rounds of chains are played."""
+"""One problem laid out in arrays, on which rounds of chains are run."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Pa
     """Arguments with the settings of Algorithm 1 that have the least error on another draw of the family.
 
     Raises:
-      InputError: something that the target needs is not installed, or no settings can be played.
+      InputError: something that the target needs is not installed, or no settings can be run.
     """
     identity = {
         "target": name, "candidates": [dict(one) for one in CANDIDATES], "seconds": _SEARCH_SECONDS,

@@ -7,7 +7,7 @@
 | `stdout.txt`, `stderr.txt` | what the attempts printed |
 | `failed.json` | how the last attempt failed, if it did |
 | `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
-| `results.json` | the results, written whole or not at all: they are there, so the run is done |
+| `results.json` | the results, written atomically: they are there, so the run is done |
 """
 
 from __future__ import annotations

@@ -163,7 +163,7 @@ def test_command_reads_archives(tmp_path, capsys):
     ("arguments", "says"),
     [
         (["--model=mis", "--graph_type=satlib"], "mis/satlib cannot be written"),
-        (["--model=maxclique", "--graph_type=twitter"], "not random; give --source"),
+        (["--model=maxclique", "--graph_type=twitter"], "cannot be generated; give --source"),
         (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is no folder"),
         (["--model=maxcut", "--graph_type=optsicom", "--num_instances=0"], "at least one graph"),
         (["--model=maxcut"], "graph_type"),

@@ -1,6 +1,6 @@
 """The engine for GPUs: a whole interval of steps in one kernel, a program a chain, for quadratic models.
 
-It plays the same program on the same chains as the reference and targets the same distribution, but not with the same
+It runs the same program on the same chains as the reference and targets the same distribution, but not with the same
 numbers: keys are those of the reference, but they are spent differently and sums are formed in another order.
 """
 

@@ -23,7 +23,7 @@ from sl_discs.models.kinds.maxcut import KIND as MAXCUT
 from sl_discs.parse_json import parse_json
 
 FOLDER = Path(__file__).parent
-# What must be equal for two runs to be one and the same, and so for a graph not to be played again.
+# What must be equal for two runs to be one and the same, and so for a graph not to be run again.
 _IDENTITY = ("sampler", "annealing", "chain_length", "batch_size", "seeds", "engine")
 
 
