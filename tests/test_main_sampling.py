@@ -163,7 +163,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (MIS, ["--samplers=gwg", "--no_such_flag=1"], None, "no_such_flag"),
         (MIS, ["--samplers=gwg", "--model_config.graph_type=satlib", "--model_config.cfg_str=_"], None, "satlib"),
         (MIS, ["--samplers=gwg"], write_pickle_that_runs_a_command, "system"),
-        (MIS, ["--samplers=gwg"], Path.rmdir, "data is no folder"),
+        (MIS, ["--samplers=gwg"], Path.rmdir, "data is not a folder"),
         (MIS, ["--samplers=gwg"], write_truncated_pickle, "ER-700-800-0.10.pkl"),
         (CUT, OPTSICOM, write_graph([(0, 1), (1, 2)], float("nan")), "nan"),
         (CUT, OPTSICOM, write_graph([(0, 1), (1, 1)], 1.0), "self-loop"),

@@ -47,7 +47,7 @@ def lattice_from(fields: Mapping[str, Any]) -> IsingLattice:
     """The lattice of a model config.
 
     Raises:
-      InputError: an unknown field, such as one of graphs, or a value that is no lattice's.
+      InputError: an unknown field, such as one of graphs, or a value that does not fit a lattice.
     """
     known = [field.name for field in dataclasses.fields(IsingLattice)]
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""The arguments of `sl_discs.solve`: whatever is wrong with them without looking at the problem."""
+"""Checks of the arguments of `sl_discs.solve` that do not need the problem."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def check_arguments(
     interrupt: Any = None,
     **sampler_fields: Any,
 ) -> Recipe:
-    """Checks arguments of `sl_discs.solve`, whose names they have.
+    """Checks the arguments of `sl_discs.solve` of the same names.
 
     Returns:
-      what the chains have in common; of the annealing, what is given.
+      the common settings of the chains; of the annealing, only the given ones.
 
     Raises:
-      InputError: a wrong argument; its message says which.
+      InputError: an argument is wrong; the message names it.
     """
     chains, seed = whole("chains", chains, 1, bits=31), whole("seed", seed, bits=64)
     steps = MOST_STEPS if steps is None else whole("steps", steps, 1, bits=31)
@@ -53,10 +53,10 @@ def check_arguments(
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The states that chains begin at, as zeros and ones, of the forms that `sl_discs.solve` takes.
+    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes.
 
     Raises:
-      InputError: it is none of them, too many, or a state is not one of the problem's.
+      InputError: they have another form, are too many, or a state does not fit the problem.
     """
     if given is None:
         return None

@@ -135,7 +135,7 @@ def play(truth: Truth, cell: Cell) -> Play:
 
     Raises:
       InputError: the method refuses the target.
-      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they are no cell.
+      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
     samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)

@@ -89,7 +89,7 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
       samplers: which to run; an `sl_` sampler that the file does not name gets the settings of its base.
 
     Raises:
-      InputError: the file is no sweep.
+      InputError: the file is not a sweep.
     """
     config = _config(path)
     runs = combinations(config["sweep"])

@@ -200,7 +200,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=maxcut", "--penalty=2"], "--penalty has no effect in maxcut"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were given"),
-        (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
+        (["--problem=mis", "--field=K=" + "[" * 10**5], "is not a number, word or list"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
@@ -226,7 +226,7 @@ def test_warnings_are_a_line(cycle, capsys):
     assert code == 0 and "recounting" in out
     reading, layout = err.splitlines()
     assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
-    assert layout.startswith("warning: cycle: laying the problem out will take about ")
+    assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
 
 
 def test_help_names_every_flag(capsys):

@@ -80,7 +80,7 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         ({"graph_type": '"graph_type": "grid",'}, [], "unknown graph_type 'grid'"),
         ({"more": ""}, [], "needs a cfg_str"),
         ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "has no field 'steps'"),
-        ({}, ["--model_config.data_root=nowhere"], "nowhere is no folder"),
+        ({}, ["--model_config.data_root=nowhere"], "nowhere is not a folder"),
         ({}, ["--config.experiment.chains=5"], "config.experiment has no field 'chains'"),
         ({}, ["--config.experiment.save_root=out"], "save_root is not for a sweep"),
         ({}, ["engine=reference"], "'engine=reference' after -- is not understood"),

@@ -115,7 +115,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
-        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is no folder",
+        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is not a folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }.items(),

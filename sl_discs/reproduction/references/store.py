@@ -160,7 +160,7 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
         if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: these are no references of {dataset}; sl-discs references writes them") from None
+        raise InputError(f"{path}: not a file of references of {dataset}; sl-discs references writes them") from None
     return ReferenceSet(dataset, data_seed, runs, graphs)
 
 
