@@ -149,7 +149,7 @@ class Gpu(Engine):
         if self.way == "triton" and jax.default_backend() != "gpu":
             return f"it runs on GPUs, and JAX on {jax.default_backend()}"
         if getattr(sampler, "scan", RANDOM) != RANDOM:
-            return f"it knows scan {RANDOM} alone"
+            return f"it only supports scan {RANDOM}"
         return unknown_to(STEPS, sampler)
 
     def prepare(self, model, sampler, batch, program, mesh, threads):
