@@ -67,8 +67,8 @@ def check_stationary(methods: list[Method], settings: Settings) -> None:
         )
     if settings.resample_every:
         raise InputError(
-            f"config.experiment.resample_every is {settings.resample_every}; an effective sample size needs chains "
-            "that do not know of each other: give 0"
+            f"config.experiment.resample_every is {settings.resample_every}; an effective sample size needs "
+            "independent chains: give 0"
         )
     if settings.chain_length - _burn_in(settings) < 2:
         raise InputError(

@@ -96,7 +96,7 @@ def outcome_of(run: Run) -> State:
     failure = _read(path)  # a damaged one does not count
     if failure is None:
         begun = (run.folder / "checkpoint").is_dir()
-        return State(MISSING, "interrupted; it goes on from its checkpoint" if begun else "")
+        return State(MISSING, "interrupted; it continues from its checkpoint" if begun else "")
     return State(FAILED, in_words(failure["exit_code"], failure["message"]), failed_ns=path.stat().st_mtime_ns)
 
 

@@ -91,7 +91,7 @@ class Journal(BaseJournalBackend):
                     raise
         except OSError as error:
             raise InputError(
-                f"{self._path}: cannot write ({error.strerror or error}); the same command goes on once it can"
+                f"{self._path}: cannot write ({error.strerror or error}); the same command continues once it can"
             ) from error
         finally:
             self._lock.release()

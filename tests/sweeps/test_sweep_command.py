@@ -256,7 +256,8 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
         time.sleep(0.05)
     worker.terminate()
     assert worker.wait() == 75
-    assert "run 5 missing: interrupted; it goes on from its checkpoint" in command("status", *arguments, *long).stdout
+    status = command("status", *arguments, *long).stdout
+    assert "run 5 missing: interrupted; it continues from its checkpoint" in status
     assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
     arguments[1] = f"--save_root={tmp_path / 'whole'}"
     assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0

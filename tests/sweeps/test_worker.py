@@ -250,7 +250,7 @@ def test_states_in_words(tmp_path):
     (run,) = runs_of(tmp_path, 1)
     assert state_of(run, PATIENT) == run_folder.State("missing")
     (run.folder / "checkpoint").mkdir(parents=True)
-    assert state_of(run, PATIENT).detail == "interrupted; it goes on from its checkpoint"
+    assert state_of(run, PATIENT).detail == "interrupted; it continues from its checkpoint"
     run_folder.note_arguments(run)
     run_folder.note_failure(run, -9, "")
     assert state_of(run, PATIENT).detail == "ended by signal SIGKILL"

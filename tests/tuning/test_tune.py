@@ -100,7 +100,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     assert any("trial 0: " in line for line in search.stdout)
     search.send_signal(signal.SIGUSR1)
     code, _, err = finish(search)
-    assert code == 75 and "the same command, run again, goes on from tuning.journal" in err
+    assert code == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(
         study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
     )
