@@ -74,7 +74,7 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
 def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 10**5)
     code, out, err = recount(capsys, cycle, tmp_path / "deep.json")
-    assert code == 2 and "no file of answers" in err and err.count("\n") == 1 and not out
+    assert code == 2 and "not a file of answers" in err and err.count("\n") == 1 and not out
 
 
 def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
@@ -153,7 +153,7 @@ def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
         ("--penalty=0.5", "error: --penalty is 0.5"),
         ("--annealing=1,nan", "a temperature is nan"),
         ("--field=colour=red", "no field 'colour'"),
-        ("--field=steps=10", "a flag of its own, --steps"),
+        ("--field=steps=10", "use the flag --steps"),
         ("--format=jpeg", "format"),
         ("--save=folder.json", "a folder stands where this file should go"),
         ("--report=file/run.html", "a file stands where this folder should go"),
@@ -179,10 +179,10 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; say what is asked: --problem=mis, maxcut, maxclique or vertex_cover"),
+        ([], "a graph; choose a problem: --problem=mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
-        (["--problem=mis", "--save=a.txt"], "the name of that file ends in .json"),
-        (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),
+        (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
+        (["--problem=mis", "--report=a.json"], "the name of this file must end in .html"),
         (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
         (["--problem=mis", "--field=K=3"], "K"),
         (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
@@ -213,7 +213,7 @@ def test_files_of_answers_that_are_none(cycle, tmp_path, capsys):
     for arguments, message in (
         ([cycle], "1 files were given; give a FILE and its ANSWERS"),
         ([cycle, tmp_path / "missing.json"], "missing.json: cannot be read"),
-        ([cycle, cycle], "no file of answers"),
+        ([cycle, cycle], "not a file of answers"),
         ([cycle, cycle, "--seed=1"], "'seed'"),
     ):
         code, out, err = recount(capsys, *arguments)

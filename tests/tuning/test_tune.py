@@ -132,8 +132,8 @@ def test_files_and_names_that_are_wrong(tmp_path):
     for call, message in (
         (lambda: parse_dataset("mis"), "--dataset=mis is not understood"),
         (lambda: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
-        (lambda: read_tuned(deep), "deep.json: these are no tuned settings"),
-        (lambda: read_tuned(odd), "odd.json: these are no tuned settings"),
+        (lambda: read_tuned(deep), "deep.json: not a file of tuned settings"),
+        (lambda: read_tuned(odd), "odd.json: not a file of tuned settings"),
         (lambda: read_tuned(tmp_path / "none.json"), "cannot read it"),
         (
             lambda: experiment_settings(parse_dataset("mis/satlib"), "none.py"),
