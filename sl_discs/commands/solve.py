@@ -53,7 +53,7 @@ _define(
 _define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
 _define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")
 _define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
-_define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
+_define(flags.DEFINE_integer, "chains", None, "That run side by side; default: 32, fewer where time is short.")
 _define(
     flags.DEFINE_list,
     "annealing",

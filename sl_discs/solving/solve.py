@@ -26,7 +26,14 @@ from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
 from sl_discs.solving.fit import check_fit, layout_seconds
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
+from sl_discs.solving.recipe import (
+    AUTO,
+    MOST_STEPS,
+    complete_annealing,
+    default_chains,
+    default_steps,
+    tries_one_site,
+)
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
@@ -48,7 +55,7 @@ def solve(
     steps: int | None = None,
     time_limit: float | None = None,
     target: float | None = None,
-    chains: int = 32,
+    chains: int | None = None,
     annealing: tuple[float, float] | Mapping[str, Any] | None = None,
     initial_states: Any = None,
     engine: str = "auto",
@@ -65,7 +72,7 @@ def solve(
     Args:
       problem: of `sl_discs.maxcut`, `sl_discs.qubo` and their like.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, any of them localized, as `sl_path_auxiliary`,
-        or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
+        or `auto`: `metropolis` with scan="sequential" where the CPU engine plays, else `path_auxiliary`.
       steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
         10 million at most; ten a variable for the others, but 2,000 to 20,000.
       time_limit: seconds of wall time for laying the problem out and sampling; compilation and the exact recount of
@@ -75,7 +82,8 @@ def solve(
         be overrun by that. Where nothing is left of it for sampling, a warning says so, before the layout of a
         problem that is much too large for the limit, and one short annealing is played all the same.
       target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
-      chains: that run side by side.
+      chains: that run side by side; None: 32, but fewer under a time limit in which 32 of `metropolis` or `gibbs`
+        would have less than about 20,000 sweeps each.
       annealing: None: exponential decay between temperatures taken from the problem's gains
         (`sl_discs.solving.scale`); (initial, final) for others; or a dict of t_schedule, init_temperature,
         final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of temperatures, each of which
@@ -120,7 +128,10 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
-    name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
+    name, steps = recipe.sampler, steps and int(steps)
+    if chains is None:
+        recipe = dataclasses.replace(recipe, chains=default_chains(name, problem.num_variables, time_limit))
+    chains = recipe.chains
     states = as_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, engine_note = choose_engine(engine, kernel)
