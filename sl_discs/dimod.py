@@ -30,7 +30,7 @@ from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
-from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
@@ -172,7 +172,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         beta_schedule: Sequence[float] | None = None,
         initial_states: Any = None,
         initial_states_generator: Literal["none", "tile", "random"] = "random",
-        randomize_order: bool = True,
+        randomize_order: bool = False,
         proposal_acceptance_criteria: str | None = None,
         *,
         sampler: str = AUTO,
@@ -234,10 +234,10 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields = dict(sampler_fields or {})
-        if not boolean("randomize_order", randomize_order):
-            if not tries_one_site(name):
-                raise InputError(f"randomize_order is False; {name} considers all variables, so leave it out")
-            fields = {"scan": SEQUENTIAL} | fields
+        if tries_one_site(name):
+            fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
+        elif boolean("randomize_order", randomize_order):
+            raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
         betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         try:
@@ -296,12 +296,12 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
     """The sampler's name, which the criterion may give instead."""
     if criterion is None:
-        return choose_sampler(sampler, engine)
+        return choose_sampler(sampler, engine, {})[0]
     if criterion not in CRITERIA:
         raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
     if sampler not in (AUTO, CRITERIA[criterion]):
         raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
-    return choose_sampler(CRITERIA[criterion], engine)
+    return choose_sampler(CRITERIA[criterion], engine, {})[0]
 
 
 def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float64[np.ndarray, "B"]:

@@ -66,7 +66,7 @@ _define(
     "Seconds for building the model and sampling; annealings grow to fill them.",
 )
 _define(flags.DEFINE_float, "target", None, "Stop once a value this good is found.")
-_define(flags.DEFINE_integer, "chains", 32, "Number of chains.")
+_define(flags.DEFINE_integer, "chains", None, "Number of chains; default: 32, fewer where time is short.")
 _define(
     flags.DEFINE_list,
     "annealing",

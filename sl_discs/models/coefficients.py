@@ -56,7 +56,8 @@ class Coefficients(NamedTuple):
 def form_coefficients(form: QuadraticForm) -> Coefficients:
     """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
 
-    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear.
+    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
+    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
     """
     sign = 1.0 if form.maximise else -1.0
     first, second = form.pairs.T
@@ -78,5 +79,11 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     upper.sum_duplicates()
     upper.eliminate_zeros()
     rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
-    edges = np.stack([rows, upper.indices], axis=1)
-    return Coefficients(sign * linear, edges, upper.data, sign, constant=sign * constant)
+    edges, weights, background = np.stack([rows, upper.indices], axis=1), upper.data, 0.0
+    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
+        # A weight that more than half of them have is their median.
+        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
+        others = weights != most_common
+        if 2 * np.count_nonzero(others) < len(weights):
+            edges, weights, background = edges[others], weights[others], float(most_common)
+    return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)

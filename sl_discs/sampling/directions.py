@@ -86,6 +86,38 @@ class Directions(NamedTuple):
         return self.vectors * np.sqrt(self.strengths)
 
 
+class Outer(NamedTuple):
+    """Eigenvalues at the ends of the spectrum of J.
+
+    Attributes:
+      largest: [k] the largest ones, falling.
+      vectors: [N, k] their eigenvectors.
+      least: the smallest one.
+    """
+
+    largest: Float64[np.ndarray, "k"]
+    vectors: Float64[np.ndarray, "N k"]
+    least: float
+
+
+def outer_eigenvalues(spin: SpinTerms, count: int) -> Outer | None:
+    """The `count` < N largest eigenvalues and the smallest; None where they lie so close that they are not found."""
+    size = len(spin.field)
+    if size <= _ALL_EIGENVALUES:
+        values, vectors = np.linalg.eigh(spin.matrix())
+        return Outer(values[::-1][:count], vectors[:, ::-1][:, :count], float(values[0]))
+    operator = linalg.LinearOperator((size, size), matvec=spin.times, matmat=spin.times, dtype=np.float64)
+    # The same start each time, so that draws are reproducible.
+    start = np.random.default_rng(0).normal(size=size)
+    given = {"v0": start, "maxiter": _MOST_ITERATIONS}
+    try:
+        values, vectors = linalg.eigsh(operator, k=count, which="LA", **given)
+        [least] = linalg.eigsh(operator, k=1, which="SA", tol=1e-3, return_eigenvectors=False, **given)
+    except linalg.ArpackNoConvergence:
+        return None
+    return Outer(values[::-1], vectors[:, ::-1], float(least))
+
+
 def find_directions(spin: SpinTerms, number: int | None = None) -> Directions | None:
     """The directions with the largest eigenvalues.
 
@@ -99,22 +131,9 @@ def find_directions(spin: SpinTerms, number: int | None = None) -> Directions | 
     """
     size = len(spin.field)
     most = min((number or MOST_DIRECTIONS) + 1, size - 1)
-    if most < 2:
+    if most < 2 or (outer := outer_eigenvalues(spin, most)) is None:
         return None
-    if size <= _ALL_EIGENVALUES:
-        values, vectors = np.linalg.eigh(spin.matrix())
-        least, values, vectors = values[0], values[::-1][:most], vectors[:, ::-1][:, :most]
-    else:
-        operator = linalg.LinearOperator((size, size), matvec=spin.times, matmat=spin.times, dtype=np.float64)
-        # The same start each time, so that draws are reproducible.
-        start = np.random.default_rng(0).normal(size=size)
-        given = {"v0": start, "maxiter": _MOST_ITERATIONS}
-        try:
-            values, vectors = linalg.eigsh(operator, k=most, which="LA", **given)
-            [least] = linalg.eigsh(operator, k=1, which="SA", tol=1e-3, return_eigenvectors=False, **given)
-        except linalg.ArpackNoConvergence:
-            return None
-        values, vectors = values[::-1], vectors[:, ::-1]
+    values, vectors, least = outer
     widths = values[1:] - least
     if number is None:
         narrow = np.flatnonzero(widths < NARROW)

@@ -126,8 +126,8 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
     base_name(sampler)
-    known = {*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())}
-    unknown = sorted(set(fields) - known)
+    known = sorted({*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())})
+    unknown = sorted(set(fields).difference(known))
     if unknown and method != "localization":
         raise InputError(f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
     if engine not in ENGINES:

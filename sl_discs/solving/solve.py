@@ -26,7 +26,14 @@ from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
 from sl_discs.solving.fit import check_fit, layout_seconds
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
+from sl_discs.solving.recipe import (
+    AUTO,
+    MOST_STEPS,
+    complete_annealing,
+    default_chains,
+    default_steps,
+    tries_one_site,
+)
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
@@ -48,7 +55,7 @@ def solve(
     steps: int | None = None,
     time_limit: float | None = None,
     target: float | None = None,
-    chains: int = 32,
+    chains: int | None = None,
     annealing: tuple[float, float] | Mapping[str, Any] | None = None,
     initial_states: Any = None,
     engine: str = "auto",
@@ -65,7 +72,7 @@ def solve(
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, any of them localized, as `sl_path_auxiliary`,
-        or `auto`: `metropolis` on the CPU engine, else `path_auxiliary`.
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis` and `gibbs`, which try
         one variable per step; ten per variable, but 2,000 to 20,000, for the others.
       time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
@@ -76,7 +83,8 @@ def solve(
         much too large for the limit), and one short annealing is run all the same.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
-      chains: number of parallel chains.
+      chains: number of parallel chains; None: 32, but fewer under a time limit in which 32 chains of `metropolis` or
+        `gibbs` would have less than about 20,000 sweeps each.
       annealing: None: exponential decay between temperatures chosen from the problem's gains
         (`sl_discs.solving.scale`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
@@ -120,7 +128,10 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
-    name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
+    name, steps = recipe.sampler, steps and int(steps)
+    if chains is None:
+        recipe = dataclasses.replace(recipe, chains=default_chains(name, problem.num_variables, time_limit))
+    chains = recipe.chains
     states = as_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, engine_note = choose_engine(engine, kernel)
