@@ -36,6 +36,8 @@ class Sampler(abc.ABC):
     # The field of the state that adapts, if any, and how many log-likelihood calls a step counts, as DISCS does.
     adapts: ClassVar[str | None] = None
     calls_a_step: ClassVar[int] = 0
+    # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
+    counts_sweeps: ClassVar[bool] = False
 
     @property
     def couples_chains(self) -> bool:

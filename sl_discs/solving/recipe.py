@@ -17,12 +17,10 @@ from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.solving.scale import temperature_range
 
 AUTO = "auto"
-# Samplers that try one site a step, whose steps are therefore counted in sweeps over all sites.
-SINGLE_SITE = ("gibbs", "metropolis")
 SWEEPS = 1_000
 # Temperatures of that many steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
@@ -48,8 +46,8 @@ def choose_sampler(sampler: str, engine: str) -> str:
 
 
 def tries_one_site(sampler: str) -> bool:
-    """Whether a sampler's steps are counted in sweeps."""
-    return base_name(sampler) in SINGLE_SITE
+    """Whether a sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
+    return counts_sweeps(sampler)
 
 
 def default_steps(sampler: str, num_sites: int) -> int:
