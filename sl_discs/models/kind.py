@@ -71,6 +71,10 @@ class Kind(abc.ABC):
           InputError: a penalty that is not a finite number of at least 1, where the problem has conflicts.
         """
 
+    def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
+        """What makes a feasible state at least as good by an exact local search; None where there is none."""
+        return None
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """What repairs and evaluates states exactly; it prepares once what depends on the source alone."""

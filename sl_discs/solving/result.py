@@ -36,7 +36,8 @@ class Result:
       labels: N of them.
       maximise: the problem's sense.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      values: [B] of the best state that each chain met at any step.
+      values: [B] of the best state that each chain met at any step, after `Problem.improve`.
+      improved: [B] by how much that made them better than the states met; not negative.
       states: [B, N] those states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
       final_states: [B, N] what each chain ended with, as sampled and not repaired: the samples of a run at a constant
@@ -51,7 +52,8 @@ class Result:
       rounds: annealings that were played.
       stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
       timing: seconds: `construct_s` to make the problem of what was given, `build_s` to lay it out, `compile_s` to
-        trace and compile, `run_s` of sampling, `verify_s` to repair and recount the best state of every chain.
+        trace and compile, `run_s` of sampling, `verify_s` to repair, improve and recount the best state of every
+        chain.
       engine: what played.
       engine_note: why that one; empty if it was asked for.
       sampler: its name.
@@ -65,6 +67,7 @@ class Result:
     maximise: bool
     spins: bool
     values: Float64[np.ndarray, "B"]
+    improved: Float64[np.ndarray, "B"]
     states: Int8[np.ndarray, "B N"]
     feasible_chains: Bool[np.ndarray, "B"]
     final_states: Int8[np.ndarray, "B N"]
