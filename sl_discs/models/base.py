@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int8, Num
+from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
 Params = Any
 Field = Any
@@ -47,6 +47,10 @@ class Model(abc.ABC):
         self, params: Params, x: Int8[Array, "N"], before: Field, flips: Bool[Array, "N"], after: Field
     ) -> Float[Array, ""]:
         """f after the flips minus f before, without the cancellation of subtracting two values."""
+
+    def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
+        """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
+        return jnp.arange(self.num_sites) != site
 
     # DISCS's calling convention, for samplers written for it: a batch of states at once.
 

@@ -108,6 +108,8 @@ class GraphKind(Kind):
       count: the exact objective of a feasible choice.
       violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
+      improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
+        returns None, where there is none.
       maximise: whether the best objective is the largest.
       penalty: of a conflict, by default; None: there are no conflicts.
       weighted: whether the weights of edges count.
@@ -123,6 +125,7 @@ class GraphKind(Kind):
     count: Callable[[Edges, Chosen], float] = set_size
     violations: Callable[[Edges, Chosen], int] = no_violations
     repair: Callable[[Edges, Chosen], Chosen] = unchanged
+    improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
@@ -166,6 +169,11 @@ class GraphKind(Kind):
     def verifier(self, graph: Graph) -> Verifier:
         """The verifier of states of a graph."""
         return Verifier(self, graph)
+
+    def improver(self, source: Graph) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
+        """As `Kind.improver`."""
+        improved = self.improve(source) if self.improve else None
+        return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """Verifies states one by one."""

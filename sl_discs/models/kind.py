@@ -71,6 +71,10 @@ class Kind(abc.ABC):
           InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
         """
 
+    def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
+        """What makes a feasible state at least as good by an exact local search; None where there is none."""
+        return None
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""

@@ -78,6 +78,10 @@ class QuadraticModel(Model):
         """Subtracts the exact parts first, so that nothing cancels."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
 
+    def coupled(self, params, site):
+        """Where the site's row of K is not 0."""
+        return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
+
 
 def _add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]

@@ -78,6 +78,19 @@ class Problem:
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
         return self._kind.evaluator(self.source)
 
+    def improve(self, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
+        """Feasible states, made at least as good by an exact local search where there is one for this problem.
+
+        Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
+        for two (in a cover two for one) until that is not possible any more, see `models.two_improvement`.
+        """
+        improver = self._improver
+        return states if improver is None else np.stack([improver(state) for state in states])
+
+    @functools.cached_property
+    def _improver(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        return self._kind.improver(self.source)
+
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 

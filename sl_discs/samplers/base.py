@@ -36,6 +36,8 @@ class Sampler(abc.ABC):
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
     adapts: ClassVar[str | None] = None
     calls_a_step: ClassVar[int] = 0
+    # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
+    counts_sweeps: ClassVar[bool] = False
 
     @property
     def couples_chains(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from sl_discs.errors import InputError
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -73,6 +74,11 @@ def sampler_fields(name: str) -> dict[str, Any]:
     return fields | _DEFAULTS[base_name(name)]
 
 
+def counts_sweeps(name: str) -> bool:
+    """Whether a sampler's steps are counted in sweeps over all sites: `Sampler.counts_sweeps` of its factory."""
+    return getattr(_FACTORIES[base_name(name)], "counts_sweeps", False)
+
+
 def build_sampler(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     """The base sampler of `name` with the given config fields."""
     factory = _FACTORIES[base_name(name)]
@@ -119,3 +125,4 @@ register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
 register_sampler("dmala", _dmala)
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
+register_sampler("exchange", Exchange)

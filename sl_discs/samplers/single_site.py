@@ -39,6 +39,7 @@ class SingleSiteSampler(Sampler):
     """
 
     calls_a_step: ClassVar[int] = 2
+    counts_sweeps: ClassVar[bool] = True
 
     num_chains: int = 1
     scan: str = RANDOM

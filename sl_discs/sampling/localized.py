@@ -21,8 +21,8 @@ from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.samplers.registry import localized_name, sampler_fields
-from sl_discs.sampling.arena import SINGLE_SITE, Arena
+from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
+from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.drawn import Budget, Drawn
@@ -139,7 +139,7 @@ class _Batches:
     def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
         """sign(Y) of each chain of a batch, which has its own random numbers."""
         options, size = self._options, len(self._terms.linear)
-        steps = levels * _SWEEPS_A_LEVEL * (size if options.sampler in SINGLE_SITE else 1)
+        steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
         method, _ = _method(options, levels)
         settings = Settings(
             batch_size=self._chains, chain_length=steps, t_schedule="constant", init_temperature=self._temperature,

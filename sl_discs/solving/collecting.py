@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Float64, Int8
 
 from sl_discs.experiment.player import Outcome
 from sl_discs.experiment.settings import Settings
@@ -70,8 +70,8 @@ class Collector:
         self._steps += steps
         self._rounds += 1
 
-    def _best(self) -> Evaluated:
-        """Evaluated once, at the end: for a dense problem this takes longer than a short round."""
+    def _met(self) -> Evaluated:
+        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
         found = self._problem.evaluate(self._states)
         if self._begun is None:
             return found
@@ -81,10 +81,19 @@ class Collector:
             *(np.where(better if one.ndim == 1 else better[:, None], one, other) for one, other in pairs)
         )
 
+    def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
+        """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
+        met = self._met()
+        states = self._problem.improve(met.states)
+        if np.array_equal(states, met.states):
+            return met, np.zeros(len(states))
+        best = self._problem.evaluate(states)
+        return best, self._sign * (best.values - met.values)
+
     def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
         """The result so far; `how` holds the remaining fields of `Result`, `timing` all but `verify_s`."""
         begin = time.perf_counter()
-        problem, best = self._problem, self._best()
+        problem, (best, improved) = self._problem, self._best()
         timing = {**timing, "verify_s": time.perf_counter() - begin}
         trajectory = Trajectory(*(np.concatenate(leaves) for leaves in zip(*self._parts, strict=True)))
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
@@ -95,6 +104,7 @@ class Collector:
             maximise=problem.maximise,
             spins=problem.spins,
             values=best.values,
+            improved=improved,
             states=problem.as_values(best.states),
             feasible_chains=best.feasible,
             final_states=problem.as_values(self._final),

@@ -18,13 +18,11 @@ from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.solving.scale import temperature_range
 
 AUTO = "auto"
-# Samplers that try one site per step, whose steps are therefore counted in sweeps.
-SINGLE_SITE = ("gibbs", "metropolis")
 SWEEPS = 1_000
 CHAINS = 32
 # Approximate site updates of a core per second, and the number of sweeps in which a chain cools slowly enough.
@@ -63,8 +61,8 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
 
 
 def tries_one_site(sampler: str) -> bool:
-    """Whether a sampler's steps are counted in sweeps."""
-    return base_name(sampler) in SINGLE_SITE
+    """Whether a sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
+    return counts_sweeps(sampler)
 
 
 def default_chains(sampler: str, num_sites: int, time_limit: float | None) -> int:

@@ -36,7 +36,8 @@ class Result:
       labels: [N] labels of the variables.
       maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      values: [B] value of the best state that each chain visited at any step.
+      values: [B] value of the best state that each chain visited at any step, after `Problem.improve`.
+      improved: [B] how much better this is than before; not negative.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
       final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired. In a
@@ -51,7 +52,7 @@ class Result:
       rounds: number of annealings.
       stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
       timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
-        compile, `run_s` to sample, `verify_s` to repair and verify the best state of every chain.
+        compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
       engine: the engine used.
       engine_note: why this engine; empty if it was requested.
       sampler: its name.
@@ -65,6 +66,7 @@ class Result:
     maximise: bool
     spins: bool
     values: Float64[np.ndarray, "B"]
+    improved: Float64[np.ndarray, "B"]
     states: Int8[np.ndarray, "B N"]
     feasible_chains: Bool[np.ndarray, "B"]
     final_states: Int8[np.ndarray, "B N"]

@@ -17,8 +17,8 @@ from sl_discs.problems.labels import label_of, plain_label
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
 
-_FORMAT = "sl_discs result 2"
-_ARRAYS = ("values", "states", "feasible_chains", "final_states")
+_FORMAT = "sl_discs result 3"
+_ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
     "engine_note", "sampler", "annealing", "seed", "final_is",

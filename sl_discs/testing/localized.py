@@ -19,6 +19,7 @@ from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -32,6 +33,7 @@ from sl_discs.testing.enumeration import all_states, enumerate_law
 BASES = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
+    "exchange": Exchange(),
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),

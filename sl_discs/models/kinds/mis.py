@@ -11,6 +11,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.two_improvement import TwoImprovement
 
 
 def _model(graph: Graph, penalty: float) -> Coefficients:
@@ -36,5 +37,6 @@ KIND = GraphKind(
     model=_model,
     violations=_violations,
     repair=_repair,
+    improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
     discs_family=("er_density", "r-0.10"),
 )
