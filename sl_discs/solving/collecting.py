@@ -19,7 +19,7 @@ from sl_discs.solving.trajectory import Trajectory
 class Collector:
     """The best state of each chain over all rounds, the last samples, and the trajectory."""
 
-    def __init__(self, problem: Problem, constant: float):
+    def __init__(self, problem: Problem, constant: float, lift: Callable[[np.ndarray], np.ndarray], size: int):
         """`constant` is the part of the problem's value that the model omits."""
         self._problem, self._constant = problem, constant
         self._sign = 1.0 if problem.maximise else -1.0
