@@ -1,4 +1,4 @@
-"""The samplers that this engine plays, a line each, and which kernel belongs to which settings.
+"""The samplers that this engine runs, a line each, and which kernel belongs to which settings.
 
 The kernel is chosen by the settings' type when the loop is compiled, so that no sampler pays for the others.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from numba.extending import overload
 
-from sl_discs.engines.cpu import langevin, path, single_site
+from sl_discs.engines.cpu import langevin, pair, path, single_site
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -20,6 +21,7 @@ ENTRIES = {
     DMALA: langevin.ENTRY,
     Gibbs: single_site.ENTRY,
     Metropolis: single_site.ENTRY,
+    Exchange: pair.ENTRY,
 }
 _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
 
