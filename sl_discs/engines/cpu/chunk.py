@@ -223,7 +223,9 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
     words = room.words
     spins, size = walk.spins, walk.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
-    linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
+    linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
+    # Of the type that sums of it have: numba would compile the whole step for either type.
+    steps = np.int64(chains.steps[c])
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
     steps_an_interval = program.rate.shape[1] // max(found.values.shape[0], 1)
