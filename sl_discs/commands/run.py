@@ -34,6 +34,7 @@ from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.events import check_tensorboardx
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
@@ -120,7 +121,7 @@ _MESH = flags.DEFINE_string(
 _EVENTS = flags.DEFINE_boolean(
     "events",
     None,
-    "Write events files that TensorBoard reads, under events/ beside the results; short for "
+    "Write events files that TensorBoard reads, under events/ beside the results (needs tensorboardX); short for "
     "--config.experiment.events.",
     flag_values=FLAGS,
 )
@@ -313,6 +314,8 @@ def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
 
 def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
     """The best states of a problem on graphs; hosts other than the first leave writing and printing to that."""
+    if settings.events:
+        check_tensorboardx()
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
