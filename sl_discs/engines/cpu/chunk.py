@@ -8,7 +8,7 @@ import numpy as np
 
 from sl_discs.engines.cpu.coupling import Target
 from sl_discs.engines.cpu.exchange import exchange
-from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.observation import complete, move, turn
 from sl_discs.engines.cpu.record import Record, make_record, note, write_out
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
@@ -165,7 +165,7 @@ def _smaller_room(room, y, size):
     )  # fmt: skip
 
 
-@inlined_in_loops
+@inlined
 def _enter(room, chains, c):
     """Copies a chain into the room."""
     in_long_vectors()
@@ -181,7 +181,7 @@ def _enter(room, chains, c):
     record.state[:] = 0
 
 
-@inlined_in_loops
+@inlined
 def _leave(room, chains, c):
     """Copies it back."""
     in_long_vectors()
@@ -193,7 +193,7 @@ def _leave(room, chains, c):
     chains.best[c] = record.value[0]
 
 
-@inlined_in_loops
+@inlined
 def _end_level(levels, level, chains, c, walk, collected):
     """Moves the observation after the last step of a level."""
     # The base is formed anew with the next weights, and is room for noise until then.
@@ -214,7 +214,7 @@ def _write_state(spins, chains, c, state):
         state[i] = chains.spins[c, i] > 0
 
 
-@inlined_in_loops
+@inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, ladder, first_interval, last_interval, found):
     """The steps of one chain in some intervals; its arrays stay in the core's cache."""
     in_long_vectors()

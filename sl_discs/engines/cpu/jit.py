@@ -17,9 +17,10 @@ from numba import types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from sl_discs.cache import Cache
+from sl_discs.engines.cpu.callee import CalleeCompiler
 from sl_discs.version import __version__
 
 # For loops over sites: products and sums may be fused.
@@ -29,21 +30,31 @@ REORDERED = frozenset({"contract", "reassoc"})
 
 # Nothing calls the loops as C functions; an entry for that would be one more copy of each inlined loop to optimise.
 _COMMON = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+_CALLEE = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
 
 
 def _jit(**options):
     def decorate(function=None, *, fastmath=frozenset()):
         if function is None:
             return functools.partial(decorate, fastmath=fastmath)
-        return numba.njit(fastmath=set(fastmath), **options, **_COMMON)(function)
+        return numba.njit(fastmath=set(fastmath), **options, **_COMMON, **_CALLEE)(function)
 
     return decorate
 
 
+# Functions that loops alone call: Python calls what `from_python` makes of one.
 inlined = _jit(forceinline=True)
-# The same for long ones that Python does not call, which saves the copy in an entry for Python too.
-inlined_in_loops = _jit(forceinline=True, no_cpython_wrapper=True)
 called = _jit()
+
+
+def chosen_by_type(function):
+    """Decorates what chooses a function for loops by the types of the arguments of one that has no code of its own."""
+    return overload(function, jit_options=_CALLEE)
+
+
+def from_python(function):
+    """For tests: a function that Python calls with the arguments of one that loops call."""
+    return numba.njit(**_COMMON)(lambda *arguments: function(*arguments))
 
 
 @intrinsic
