@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +40,12 @@ class Stream(enum.IntEnum):
 
 
 def threefry(key: Key | Words, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
-    """Two words for the counter (first, second) under one key; arrays of NumPy give arrays of NumPy."""
+    """Two words for the counter (first, second) under one key."""
+    return _threefry(key, first, second)
+
+
+def _threefry(key, first, second):
+    """The same for arrays of JAX or NumPy, of any shapes that go together."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
     left, right = first + schedule[0], second + schedule[1]
     for block in range(5):
@@ -135,7 +141,7 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
     """One key a chain; `instances` are positions in the whole dataset, not in the batch."""
     # With NumPy: to compile so little takes longer than anything else before the first step.
-    words = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
+    words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
-        words = threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
+        words = _threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
     return jax.device_put(np.stack(words, axis=-1).swapaxes(0, 1))

@@ -32,6 +32,7 @@ from sl_discs.command import attributes_of, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.events import check_tensorboardx
@@ -369,6 +370,7 @@ def main(argv: Sequence[str]) -> int:
 
     def body(_) -> int:
         one_device_per_core()
+        keep_programs()
         try:
             hosts = find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value)
             if hosts.count == 1:

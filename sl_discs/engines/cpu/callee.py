@@ -7,7 +7,7 @@ is optimised once, as a whole.
 
 from __future__ import annotations
 
-from numba import _dynfunc
+from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
@@ -38,7 +38,7 @@ class _Lowering(NativeLowering):
         super().run_pass(state)
         state.library.finalize()
         # What callers find the code by; it points to nothing that Python could call.
-        entry = _dynfunc.make_function(state.func_id.module, name, "", 0, state.cr.env, (state.library,))
+        entry = make_function(state.func_id.module, name, "", 0, state.cr.env, (state.library,))
         context.insert_user_function(entry, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=entry)
         return True

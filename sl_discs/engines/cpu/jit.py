@@ -48,23 +48,18 @@ called = _jit()
 
 
 def chosen_by_type(function):
-    """Decorates what chooses a function for loops by the types of the arguments of one that has no code of its own."""
+    """Decorates what chooses the code of a function by the types of its arguments."""
     return overload(function, jit_options=_CALLEE)
-
-
-def from_python(function):
-    """For tests: a function that Python calls with the arguments of one that loops call."""
-    return numba.njit(**_COMMON)(lambda *arguments: function(*arguments))
 
 
 @intrinsic
 def in_long_vectors(typing_context):
-    """Has the loops of the function that says so compiled to vectors as long as the processor's own, in every caller.
+    """Has loops compiled to vectors as long as the processor's own, in the function that says so and what it inlines.
 
     LLVM keeps to 256 bits on Intel's cores, whose first ones with 512 bits clocked down for them. numba could be told
     otherwise for a whole process only, other people's loops included. Loops of vectors of both lengths in turn cost
-    more than either alone, so every loop over sites says it. Sums have an order of their own, whatever the length;
-    only dmala's product over all sites can differ, in the last bits of float64.
+    more than either alone, so all loops over sites that need not be inlined say it. Sums have an order of their own,
+    whatever the length; only dmala's product over all sites can differ, in the last bits of float64.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -73,6 +68,16 @@ def in_long_vectors(typing_context):
         return context.get_dummy_value()
 
     return types.none(), codegen
+
+
+def from_python(function):
+    """For tests: a function that Python calls with the arguments of one that loops call."""
+
+    def entry(*arguments):
+        in_long_vectors()
+        return function(*arguments)
+
+    return numba.njit(**_COMMON)(entry)
 
 
 @functools.cache

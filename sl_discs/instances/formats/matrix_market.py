@@ -14,7 +14,7 @@ symmetric from the diagonal down. `complex`, `hermitian` and `skew-symmetric` ma
 has them.
 
 `scipy.io.mmread` is not used: it reads `1x`, words after a value and 1.5 in an `integer` file as if they were
-numbers, rounds integers beyond 2^53, does not say which line an entry stands in, and allocates what a header declares.
+numbers, rounds integers beyond 2^53, does not say in which line an entry is, and allocates what a header declares.
 """
 
 from __future__ import annotations
