@@ -39,7 +39,7 @@ class _Programs:
 
 
 def keep_programs() -> None:
-    """For commands, before anything is compiled; without effect where JAX keeps programs itself, in a folder given."""
+    """For commands, before anything is compiled; without effect where JAX has a folder for its own cache."""
     if not compilation_cache.is_persistent_cache_enabled():
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)
         compilation_cache._cache = _Programs(Cache())  # type: ignore[assignment]

@@ -8,7 +8,7 @@ import numpy as np
 
 from sl_discs.engines.cpu.coupling import Target
 from sl_discs.engines.cpu.exchange import exchange
-from sl_discs.engines.cpu.jit import entered, inlined
+from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.observation import complete, move, turn
 from sl_discs.engines.cpu.record import Record, make_record, note, write_out
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
