@@ -7,8 +7,9 @@ CPU time of the whole process, compilation apart.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.peers import describe_machine
@@ -17,10 +18,11 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.finished_work import write_json
 from sl_discs.results.canvas import can_draw, or_warn
-from sl_discs.studies.laws_cells import MEASURED, Cell, Known, coin, finished, know, measure, refuses, searched
+from sl_discs.studies.cells import finished
+from sl_discs.studies.laws_cells import MEASURED, Cell, Known, Play, coin, identity_of, know, play, searched
 from sl_discs.studies.laws_figures import border, draw_border, draw_errors
 from sl_discs.studies.laws_methods import BASELINE, LOW_RANK, METHODS, SEARCHED
-from sl_discs.studies.laws_table import Found, Play, as_json, summary, table
+from sl_discs.studies.laws_table import Found, as_json, summary, table
 from sl_discs.studies.laws_targets import PLANE, TARGETS
 
 
@@ -99,18 +101,21 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
     arguments = METHODS[method]
     if method == SEARCHED:
         arguments = searched(known.name, TARGETS[known.name], arguments, folder)
-    found: dict[float, list[Play]] = {}
     warm = False
+
+    def measured(cell: Cell) -> dict[str, Any]:
+        nonlocal warm
+        if not warm:  # so that everything is compiled
+            play(known.truth, cell._replace(seed=seeds))
+            warm = True
+        return play(known.truth, cell)._asdict()
+
+    found: dict[float, list[Play]] = {}
     for limit in seconds:
         for seed in range(seeds):
             cell = Cell(method, arguments, limit, seed)
-            play = finished(known, cell, folder)
-            if play is None:
-                if not warm and (why := refuses(known, cell._replace(seed=seeds))):
-                    raise InputError(why)
-                warm = True
-                play = measure(known, cell, folder)
-            found.setdefault(limit, []).append(play)
+            kept = finished(folder / "cells" / known.name, identity_of(known, cell), partial(measured, cell))
+            found.setdefault(limit, []).append(Play(**kept))
             advance(f"{known.name}, {method}")
     return found
 
@@ -132,7 +137,7 @@ def run(profile: Profile, folder: Path) -> None:
       folder: of the study.
 
     Raises:
-      InputError: no target could be played, or the folder cannot be written.
+      InputError: no target could be run, or the folder cannot be written.
     """
     draws = can_draw()
     tasks = list(_tasks(profile))

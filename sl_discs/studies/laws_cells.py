@@ -12,15 +12,14 @@ from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.devices import num_cores
-from sl_discs.errors import InputError
-from sl_discs.finished_work import Damaged, digest, read_json, write_json
+from sl_discs.finished_work import digest
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.sample import sample
+from sl_discs.studies.cells import finished
 from sl_discs.studies.laws_methods import CANDIDATES
 from sl_discs.studies.laws_targets import Sampled, Target, width_of_rest
 from sl_discs.studies.laws_truths import Observed, by_long_tempering, observe, standard_error_of_mode
 from sl_discs.testing.truth import Truth, weight_of_mode
-from sl_discs.version import __version__
 
 # The law of the order parameter is compared in at most so many bins.
 _BINS = 32
@@ -56,42 +55,32 @@ def know(name: str, target: Target, seed: int, folder: Path) -> Known:
     width = width_of_rest(made.problem.terms(), made.temperature, target.rank)
     if isinstance(made, Truth):
         return Known(name, made, width, {})
-    return Known(name, *_long_tempering(name, made, width, folder))
+    return _long_tempering(name, made, width, folder)
 
 
-def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> tuple[Truth, float, dict[str, float]]:
-    identity = {"problem": digest(_plain(made.problem.terms())), "draws": made.draws, "version": __version__}
-    path = folder / "truths" / f"{name}-{digest(identity)[:16]}.json"
-    found = _read(path, identity)
-    if found is None:
+def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> Known:
+    def compute() -> dict[str, Any]:
         reference = by_long_tempering(made.problem, made.temperature, made.direction, made.draws)
         truth, evidence = reference.truth, reference._asdict()
         del evidence["truth"]
         assert truth.counts is not None
-        found = {
+        return {
             "log_z": truth.log_z, "mean_value": truth.mean_value, "marginals": truth.marginals.tolist(),
             "counts": truth.counts.tolist(), "evidence": evidence,
         }  # fmt: skip
-        write_json(path, {"identity": identity} | found)
+
+    identity = {"kind": name, "problem": digest(_plain(made.problem.terms())), "draws": made.draws}
+    found = finished(folder / "truths", identity, compute)
     counts = np.array(found["counts"])
     truth = Truth(
         made.problem, made.temperature, found["log_z"], found["mean_value"], np.array(found["marginals"]),
         weight_of_mode(counts), counts, made.direction,
     )  # fmt: skip
-    return truth, width, found["evidence"]
+    return Known(name, truth, width, found["evidence"])
 
 
 def _plain(terms: Coefficients) -> dict[str, Any]:
     return {name: np.asarray(value).tolist() for name, value in terms._asdict().items()}
-
-
-def _read(path: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
-    """A finished file with this identity; a damaged one is as good as none."""
-    try:
-        found = read_json(path)
-    except Damaged:
-        return None
-    return found if found is not None and found.get("identity") == identity else None
 
 
 class Cell(NamedTuple):
@@ -135,7 +124,7 @@ def play(truth: Truth, cell: Cell) -> Play:
 
     Raises:
       InputError: the method refuses the target.
-      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they are no cell.
+      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
     samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
@@ -185,30 +174,13 @@ def _in_bins(counts: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "B"]:
     return np.bincount(np.arange(len(counts)) * _BINS // max(_BINS, len(counts)), counts)
 
 
-def finished(known: Known, cell: Cell, folder: Path) -> Play | None:
-    """The cell as it was measured before, None if it was not."""
-    found = _read(_path(folder, known, cell), _identity(known, cell))
-    return None if found is None else Play(**{name: found[name] for name in Play._fields})
-
-
-def measure(known: Known, cell: Cell, folder: Path) -> Play:
-    """Measures a cell and keeps what it found; InputError where the method refuses the target."""
-    found = play(known.truth, cell)
-    write_json(_path(folder, known, cell), {"identity": _identity(known, cell)} | found._asdict())
-    return found
-
-
-def _path(folder: Path, known: Known, cell: Cell) -> Path:
-    return folder / "cells" / known.name / f"{cell.method}-{digest(_identity(known, cell))[:16]}.json"
-
-
-def _identity(known: Known, cell: Cell) -> dict[str, Any]:
+def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
     """Everything that a cell's numbers depend on, but for the machine's speed."""
     truth = known.truth
     return {
-        "target": known.name, "temperature": truth.temperature, "log_z": truth.log_z, "mean": truth.mean_value,
-        "arguments": dict(cell.arguments), "seconds": cell.seconds, "seed": cell.seed, "threads": num_cores(),
-        "version": __version__,
+        "kind": cell.method, "target": known.name, "temperature": truth.temperature, "log_z": truth.log_z,
+        "mean": truth.mean_value, "arguments": dict(cell.arguments), "seconds": cell.seconds, "seed": cell.seed,
+        "threads": num_cores(),
     }  # fmt: skip
 
 
@@ -216,22 +188,19 @@ def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Pa
     """Arguments with the settings of Algorithm 1 that have the least error on another draw of the family.
 
     Raises:
-      InputError: something that the target needs is not installed, or no settings can be played.
+      InputError: something that the target needs is not installed, or no settings can be run.
     """
+
+    def compute() -> dict[str, Any]:
+        truth = know(f"{name}-searched", target, SEARCHED_ON, folder).truth
+        return {"scores": [_score(truth, {**arguments, **one}) for one in CANDIDATES]}
+
     identity = {
-        "target": name, "candidates": [dict(one) for one in CANDIDATES], "seconds": _SEARCH_SECONDS,
-        "seeds": _SEARCH_SEEDS, "arguments": dict(arguments), "version": __version__,
+        "kind": name, "candidates": [dict(one) for one in CANDIDATES], "seconds": _SEARCH_SECONDS,
+        "seeds": _SEARCH_SEEDS, "arguments": dict(arguments),
     }  # fmt: skip
-    path = folder / "settings" / f"{name}-{digest(identity)[:16]}.json"
-    found = _read(path, identity)
-    if found is None:
-        known = know(f"{name}-searched", target, SEARCHED_ON, folder)
-        scores = [_score(known.truth, {**arguments, **one}) for one in CANDIDATES]
-        best = int(np.argmin(scores))
-        write_json(path, {"identity": identity, "scores": scores, "best": best})
-    else:
-        best = found["best"]
-    return {**arguments, **CANDIDATES[best]}
+    scores = finished(folder / "settings", identity, compute)["scores"]
+    return {**arguments, **CANDIDATES[int(np.argmin(scores))]}
 
 
 def _score(truth: Truth, arguments: Mapping[str, Any]) -> float:
@@ -242,12 +211,3 @@ def _score(truth: Truth, arguments: Mapping[str, Any]) -> float:
         squares = [one**2 for one in (found.errors["mode"], found.errors["marginals"]) if one is not None]
         total += found.cpu_s * float(np.mean(squares))
     return total / _SEARCH_SEEDS
-
-
-def refuses(known: Known, cell: Cell) -> str:
-    """Plays a cell so that everything is compiled; why the method refuses the target, empty if it does not."""
-    try:
-        play(known.truth, cell)
-    except InputError as error:
-        return str(error)
-    return ""

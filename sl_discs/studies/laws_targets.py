@@ -10,9 +10,11 @@ import networkx as nx
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.problems.problem import Problem
+from sl_discs.sampling.directions import outer_eigenvalues, spin_terms
 from sl_discs.studies.digits import digits_machine
 from sl_discs.studies.laws_truths import by_tree, enumerated, spin_glass
 from sl_discs.testing.truth import Truth
@@ -102,6 +104,7 @@ TARGETS: dict[str, Target] = {
     "curie-weiss-500": _curie_weiss(500, 0.8, 5e-4),
     "curie-weiss-1000": _curie_weiss(1_000, 0.8, 5e-4),
     "curie-weiss-3000": _curie_weiss(3_000, 0.9, 3e-4),
+    "curie-weiss-10000": _curie_weiss(10_000, 0.95, 1e-4),
     "hopfield-1": _hopfield(200, [1.5], 2e-3),
     "hopfield-2": _hopfield(200, [1.6, 1.3], 2e-3),
     "hopfield-4": _hopfield(160, [1.8, 1.6, 1.4, 1.2], 3e-3),
@@ -133,9 +136,11 @@ def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
       terms: of a problem.
       temperature: above 0.
       rank: how many of the largest eigenvalues are left out.
+
+    Raises:
+      InputError: the eigenvalues are not found.
     """
-    listed, size = terms.listed(), len(terms.linear)
-    couplings = np.zeros((size, size))
-    couplings[*listed.edges.T] = listed.scale * listed.weights / 4 / temperature
-    values = np.linalg.eigvalsh(couplings + couplings.T)
-    return float(values[size - 1 - rank] - values[0])
+    outer = outer_eigenvalues(spin_terms(terms, temperature), rank + 1)
+    if outer is None:
+        raise InputError("the largest eigenvalues of the couplings lie too close to be found")
+    return float(outer.largest[rank] - outer.least)

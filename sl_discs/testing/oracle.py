@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -107,6 +108,30 @@ def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[f
             yield flip(x, [site]), 1 / len(sites), 1 / len(sites)
 
     return kernel_of_proposals(log_density, proposals, test)
+
+
+def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float) -> Kernel:
+    """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its partners.
+
+    Partners are coupled, and have different values. Either of two may be drawn first.
+    """
+    sites, states = np.flatnonzero(mask), all_states(len(mask))
+
+    def number(x, i):
+        return sum(coupled[i, j] and states[x, j] != states[x, i] for j in sites)
+
+    def pair(x, i, j):
+        return (1 - single) / len(sites) * (1 / number(x, i) + 1 / number(x, j))
+
+    def proposals(x):
+        for i in sites:
+            yield flip(x, [i]), single / len(sites), single / len(sites)
+        for i, j in itertools.combinations(sites, 2):
+            if coupled[i, j] and states[x, i] != states[x, j]:
+                y = flip(x, [i, j])
+                yield y, pair(x, i, j), pair(y, i, j)
+
+    return kernel_of_proposals(log_density, proposals)
 
 
 def gwg(
@@ -195,6 +220,7 @@ def kernel_of(
     log_density: LogDensity,
     mask: Mask,
     *,
+    coupled: Bool[np.ndarray, "N N"] | None = None,
     proposed: LogDensity | None = None,
     scale: float | None = None,
     frozen: bool = False,
@@ -206,6 +232,7 @@ def kernel_of(
       sampler: one whose chains do not depend on each other.
       log_density: of the target.
       mask: sites that may flip.
+      coupled: which sites are; every two by default.
       proposed: log-density whose flip gains weigh the proposals; that of the target by default.
       scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
       frozen: whether the step comes after `adapt_until`.
@@ -216,6 +243,9 @@ def kernel_of(
         if sampler.scan == SEQUENTIAL:
             sites = sites[[done % len(sites)]]
         return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else metropolis_test)
+    if type(sampler) is Exchange:
+        everywhere = ~np.eye(len(mask), dtype=bool)
+        return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)
     balancing = sampler.balancing_fn_type
     if type(sampler) is DMALA:
         step = {"step_size": sampler.step_size}

@@ -11,15 +11,22 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_values import FormValues
 from sl_discs.models.coefficients import form_coefficients
+from sl_discs.sampling.values import Values
 
 
 @st.composite
 def forms(draw):
-    """Terms that repeat, stand in both directions and on the diagonal; quarters, so that sums are exact."""
+    """Terms that repeat, stand in both directions and on the diagonal; quarters, so that sums are exact.
+
+    Half of the forms couple every two variables equally, beside the other terms.
+    """
     size = draw(st.integers(1, 5))
     number = st.integers(-40, 40).map(lambda quarters: quarters / 4)
     pairs = draw(st.lists(st.tuples(st.integers(0, size - 1), st.integers(0, size - 1)), max_size=12))
     couplings = draw(st.lists(number, min_size=len(pairs), max_size=len(pairs)))
+    if draw(st.booleans()):
+        everywhere = list(itertools.combinations(range(size), 2))
+        pairs, couplings = pairs + everywhere, couplings + [draw(number)] * len(everywhere)
     linear = draw(st.lists(number, min_size=size, max_size=size))
     spins, maximise = draw(st.booleans()), draw(st.booleans())
     pairs = np.array(pairs, np.int64).reshape(-1, 2)
@@ -38,10 +45,14 @@ def test_value_and_model_agree_with_the_definition(form):
         for (a, b), coupling in zip(form.pairs, form.couplings, strict=True):
             value += coupling * v[a] * v[b]
         assert form.value(np.array(x)) == values(np.array([x]))[0] == value
-        model = sum(c * one for c, one in zip(terms.linear, x, strict=True))
-        for (a, b), weight in zip(terms.edges, terms.weights, strict=True):
-            model += terms.scale * weight * x[a] * x[b]
-        assert model + terms.constant == sign * value
+        assert Values(terms)(np.array([x], np.int8))[0] == sign * value
+
+
+def test_an_equal_coupling_of_all_is_a_background():
+    """Of which no list is made, as of a penalty on a number of variables; one more coupling stands beside it."""
+    pairs = np.array([*itertools.combinations(range(6), 2), (1, 4)])
+    terms = form_coefficients(QuadraticForm.from_arrays("form", np.zeros(6), pairs, np.full(16, 1.5)))
+    assert (terms.background, terms.edges.tolist(), terms.weights.tolist()) == (1.5, [[1, 4]], [3.0])
 
 
 @pytest.mark.parametrize("spread", [0, 60, 2_000])

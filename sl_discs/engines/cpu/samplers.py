@@ -1,13 +1,14 @@
-"""The samplers that this engine plays, a line each, and which kernel belongs to which settings.
+"""The samplers that this engine runs, a line each, and which kernel belongs to which settings.
 
 The kernel is chosen by the settings' type when the loop is compiled, so that no sampler pays for the others.
 """
 
 from __future__ import annotations
 
-from sl_discs.engines.cpu import langevin, path, single_site
+from sl_discs.engines.cpu import langevin, pair, path, single_site
 from sl_discs.engines.cpu.jit import chosen_by_type
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -19,6 +20,7 @@ ENTRIES = {
     DMALA: langevin.ENTRY,
     Gibbs: single_site.ENTRY,
     Metropolis: single_site.ENTRY,
+    Exchange: pair.ENTRY,
 }
 _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
 

@@ -35,7 +35,7 @@ class SequentialScan(NamedTuple):
 
 
 @inlined
-def _changes(walk, target, site):
+def flip_changes(walk, target, site):
     """What a flip of one site would change."""
     spin = np.float64(walk.spins[site])
     return Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
@@ -48,7 +48,7 @@ def random_step(settings, moment, walk, target, tree, other, pace, steps):
     # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
     word = np.uint64(moment.words.second[0, moment.row])
     site = sites[(word * np.uint64(sites.shape[0])) >> np.uint64(32)]
-    changes = _changes(walk, target, site)
+    changes = flip_changes(walk, target, site)
     change = target_change(moment.rate, moment.tilt_scale, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     if settings.gibbs:
@@ -124,7 +124,7 @@ def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
         # Where no site may flip a step is done all the same.
         return Outcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
     site = sites[rejected]
-    changes = _changes(walk, target, site)
+    changes = flip_changes(walk, target, site)
     walk.flipped[0] = site
     flip(target, walk.spins, walk.coupled, site)
     return Outcome(1.0, True, False, 1, changes, pace, np.int64(rejected) + 1)
