@@ -26,6 +26,7 @@ from absl import flags
 from sl_discs.command import as_typed, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
@@ -85,6 +86,7 @@ def main(argv: Sequence[str]) -> int:
     def body(paths: list[str]) -> int:
         path = the_file(paths)
         one_device_per_core()
+        keep_programs()
         return _solve(path, _checked_arguments(), as_typed(argv))
 
     return run_command(argv, "FILE", __doc__, FLAGS, body)
@@ -143,7 +145,9 @@ def _annealing() -> tuple[float, float] | None:
 def _summary(result: Result, read_s: float, verified: str) -> str:
     chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
-    reached = f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
+    reached = (
+        f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
+    )
     proved = f"; {proof(result)}" if result.bound is not None else ""
     lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
     if result.presolved:

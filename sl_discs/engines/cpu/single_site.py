@@ -9,7 +9,7 @@ import numpy as np
 from sl_discs.engines.cpu.arithmetic import STEP, exp_nonpositive, log, threefry
 from sl_discs.engines.cpu.coupling import flip
 from sl_discs.engines.cpu.entry import Entry, Kernel, fill_own, weigh_nothing
-from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import BLOCK, Outcome, step_uniform, target_change
 from sl_discs.engines.cpu.tree import LANES
 from sl_discs.engines.cpu.walk import Changes
@@ -43,7 +43,7 @@ def flip_changes(walk, target, site):
     return Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
 
 
-@inlined_in_loops
+@inlined
 def random_step(settings, moment, walk, target, tree, other, pace, steps):
     """Draws one site and flips it with the rule's probability; arguments as in `path.path_step`, weights unused."""
     sites = target.open_sites
@@ -92,7 +92,7 @@ def _accepts(settings, moment, walk, target, site, k):
     return change >= moment.words.thresholds[_P(moment.row) + k]
 
 
-@inlined_in_loops
+@inlined
 def _rejections(settings, moment, walk, target, sites, most):
     """How many of the next sites are rejected before one flips; `most` if none of so many does."""
     k, known = _P(0), _P(BLOCK - moment.row)
@@ -114,7 +114,7 @@ def _rejections(settings, moment, walk, target, sites, most):
     return min(k, known)
 
 
-@inlined_in_loops
+@inlined
 def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
     """Tries one site after the other until one flips; arguments as in `path.path_step`, weights unused.
 
