@@ -15,6 +15,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.results.canvas import save_figure
+from sl_discs.samplers.registry import counts_sweeps
 
 DEGREE = 8
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
@@ -22,7 +23,7 @@ NUM_SITES = 1_000
 DEGREES = (2, 4, 8, 16, 32, 64, 128, 256)
 # Site-steps of the reference engine, and steps of the other, that take about a second: a point needs no more.
 _XLA_SITE_STEPS = 3e6
-_CPU_STEPS, _CPU_SINGLE_SITE_STEPS = 5_000, 200_000
+_CPU_STEPS, _CPU_STEPS_IN_SWEEPS = 5_000, 200_000
 
 
 class Point(NamedTuple):
@@ -30,7 +31,7 @@ class Point(NamedTuple):
 
     Attributes:
       sampler: of this project.
-      engine: that played it.
+      engine: the engine used.
       num_sites: N.
       degree: mean degree.
       chain_steps_per_s: of all chains together.
@@ -73,7 +74,7 @@ def measure(sampler: str, engine: str, num_sites: int, degree: int, chains: int)
     if engine == "reference":
         steps = int(np.clip(_XLA_SITE_STEPS / num_sites, 20, 1_000))
     else:
-        steps = _CPU_SINGLE_SITE_STEPS if sampler.endswith(("gibbs", "metropolis")) else _CPU_STEPS
+        steps = _CPU_STEPS_IN_SWEEPS if counts_sweeps(sampler) else _CPU_STEPS
     settings = Settings(
         batch_size=chains,
         chain_length=steps,

@@ -5,13 +5,13 @@ sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
-formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
-A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms;
-`sl-discs check` does so again from what --save wrote.
+formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz). The format is recognised by
+content. Problems in one file are solved one after the other. The value of every answer is recomputed in exact
+arithmetic from the file; `sl-discs check` does the same for the answers that --save wrote.
 
-Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input. Ctrl-C, SIGTERM and
-SIGUSR1 end the sampling: the best answer so far is printed, saved and reported, marked as interrupted, and the exit
-code is 128 and the signal's number, 130 after Ctrl-C.
+The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
+about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed, saved and reported,
+marked as interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from absl import flags
 from sl_discs.command import as_typed, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.results.canvas import or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, write_answers
 from sl_discs.solving.arguments import check_arguments
-from sl_discs.solving.report import Run, seconds, verification, write_report
+from sl_discs.solving.report import Run, proof, seconds, verification, write_report
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
@@ -48,22 +49,35 @@ def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
 
 define_flags(FLAGS)
 _define(
-    flags.DEFINE_string, "sampler", "auto", "gwg, path_auxiliary, dmala, gibbs, metropolis, sl_ of each, or auto."
+    flags.DEFINE_string,
+    "sampler",
+    "auto",
+    "gwg, path_auxiliary, dmala, gibbs, metropolis, sl_ and one of these, or auto.",
 )
-_define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")
-_define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
-_define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
+_define(
+    flags.DEFINE_integer,
+    "steps",
+    None,
+    "Steps of each chain; the default depends on the sampler and the problem's size.",
+)
+_define(
+    flags.DEFINE_float,
+    "time_limit",
+    None,
+    "Seconds for building the model and sampling; annealings grow to fill them.",
+)
+_define(flags.DEFINE_float, "target", None, "Stop once a value this good is found.")
+_define(flags.DEFINE_integer, "chains", None, "Number of chains; default: 32, fewer where time is short.")
 _define(
     flags.DEFINE_list,
     "annealing",
     None,
-    "INITIAL,FINAL temperatures, in units of the value; default: from the problem's own gains.",
+    "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
 )
-flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Of the chains.")
-_define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
-_define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
+flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
+_define(flags.DEFINE_integer, "seed", 0, "Seed of the chains.")
+_define(flags.DEFINE_string, "save", None, "File to write the answers to, .json.")
+_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -72,13 +86,14 @@ def main(argv: Sequence[str]) -> int:
     def body(paths: list[str]) -> int:
         path = the_file(paths)
         one_device_per_core()
+        keep_programs()
         return _solve(path, _checked_arguments(), as_typed(argv))
 
     return run_command(argv, "FILE", __doc__, FLAGS, body)
 
 
 def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `solve`, after whatever can be wrong with any flag, before a file is read."""
+    """The arguments of `solve`; all flags are checked before a file is read."""
     check_flags(FLAGS, {"save": ".json", "report": ".html"}, ["report"])
     names = "sampler", "steps", "time_limit", "target", "chains", "engine", "seed"
     fields = fields_of(FLAGS.field, [*names, "annealing"])
@@ -128,20 +143,25 @@ def _annealing() -> tuple[float, float] | None:
 
 
 def _summary(result: Result, read_s: float, verified: str) -> str:
-    chains, annealing = len(result.values), result.annealing
-    reached = int((result.values == result.best_value).sum())
-    note = f" ({result.engine_note})" if result.engine_note else ""
-    rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+    chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
-    temperatures = f"{annealing['init_temperature']:.3g} to {annealing['final_temperature']:.3g}"
-    return "\n".join(
-        [
-            f"  best{so_far} {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
-            f"  {result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
-            f"temperature {temperatures}, {result.ending}",
-            f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}",
-        ]
+    reached = (
+        f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
+    proved = f"; {proof(result)}" if result.bound is not None else ""
+    lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
+    if result.presolved:
+        lines.append(f"reductions: {result.presolved}")
+    if result.rounds:
+        note = f" ({result.engine_note})" if result.engine_note else ""
+        rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+        initial, final = (result.annealing[f"{end}_temperature"] for end in ("init", "final"))
+        lines.append(
+            f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
+            f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
+        )
+    lines.append(f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}")
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> Answers:

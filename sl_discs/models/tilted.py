@@ -60,7 +60,11 @@ class Tilted(Model):
             return change
         return change + jnp.sum(jnp.where(flips, _tilt_gains(x, params.tilt), 0.0))
 
+    def coupled(self, params, site):
+        """Those of the base model, as a tilt is linear."""
+        return self.base.coupled(params.base, site)
+
 
 def _tilt_gains(x: Int8[Array, "N"], tilt: Float[Array, "N"]) -> Float[Array, "N"]:
-    """-2 s h, what each flip adds to <s, h>."""
+    """-2 s h, the change of <s, h> by each flip."""
     return 2 * jnp.where(x > 0, -tilt, tilt)

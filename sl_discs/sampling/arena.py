@@ -20,18 +20,16 @@ from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_ke
 from sl_discs.experiment.player import start_chains
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.samplers.registry import build_sampler, sampler_fields
+from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 
-# Samplers that try one site a step, whose steps are counted in sweeps over all sites.
-SINGLE_SITE = ("gibbs", "metropolis")
-# Steps of other samplers, which look at all sites each, that count as a sweep: one in so many sites.
+# Steps of samplers that look at all sites in each which count as a sweep: one in so many sites.
 _SITES_A_STEP = 10
 # What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
-# About how long a step of a chain takes that tries one site, any other step, each coupling of a site, and what is
-# recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at the
-# same steps each time.
-_SINGLE_SITE_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
+# About how long a step of a chain takes that tries one site or two, any other step, each coupling of a site, and what
+# is recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at
+# the same steps each time.
+_FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
 # Steps have numbers of 31 bits; chains that go on beyond take other keys.
 _MOST_STEPS = 2**31 - 1
 # Of arenas in a run, fewer than this.
@@ -85,7 +83,7 @@ class Arena:
       num_chains: B.
       rungs: R of a ladder; 1: chains on their own.
       sweep: steps that count as one.
-      engine: that plays.
+      engine: the engine used.
       engine_note: why that one.
       steps: Markov steps of all chains so far.
     """
@@ -121,7 +119,8 @@ class Arena:
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         self.engine, self.engine_note = choose_engine(engine, kernel)
         self.size, self.num_chains, self.rungs = len(terms.linear), num_chains, rungs
-        self.sweep = self.size if sampler in SINGLE_SITE else -(-self.size // _SITES_A_STEP)
+        few_sites = counts_sweeps(sampler)
+        self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self._kernel, self._keeps_states, self.steps = kernel, keeps_states, 0
         self._levels = _TILTED if tilted else None
         [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
@@ -138,7 +137,7 @@ class Arena:
         self._play = self._prepared()
         self._padded, self._done = pack.shape.num_sites, 0
         row = pack.shape.num_sites if pack.shape.degree is None else pack.shape.degree
-        self._step_s = num_chains * ((_SINGLE_SITE_S if sampler in SINGLE_SITE else _STEP_S) + row * _COUPLING_S)
+        self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
         self._started: Chains | None = None
 
     def _prepared(self) -> Play:
@@ -228,7 +227,7 @@ class Arena:
             yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
-        """How many moments to play at once; powers of two where each number has to be compiled."""
+        """How many moments to run at once; powers of two where each number has to be compiled."""
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:

@@ -1,4 +1,4 @@
-"""Gathers what rounds of chains leave into one result, with everything evaluated anew."""
+"""Collects the outcomes of rounds of chains into one result, with all values recomputed."""
 
 from __future__ import annotations
 
@@ -7,40 +7,49 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Float64, Int8
 
 from sl_discs.experiment.player import Outcome
 from sl_discs.experiment.settings import Settings
-from sl_discs.problems import Evaluated, Problem
+from sl_discs.localization.method import LAST_STATE
+from sl_discs.problems import Evaluated
+from sl_discs.reductions.presolved import Presolved
 from sl_discs.solving.result import Result
-from sl_discs.solving.trajectory import Trajectory
+from sl_discs.solving.trajectory import Trajectory, joined
 
 
 class Collector:
-    """The best state of each chain over all rounds, the last samples, and the trajectory."""
+    """The best state of each chain over all rounds, the last samples, and the trajectory.
 
-    def __init__(self, problem: Problem, constant: float):
-        """`constant` is what the model leaves out of the problem's value."""
-        self._problem, self._constant = problem, constant
+    Attributes:
+      constant: what the chains' values leave out of the problem's, times the sign of its sense.
+    """
+
+    def __init__(self, presolved: Presolved, constant: float):
+        """`constant` is the part of the reduced problem's value that its model omits."""
+        problem = presolved.original
+        self._problem, self._presolved = problem, presolved
+        self.constant = constant + (presolved.constant if problem.maximise else -presolved.constant)
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
         # None until the first round is added.
         self._values: Any = None
         self._states: Any = None
         self._final: Any = None
-        self._final_is: Any = None
+        self._final_is: str = LAST_STATE
         self._parts: list[Trajectory] = []
         self._acceptance: list[np.ndarray] = []
         self._hops: list[np.ndarray] = []
         self._steps = self._rounds = 0
 
-    def begin(self, states: Int8[np.ndarray, "B N"]) -> None:
-        """The states that chains begin with, which count as met."""
+    def begin(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Adds states of the original problem that count as visited; returns their values."""
         self._begun = self._problem.evaluate(states)
+        return self._begun.values
 
     def add(self, outcome: Outcome, settings: Settings, steps: int) -> None:
-        """A round of so many steps, fewer than the settings say where it was cut short."""
-        size = self._problem.num_variables
+        """Adds a round of so many steps, fewer than in the settings if it was cut short."""
+        size = len(self._presolved.kept)
         values, states = outcome.best[0][0], outcome.best[1][0][:, :size]
         if self._states is not None:
             better = values > self._values
@@ -51,7 +60,7 @@ class Collector:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self._constant)
+        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self.constant)
         low, high = np.quantile(values, (0.1, 0.9), axis=1)
         self._parts.append(
             Trajectory(
@@ -70,9 +79,12 @@ class Collector:
         self._steps += steps
         self._rounds += 1
 
-    def _best(self) -> Evaluated:
-        """Evaluated once, at the end: of a dense problem that takes longer than a short round."""
-        found = self._problem.evaluate(self._states)
+    def _met(self) -> Evaluated:
+        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
+        if self._states is None:
+            assert self._begun is not None
+            return self._begun
+        found = self._problem.evaluate(self._presolved.lift(self._states))
         if self._begun is None:
             return found
         better = self._sign * (found.values - self._begun.values) >= 0
@@ -81,12 +93,21 @@ class Collector:
             *(np.where(better if one.ndim == 1 else better[:, None], one, other) for one, other in pairs)
         )
 
+    def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
+        """Those states after the problem's local improvement, and by how much that has raised or lowered values."""
+        met = self._met()
+        states = self._problem.improve(met.states)
+        if np.array_equal(states, met.states):
+            return met, np.zeros(len(states))
+        best = self._problem.evaluate(states)
+        return best, self._sign * (best.values - met.values)
+
     def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
-        """Everything so far; `how` are the remaining fields of `Result`, and `timing` is all but `verify_s`."""
+        """The result so far; `how` holds the remaining fields of `Result`, `timing` all but `verify_s`."""
         begin = time.perf_counter()
-        problem, best = self._problem, self._best()
+        problem, (best, improved) = self._problem, self._best()
         timing = {**timing, "verify_s": time.perf_counter() - begin}
-        trajectory = Trajectory(*(np.concatenate(leaves) for leaves in zip(*self._parts, strict=True)))
+        trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         return Result(
             kind=problem.kind,
@@ -95,10 +116,12 @@ class Collector:
             maximise=problem.maximise,
             spins=problem.spins,
             values=best.values,
+            improved=improved,
             states=problem.as_values(best.states),
             feasible_chains=best.feasible,
-            final_states=problem.as_values(self._final),
+            final_states=problem.as_values(best.states if self._final is None else self._presolved.lift(self._final)),
             final_is=self._final_is,
+            presolved=self._presolved.summary() if self._presolved.removed else "",
             trajectory=trajectory._replace(best=so_far),
             acceptance=_mean(self._acceptance),
             hops=_mean(self._hops),
@@ -111,5 +134,5 @@ class Collector:
 
 
 def _mean(parts: list[np.ndarray]) -> float:
-    """Over logged steps of all rounds and chains."""
-    return float(np.concatenate(parts).mean(dtype=np.float64))
+    """The mean over logged steps of all rounds and chains; 0 where there are none."""
+    return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0

@@ -1,4 +1,4 @@
-"""The fields of a `Result` as one .npz file: arrays, and all else as JSON text in it. Nothing is pickled."""
+"""Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from sl_discs.problems.labels import label_of, plain_label
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
 
-_FORMAT = "sl_discs result 2"
-_ARRAYS = ("values", "states", "feasible_chains", "final_states")
+_FORMAT = "sl_discs result 3"
+_ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
-    "engine_note", "sampler", "annealing", "seed", "final_is",
+    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "presolved",
 )  # fmt: skip
 
 
 def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
-    """Writes the fields by their names; errors are those of `Result.save`."""
+    """Writes fields by name; errors are those of `Result.save`."""
     labels = fields["labels"]
     text = {name: fields[name] for name in _PLAIN}
     text |= {
@@ -41,7 +41,7 @@ def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
 
 
 def read_fields(path: Path) -> dict[str, Any]:
-    """The fields by their names; errors are those of `Result.load`."""
+    """Reads the fields by name; errors are those of `Result.load`."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)

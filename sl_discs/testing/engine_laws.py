@@ -14,6 +14,7 @@ import numpy as np
 from sl_discs.engines.contract import Engine
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -29,6 +30,7 @@ SAMPLERS = {
     "metropolis": Metropolis(),
     "gibbs, sequential": Gibbs(scan="sequential"),
     "metropolis, sequential": Metropolis(scan="sequential"),
+    "exchange": Exchange(),
     "gwg": GWG(**_ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**_ADAPTING),
@@ -92,7 +94,7 @@ def check_single_steps(
     """A sampler's step on an engine is the oracle's; each call but the first goes on with what a chain carries.
 
     Args:
-      engine: that plays.
+      engine: the engine used.
       sampler: one that it knows.
       num_sites: 3 or 4.
       temperatures: of the targets.
@@ -111,7 +113,14 @@ def check_single_steps(
                 played = play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options)
                 for call, found in enumerate(played):
                     kernels = [
-                        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, done=call * steps)
+                        kernel_of_steps(
+                            sampler,
+                            one.log_density(temperature),
+                            one.mask,
+                            steps,
+                            coupled=one.couplings != 0,
+                            done=call * steps,
+                        )
                         for one in targets
                     ]
                     check_steps(found, kernels, FALSE_ALARM / 20, number=steps)

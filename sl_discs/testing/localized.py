@@ -19,6 +19,7 @@ from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -28,10 +29,11 @@ from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import all_states, enumerate_law
 
-# Base samplers of each kind, for checks of what plays them.
+# Base samplers of each kind, for checks of the engines.
 BASES = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
+    "exchange": Exchange(),
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),
@@ -72,7 +74,7 @@ def exact_localization(
         observation, _ = jax.lax.scan(level, observation, jnp.arange(localization.K))
         return final_sample(observation)
 
-    chains = chain_keys(seed, Stream.OBSERVATION, jnp.arange(count), 1)[:, 0]
+    chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
     return np.asarray(jax.jit(jax.vmap(one))(chains))
 
 
@@ -88,7 +90,7 @@ def localized_samples(
     """Final samples of localization with a base sampler, `count` chains of chain_length steps.
 
     Args:
-      engine: that plays, see `engines.entry`.
+      engine: the engine used, see `engines.entry`.
       sampler: the base sampler.
       case: a target without tilt and mask.
       localization: its hyperparameters.
@@ -100,7 +102,7 @@ def localized_samples(
     temperature = np.full(chain_length, params.temperature, np.float32)
     program = Program(temperature, localization.levels(chain_length))
     batch = batch_of(case, count, seed)
-    starts = chain_keys(seed, Stream.INITIAL_STATE, jnp.arange(1), count)[0]
+    starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
     x = jax.vmap(initial_state, (0, None))(starts, batch.mask[0])
     chains = chains_at(case, sampler, batch, x, localization.initial_noise())
     chains, _ = play_program(engine, case.model, sampler, batch, chains, program)

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -45,6 +46,11 @@ BALANCING = {
 def metropolis_test(ratio: float) -> float:
     """min(1, ratio)."""
     return min(1.0, ratio)
+
+
+def metropolis_test_with_ties(ratio: float) -> float:
+    """That of a sequential scan, which rejects one of ten changes of 0."""
+    return 0.9 if abs(ratio - 1) < 1e-9 else min(1.0, ratio)
 
 
 def barker_test(ratio: float) -> float:
@@ -107,6 +113,30 @@ def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[f
             yield flip(x, [site]), 1 / len(sites), 1 / len(sites)
 
     return kernel_of_proposals(log_density, proposals, test)
+
+
+def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float) -> Kernel:
+    """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its partners.
+
+    Partners are coupled, and have different values. Either of two may be drawn first.
+    """
+    sites, states = np.flatnonzero(mask), all_states(len(mask))
+
+    def number(x, i):
+        return sum(coupled[i, j] and states[x, j] != states[x, i] for j in sites)
+
+    def pair(x, i, j):
+        return (1 - single) / len(sites) * (1 / number(x, i) + 1 / number(x, j))
+
+    def proposals(x):
+        for i in sites:
+            yield flip(x, [i]), single / len(sites), single / len(sites)
+        for i, j in itertools.combinations(sites, 2):
+            if coupled[i, j] and states[x, i] != states[x, j]:
+                y = flip(x, [i, j])
+                yield y, pair(x, i, j), pair(y, i, j)
+
+    return kernel_of_proposals(log_density, proposals)
 
 
 def gwg(
@@ -195,6 +225,7 @@ def kernel_of(
     log_density: LogDensity,
     mask: Mask,
     *,
+    coupled: Bool[np.ndarray, "N N"] | None = None,
     proposed: LogDensity | None = None,
     scale: float | None = None,
     frozen: bool = False,
@@ -206,16 +237,20 @@ def kernel_of(
       sampler: one whose chains do not depend on each other.
       log_density: of the target.
       mask: sites that may flip.
+      coupled: which sites are; every two by default.
       proposed: log-density whose flip gains weigh the proposals; that of the target by default.
       scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
       frozen: whether the step comes after `adapt_until`.
       done: steps before it, which say whose turn a sequential scan has come to.
     """
     if type(sampler) in (Gibbs, Metropolis):
-        sites = np.flatnonzero(mask)
+        sites, test = np.flatnonzero(mask), metropolis_test
         if sampler.scan == SEQUENTIAL:
-            sites = sites[[done % len(sites)]]
-        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else metropolis_test)
+            sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
+        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
+    if type(sampler) is Exchange:
+        everywhere = ~np.eye(len(mask), dtype=bool)
+        return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)
     balancing = sampler.balancing_fn_type
     if type(sampler) is DMALA:
         step = {"step_size": sampler.step_size}

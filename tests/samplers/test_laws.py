@@ -13,8 +13,10 @@ import pytest
 
 from sl_discs import keys
 from sl_discs.models.tilted import Tilted
+from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -31,6 +33,8 @@ SAMPLERS = {
     "metropolis": (Metropolis(), {}),
     "gibbs, sequential": (Gibbs(scan="sequential"), {}),
     "metropolis, sequential": (Metropolis(scan="sequential"), {}),
+    "exchange": (Exchange(), {}),
+    "exchange, mostly pairs": (Exchange(single=0.1), {}),
     "gwg": (GWG(), {}),
     "gwg, 3 flips": (GWG(num_flips=3), {}),
     "gwg, adapted": (GWG(adaptive=True, adapt_until=30), ADAPTING),
@@ -56,9 +60,9 @@ def test_every_registered_sampler_is_here():
     assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
 
 
-@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, GWG, PathAuxiliary, DMALA])
+@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, Exchange, GWG, PathAuxiliary, DMALA])
 def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
-    assert not {"adapts", "calls_a_step"} & {field.name for field in dataclasses.fields(sampler)}
+    assert not {"adapts", "calls_a_step", "counts_sweeps"} & {field.name for field in dataclasses.fields(sampler)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +139,12 @@ def test_a_wrong_reverse_probability_fails(monkeypatch):
     monkeypatch.setattr(path_module, "log_probability", lambda *given, **how: jnp.float32(0))
     with pytest.raises(ConformanceError, match="not invariant"):
         check_case(GWG(num_chains=CHAINS), TILTED, **QUICK)
+
+
+def test_a_wrong_reverse_probability_of_an_exchange_fails(monkeypatch):
+    monkeypatch.setattr(exchange_module, "chance_of_pair", lambda *given: jnp.float32(1))
+    with pytest.raises(ConformanceError, match="not invariant"):
+        check_case(Exchange(num_chains=CHAINS, single=0.1), TILTED, **QUICK)
 
 
 @pytest.mark.slow

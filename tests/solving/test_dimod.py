@@ -167,7 +167,7 @@ def test_criteria_name_samplers():
         {"beta_range": 1.0},
         {"num_sweeps": 3, "num_sweeps_per_beta": 2},
         {"num_sweeps_per_beta": 0},
-        {"randomize_order": False, "sampler": "gwg"},
+        {"randomize_order": True, "sampler": "gwg"},
         {"proposal_acceptance_criteria": "Glauber"},
         {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
         {"interrupt_function": 3},

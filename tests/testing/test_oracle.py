@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -23,12 +24,16 @@ SAMPLERS = [
     Metropolis(),
     Gibbs(scan="sequential"),
     Metropolis(scan="sequential"),
+    Exchange(),
+    Exchange(single=0.1),
     *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
 ]
 
 
 def name_of(sampler):
-    flips = getattr(sampler, "num_flips", getattr(sampler, "scaling", getattr(sampler, "scan", "")))
+    flips = getattr(
+        sampler, "num_flips", getattr(sampler, "scaling", getattr(sampler, "scan", getattr(sampler, "single", "")))
+    )
     return f"{type(sampler).__name__} {flips} {getattr(sampler, 'balancing_fn_type', '')}"
 
 
@@ -38,7 +43,8 @@ def test_detailed_balance(sampler, heat):
     for target in [*small_targets(3), *small_targets(4)]:
         for temperature in (0.4, 2.0):
             log_density, proposed = target.log_density(temperature), target.log_density(heat * temperature)
-            kernel = kernel_of(sampler, log_density, target.mask, proposed=proposed)
+            coupled = target.couplings != 0
+            kernel = kernel_of(sampler, log_density, target.mask, coupled=coupled, proposed=proposed)
             assert (kernel.transitions > -1e-15).all() and (kernel.acceptance < 1 + 1e-12).all()
             np.testing.assert_allclose(kernel.transitions.sum(axis=1), 1, atol=1e-12)
             law = np.exp(log_density - log_density.max())

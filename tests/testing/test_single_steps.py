@@ -41,7 +41,17 @@ def some(names, fast):
 @pytest.mark.parametrize(
     "name",
     some(
-        SAMPLERS, ("gibbs", "metropolis", "metropolis, sequential", "gwg", "path_auxiliary", "dmala", "dmala, fixed")
+        SAMPLERS,
+        (
+            "gibbs",
+            "metropolis",
+            "metropolis, sequential",
+            "exchange",
+            "gwg",
+            "path_auxiliary",
+            "dmala",
+            "dmala, fixed",
+        ),
     ),
 )
 def test_reference(name):
@@ -76,7 +86,7 @@ def test_cpu_with_real_couplings(name):
         check("cpu", SAMPLERS[name], copies=4096, whole=False, sparse=steps == 1, steps=steps)
 
 
-@pytest.mark.parametrize("name", [name for name, one in SAMPLERS.items() if not hasattr(one, "scan")])
+@pytest.mark.parametrize("name", [name for name, one in SAMPLERS.items() if hasattr(one, "balancing_fn_type")])
 def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     """What has no test proposes at the target's own temperature."""
     sampler, targets = SAMPLERS[name], small_targets(4)

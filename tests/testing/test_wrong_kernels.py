@@ -11,6 +11,7 @@ import pytest
 
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
@@ -25,7 +26,9 @@ COPIES = 1024
 
 
 def check(engine, asked, played, targets=TARGETS, temperature=0.7, done=0, **state):
-    kernels = [kernel_of(asked, one.log_density(0.7), one.mask, done=done) for one in TARGETS]
+    kernels = [
+        kernel_of(asked, one.log_density(0.7), one.mask, coupled=one.couplings != 0, done=done) for one in TARGETS
+    ]
     [steps] = play_steps(engine, played, targets, temperature, copies=COPIES, state=state)
     check_steps(steps, kernels, FALSE_ALARM)
 
@@ -48,6 +51,8 @@ IN_PLACE = {
     "metropolis for gibbs": (Gibbs(), Metropolis()),
     "random order for sequential": (Metropolis(scan="sequential"), Metropolis()),
     "sequential order for random": (Gibbs(), Gibbs(scan="sequential")),
+    "metropolis for exchange": (Exchange(), Metropolis()),
+    "fewer exchanges": (Exchange(), Exchange(single=0.6)),
     "gwg for path_auxiliary": (PathAuxiliary(num_flips=2), GWG(num_flips=2)),
     "path_auxiliary for gwg": (GWG(num_flips=2), PathAuxiliary(num_flips=2)),
     "one flip too many": (PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3)),
@@ -60,7 +65,9 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.parametrize("sampler", [Metropolis(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler", [Metropolis(), Exchange(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__
+)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_target_is_found(name, sampler):
     pytest.importorskip("numba")

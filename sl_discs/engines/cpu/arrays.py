@@ -1,4 +1,4 @@
-"""The arrays of the native loops, made of what the reference engine plays, and that made of them again.
+"""The arrays of the native loops, made of what the reference engine runs, and that made of them again.
 
 The loops take all chains of all instances in a row, spins -1 and 1, sums in double precision, and N padded to whole
 tiles of weights.
@@ -67,7 +67,7 @@ def _entries(coupling: Dense | Sparse, num_sites: int):
         row, neighbour = np.divmod(place, num_sites)
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
     neighbours, weights = (np.asarray(leaf) for leaf in coupling)
-    instance, site, place = np.nonzero(neighbours < num_sites)
+    instance, site, place = np.nonzero((neighbours < num_sites) & (weights != 0))
     return instance, site, neighbours[instance, site, place], weights[instance, site, place]
 
 

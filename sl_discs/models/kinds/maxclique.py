@@ -12,6 +12,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.two_improvement import TwoImprovement
 
 
 def _model(graph: Graph, penalty: float) -> Coefficients:
@@ -30,17 +31,24 @@ def _repair(edges: Edges, chosen: Chosen) -> Chosen:
     return drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True)
 
 
+def _improve(graph: Graph) -> TwoImprovement | None:
+    """Of independent sets of the complement, where that has fewer edges than the graph."""
+    terms = _model(graph, 1.0)
+    return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges)
+
+
 KIND = GraphKind(
     name="maxclique",
     task="The largest clique: nodes of which every two are joined.",
     problem="maximum clique",
     title="Largest clique",
     unit="clique size",
-    recounted="counted anew from the edges as given, which join every two of its nodes",
+    recounted="recounted from the edges as given, which join every pair of its nodes",
     answer="{ones:,} nodes in the clique",
     model=_model,
     violations=_violations,
     repair=_repair,
+    improve=_improve,
     in_percent=True,
     discs_family=("rb", "_"),
 )

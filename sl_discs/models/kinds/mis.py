@@ -11,6 +11,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.two_improvement import TwoImprovement
 
 
 def _model(graph: Graph, penalty: float) -> Coefficients:
@@ -31,10 +32,11 @@ KIND = GraphKind(
     problem="maximum independent set",
     title="Largest independent set",
     unit="set size",
-    recounted="counted anew from the edges as given, of which none lies inside the set",
+    recounted="recounted from the edges as given, none of which lies inside the set",
     answer="{ones:,} nodes in the set",
     model=_model,
     violations=_violations,
     repair=_repair,
+    improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
     discs_family=("er_density", "r-0.10"),
 )

@@ -13,6 +13,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.two_improvement import TwoImprovement
 
 
 def _model(graph: Graph, penalty: float) -> Coefficients:
@@ -30,16 +31,23 @@ def _repair(edges: Edges, chosen: Chosen) -> Chosen:
     return ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)])
 
 
+def _improve(graph: Graph):
+    """Of the nodes that are left out."""
+    improved = TwoImprovement(graph.num_nodes, graph.edges)
+    return lambda chosen: ~improved(~chosen)
+
+
 KIND = GraphKind(
     name="vertex_cover",
     task="The smallest vertex cover: nodes of which every edge has one at least.",
     problem="minimum vertex cover",
     title="Smallest vertex cover",
     unit="cover size",
-    recounted="counted anew from the edges as given, each of which has an end in the cover",
+    recounted="recounted from the edges as given, each of which has an end in the cover",
     answer="{ones:,} nodes in the cover",
     model=_model,
     violations=_violations,
     repair=_repair,
+    improve=_improve,
     maximise=False,
 )
