@@ -48,8 +48,8 @@ def reduce_maxclique(problem: Problem) -> Presolved:
         removed |= others
         kept = kept[list(members(left))]
         edges = _inside(size, graph.edges, kept)
-    found = np.zeros(size, np.int8)
-    found[clique] = 1
+    found = np.zeros((1, size), np.int8)
+    found[0, clique] = 1
     if len(kept) == size:
         return dataclasses.replace(unreduced(problem, complete), found=found)
     left_over = None
@@ -59,7 +59,7 @@ def reduce_maxclique(problem: Problem) -> Presolved:
 
     def lift(states):
         if left_over is None:
-            return np.repeat(found[None], len(states), axis=0)
+            return np.repeat(found, len(states), axis=0)
         lifted = np.zeros((len(states), size), np.int8)
         lifted[:, kept] = states
         return lifted
@@ -69,10 +69,10 @@ def reduce_maxclique(problem: Problem) -> Presolved:
         problem=left_over,
         kept=kept,
         constant=0.0 if left_over else float(len(clique)),
+        found=found,
         removed={rule: count for rule, count in removed.items() if count},
         complete=complete,
         _lift=lift,
-        found=found,
     )
 
 

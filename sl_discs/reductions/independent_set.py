@@ -12,7 +12,7 @@ from sl_discs.reductions.arcs import ALIVE, edges_of
 from sl_discs.reductions.clique_cover import set_of_a_cover
 from sl_discs.reductions.independent_rules import lift_sets, reduce_graph
 from sl_discs.reductions.independent_work import NUM_NOTES, NUM_TAKEN, RULES, make_work
-from sl_discs.reductions.presolved import Presolved, unreduced
+from sl_discs.reductions.presolved import Presolved, none_found, unreduced
 
 # Arcs that are looked at: so many times the size of the graph, and at least the other number. Sparse graphs need some
 # tens of times their size; graphs on which rules are tested in vain and at length are given up after a second or so.
@@ -57,6 +57,7 @@ def _reduced(problem: Problem, cover: bool) -> Presolved:
         problem=_smaller(problem, kept, edges_of(work.graph)) if len(kept) else None,
         kept=kept,
         constant=float(size - len(kept) - taken if cover else taken),
+        found=none_found(size),
         removed=removed,
         complete=complete,
         _lift=lift,
@@ -69,6 +70,7 @@ def _solved(problem: Problem, state: np.ndarray) -> Presolved:
         problem=None,
         kept=np.arange(0),
         constant=float(state.sum()),
+        found=none_found(len(state)),
         removed={COVER: len(state)},
         complete=True,
         _lift=lambda states: np.repeat(state[None], len(states), axis=0),

@@ -23,8 +23,8 @@ class Presolved:
       problem: what is left, with the labels of the variables that are; None: nothing is.
       kept: [n] which variables of the original those are.
       constant: the value of a lifted state less that of the reduced state.
-      found: [N] a state of the original that counts as well, since only better ones are sure to be left; None: a best
-        state of the reduced problem lifts to a best one.
+      found: [F, N] states of the original that count as well, since only better ones are sure to be left. F is 0 where
+        a best state of the reduced problem lifts to a best one.
       removed: number of variables that went by each rule, of the rules that applied.
       complete: whether the rules were applied until none applied; False: the work was bounded.
     """
@@ -33,10 +33,10 @@ class Presolved:
     problem: Problem | None
     kept: Int[np.ndarray, "n"]
     constant: float
+    found: Int8[np.ndarray, "F N"]
     removed: Mapping[str, int]
     complete: bool
     _lift: Callable[[np.ndarray], np.ndarray]
-    found: Int8[np.ndarray, "N"] | None = None
 
     def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
         """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
@@ -60,4 +60,10 @@ class Presolved:
 
 def unreduced(problem: Problem, complete: bool = True) -> Presolved:
     """A problem to which no rule applies, as it is."""
-    return Presolved(problem, problem, np.arange(problem.num_variables), 0.0, {}, complete, lambda states: states)
+    size = problem.num_variables
+    return Presolved(problem, problem, np.arange(size), 0.0, none_found(size), {}, complete, lambda states: states)
+
+
+def none_found(size: int) -> Int8[np.ndarray, "F N"]:
+    """`found` where a best state of the reduced problem lifts to a best one."""
+    return np.zeros((0, size), np.int8)

@@ -88,10 +88,10 @@ def check(problem):
     assert (of_lifted.states == lifted).all() and of_lifted.feasible.all()
     np.testing.assert_allclose(of_lifted.values, values + reduced.constant, atol=1e-9)
     values = list(of_lifted.values)
-    assert (reduced.found is None) == (problem.kind != "maxclique")
-    if reduced.found is not None:
-        found = problem.evaluate(reduced.found[None])
-        assert (found.states[0] == reduced.found).all()
+    assert reduced.found.shape == (1 if problem.kind == "maxclique" else 0, size)
+    if len(reduced.found):
+        found = problem.evaluate(reduced.found)
+        assert (found.states == reduced.found).all()
         values += list(found.values)
     assert best_of(problem, values) == pytest.approx(optimum, abs=1e-9)
     return reduced
@@ -190,7 +190,7 @@ def test_the_clique_at_hand_is_kept():
         problem = sl_discs.maxclique(gnp(30, 0.5, seed))
         reduced = presolve(problem)
         optimum = max(map(len, nx.find_cliques(gnp(30, 0.5, seed))))
-        assert reduced.problem or problem.evaluate(reduced.found[None]).values[0] == optimum
+        assert reduced.problem or problem.evaluate(reduced.found).values[0] == optimum
 
 
 def test_work_is_bounded(monkeypatch, rules_alone):
