@@ -51,7 +51,7 @@ def _presolved(problem: Problem, rest: Reduced, left: QuadraticForm | Graph | No
         original=problem,
         problem=None if left is None else dataclasses.replace(problem, labels=labels, source=left),
         kept=kept,
-        constant=constant,
+        constant=float(constant),
         found=none_found(size),
         removed=dict(rest.removed),
         complete=rest.complete,
