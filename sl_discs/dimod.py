@@ -30,6 +30,7 @@ from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
+from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
@@ -189,9 +190,9 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
           num_reads: chains, each of which is one read; None: as many as there are initial states, else 1.
-          num_sweeps: of each chain; a sweep is a step a variable for `metropolis` and `gibbs`, which try one variable
-            a step, and one step for the others, which look at all of them. None: those of beta_schedule, else 1,000,
-            or the others' default.
+          num_sweeps: of each chain; a sweep is a step a variable for `metropolis`, `gibbs` and `exchange`, which try
+            one variable a step or two, and one step for the others, which look at all of them. None: those of
+            beta_schedule, else 1,000, or the others' default.
           num_sweeps_per_beta: sweeps that share an inverse temperature.
           beta_schedule_type: how inverse temperatures go from one end of beta_range to the other, `linear` or
             `geometric`; or `custom`, as beta_schedule says.
@@ -235,8 +236,8 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields = dict(sampler_fields or {})
         if not boolean("randomize_order", randomize_order):
-            if not tries_one_site(name):
-                raise InputError(f"randomize_order is False; {name} looks at all variables, so leave it out")
+            if "scan" not in registry.sampler_fields(name):
+                raise InputError(f"randomize_order is False; {name} has no order of variables, so leave it out")
             fields = {"scan": SEQUENTIAL} | fields
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
         betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)

@@ -48,7 +48,10 @@ def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
 
 define_flags(FLAGS)
 _define(
-    flags.DEFINE_string, "sampler", "auto", "gwg, path_auxiliary, dmala, gibbs, metropolis, sl_ of each, or auto."
+    flags.DEFINE_string,
+    "sampler",
+    "auto",
+    "gwg, path_auxiliary, dmala, gibbs, metropolis, exchange, sl_ of each, or auto.",
 )
 _define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
 _define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")

@@ -1,8 +1,8 @@
 """Exact local improvement of independent sets (Andrade, Resende and Werneck 2012, "Fast local search for the maximum
 independent set problem"): one node of the set for two others, while there are such, and free nodes.
 
-A node outside the set that has one neighbour in it is held by that neighbour alone. A node of the set can be exchanged
-for two where two of the nodes that it alone holds are not joined.
+A node outside the set that has one neighbour in it is held by that neighbour alone. A node of the set can be
+exchanged for two where two of the nodes that it alone holds are not joined.
 """
 
 from __future__ import annotations

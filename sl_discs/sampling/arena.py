@@ -26,9 +26,9 @@ from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fie
 _SITES_A_STEP = 10
 # What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
-# About how long a step of a chain takes that tries one site or two, any other step, each coupling of a site, and what is
-# recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at the
-# same steps each time.
+# About how long a step of a chain takes that tries one site or two, any other step, each coupling of a site, and what
+# is recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at
+# the same steps each time.
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
 # Steps have numbers of 31 bits; chains that go on beyond take other keys.
 _MOST_STEPS = 2**31 - 1

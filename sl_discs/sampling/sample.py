@@ -76,8 +76,8 @@ def sample(
         directions stand out of a narrow rest, and else to tempering. What it chose stands in `Samples.chosen`.
       seed: at least 0, less than 2^64.
       time_limit: seconds, compilation included; there are then as many draws as there is time for.
-      sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
-        `dmala`, or one of your own.
+      sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `exchange`, `gwg`,
+        `path_auxiliary`, `dmala`, or one of your own.
       groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 of population and
         low_rank.
       engine: `auto`, `cpu` or `reference`.

@@ -64,7 +64,7 @@ def solve(
 
     Args:
       problem: of `sl_discs.maxcut`, `sl_discs.qubo` and their like.
-      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, any of them localized, as `sl_path_auxiliary`,
+      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any as `sl_path_auxiliary`,
         or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
       steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
         10 million at most; ten a variable for the others, but 2,000 to 20,000.

@@ -31,7 +31,9 @@ SAMPLERS = [
 
 
 def name_of(sampler):
-    flips = getattr(sampler, "num_flips", getattr(sampler, "scaling", getattr(sampler, "scan", getattr(sampler, "single", ""))))
+    flips = getattr(
+        sampler, "num_flips", getattr(sampler, "scaling", getattr(sampler, "scan", getattr(sampler, "single", "")))
+    )
     return f"{type(sampler).__name__} {flips} {getattr(sampler, 'balancing_fn_type', '')}"
 
 

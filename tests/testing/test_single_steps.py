@@ -41,8 +41,16 @@ def some(names, fast):
 @pytest.mark.parametrize(
     "name",
     some(
-        SAMPLERS, (
-            "gibbs", "metropolis", "metropolis, sequential", "exchange", "gwg", "path_auxiliary", "dmala", "dmala, fixed",
+        SAMPLERS,
+        (
+            "gibbs",
+            "metropolis",
+            "metropolis, sequential",
+            "exchange",
+            "gwg",
+            "path_auxiliary",
+            "dmala",
+            "dmala, fixed",
         ),
     ),
 )

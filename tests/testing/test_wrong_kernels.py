@@ -65,7 +65,9 @@ IN_PLACE = {
 }
 
 
-@pytest.mark.parametrize("sampler", [Metropolis(), Exchange(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize(
+    "sampler", [Metropolis(), Exchange(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__
+)
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_target_is_found(name, sampler):
     pytest.importorskip("numba")

@@ -13,7 +13,6 @@ from sl_discs.engines.cpu.jit import REORDERED, in_long_vectors, inlined, inline
 from sl_discs.engines.cpu.single_site import flip_changes
 from sl_discs.engines.cpu.step import BLOCK, Outcome, fill_words, step_uniform, target_change
 from sl_discs.engines.cpu.walk import Changes
-from sl_discs.samplers.exchange import Exchange
 
 _F = np.float32
 # Unsigned, as in tree.py.
