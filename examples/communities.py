@@ -1,10 +1,10 @@
 """Communities of a network.
 
-In a stochastic block model two members of the same community know each other with probability p, members of
-different ones with probability q. Given who knows whom, the posterior of the communities is an Ising model at
-temperature 1. It has two mirror images, so the question to ask is which members belong together. Zachary's karate
-club split in two after the data were taken: colours show the probability of being in the community of Mr. Hi (node
-0), squares those who left with the other side.
+In a stochastic block model two members of the same community know each other with probability p, and members of
+different communities with probability q. Given who knows whom, the posterior of the communities is an Ising model at
+temperature 1. It is symmetric under exchange of the communities, so the example asks which members belong together.
+Zachary's karate club split in two after the data were collected. Colours show the probability of being in the
+community of Mr. Hi (node 0); squares are those who left with the other side.
 """
 
 import math
@@ -19,7 +19,7 @@ P, Q = 0.25, 0.05
 
 
 def main(path: str) -> None:
-    """Draws the posterior on the club's network."""
+    """Plots the posterior on the club's network."""
     club = nx.karate_club_graph()
     known, unknown = math.log(P / Q) / 2, math.log((1 - P) / (1 - Q)) / 2
     pairs = {(u, v): known if club.has_edge(u, v) else unknown for u in club for v in club if u < v}

@@ -1,8 +1,8 @@
 """A comparison as in DISCS.
 
 DISCS compares samplers on the same graphs with the same annealing, by the best chain of each graph. `sl-discs run`
-plays such an experiment with DISCS's configs, datasets and flags, and sets the published means beside its own. Here
-path auxiliary sampling and its localized variant look for independent sets in eight random graphs of 700 to 800
+performs such an experiment with DISCS's configs, datasets and flags, and compares its means with the published ones.
+Here path auxiliary sampling and its localized variant look for independent sets in eight random graphs of 700 to 800
 nodes, with 16 chains of 2,000 steps each.
 """
 
@@ -21,7 +21,7 @@ COMMAND = [
 
 
 def main(path: str) -> None:
-    """Runs the experiment, shows its summary, and keeps its figure."""
+    """Runs the experiment, prints its summary, and keeps its figure."""
     with tempfile.TemporaryDirectory() as folder:
         options = [f"--config.experiment.save_root={folder}"]
         done = subprocess.run(

@@ -1,10 +1,10 @@
 """A ladder and its evidence.
 
 An Ising ferromagnet below its critical temperature has two modes. A chain stays in one of them for hundreds of
-sweeps, so that its share of both is luck: the value, which both modes share, looks well, and R-hat of the
-magnetisation is far above its limit. Parallel tempering changes modes by way of high temperatures. Swaps that are
-rejected equally often between all neighbours, a barrier without a cliff, and many round trips of each ladder say
-that it does.
+sweeps, so the share of draws in each mode is a matter of chance. R-hat of the value looks good, because both modes
+have the same values, but R-hat of the magnetisation is far above its limit. Parallel tempering changes modes by way
+of high temperatures. The evidence for this is that swaps are rejected equally often between all neighbours, that the
+barrier has no steep part, and that each ladder makes many round trips.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """A cut, drawn.
 
-`sl_discs.solve` looks for the largest cut of a random geometric graph. Nodes of the two sides have two colours, and
-edges that are cut are dashed. Labels of the graph are those of the answer.
+`sl_discs.solve` looks for the largest cut of a random geometric graph. Colours show the two sides, and cut edges are
+dashed. The answer uses the labels of the graph.
 """
 
 import sys
@@ -13,7 +13,7 @@ from sl_discs.results.canvas import COLOURS, save_figure
 
 
 def main(path: str) -> None:
-    """Draws the best cut of a random geometric graph."""
+    """Plots the best cut of a random geometric graph."""
     graph = nx.random_geometric_graph(60, 0.22, seed=4)
 
     model = sl_discs.maxcut(graph)

@@ -13,7 +13,7 @@ from typing import Any
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
-# Where each name lives: it is imported when it is first used, and JAX with `solve` and `sample` alone.
+# The module of each name. Names are imported on first use, and JAX only with `solve` and `sample`.
 _HOMES = {
     "Graph": "sl_discs.instances.graph",
     "InputError": "sl_discs.errors",

@@ -27,7 +27,7 @@ class Cache:
     """A folder of kept files, made where it is missing.
 
     Attributes:
-      folder: where they are, without symbolic links; None where there is no folder to be trusted.
+      folder: where they are, without symbolic links; None where there is not a folder to be trusted.
     """
 
     def __init__(self, folder: str | os.PathLike | None = None):

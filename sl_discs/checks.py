@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the value in its plain type, or raises one line that names the argument."""
+"""Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sl_discs.exact_doubles import exact_doubles
 
 
 def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
-    """A whole number, Python's or NumPy's; booleans are none.
+    """A whole number, Python's or NumPy's, but not a boolean.
 
     Args:
       name: of the argument, as the user wrote it.
-      value: that was given.
+      value: the given value.
       least: the smallest one allowed.
-      bits: 2^bits - 1 is the largest one allowed; None: there is none.
+      bits: 2^bits - 1 is the largest one allowed; None: no bound.
     """
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not known or value < least or (bits is not None and value >= 2**bits):
@@ -30,11 +30,11 @@ def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int
 
 
 def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
-    """A finite number, Python's or NumPy's; booleans are none.
+    """A finite number, Python's or NumPy's, but not a boolean.
 
     Args:
       name: of the argument, as the user wrote it.
-      value: that was given.
+      value: the given value.
       least: the smallest one allowed.
       above: it must be larger than this.
     """
@@ -55,9 +55,9 @@ def boolean(name: str, value: Any) -> bool:
 
 
 def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
-    """Numbers in an array of any shape, not necessarily finite; booleans, complex numbers and texts are none.
+    """Numbers in an array of any shape, not necessarily finite.
 
-    Nor are whole numbers that are not exact in double precision.
+    Booleans, complex numbers, strings, and whole numbers that are not exact in double precision are refused.
     """
     try:
         found = np.asarray(values)

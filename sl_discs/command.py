@@ -1,6 +1,7 @@
-"""How every command starts: its help, its flags, mistakes in them, bad input.
+"""How every command starts: help, flags, and errors in flags and input.
 
-Exit code 0 after the help; 2 and one line, without a traceback, after a mistake; otherwise what the command returns.
+The exit code is 0 after the help, 2 after a one-line message (without a traceback) about an error, and otherwise that
+of the command.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
-    """Whether a flag that asks for help is among the arguments; what follows `--` belongs to other programs."""
+    """Whether the arguments include a help flag; arguments after `--` belong to other programs."""
     own = argv[: argv.index("--")] if "--" in argv else argv
     return not set(_HELP).isdisjoint(own)
 
 
 def help_page(program: str, takes: str, words: str | None, listed_flags: str) -> str:
-    """What --help prints.
+    """The text of --help.
 
     Args:
-      program: how it is started, such as `sl-discs solve`.
-      takes: what comes before the flags, such as `FILE`; empty where nothing does.
-      words: docstring of the module.
+      program: its name, such as `sl-discs solve`.
+      takes: the arguments before the flags, such as `FILE`; empty if there are none.
+      words: the module's docstring.
       listed_flags: the flags and their meanings, as absl lists them.
     """
     usage = " ".join(part for part in ("usage:", program, takes, "[--flag=value ...]") if part)
@@ -62,18 +63,18 @@ def run_command(
 
     Args:
       argv: name of the command, such as `bench rates`, and its arguments.
-      takes: what comes before the flags; with nothing, every argument that is no flag is refused.
-      words: docstring of its module.
-      own_flags: are parsed while it runs.
-      body: from the arguments that are no flags to the exit code.
-      foreign_help: of a command that starts another program: from the arguments that are no flags of its own to the
-        list of that program's flags. The body gets those arguments.
+      takes: the arguments before the flags; if empty, every argument that is not a flag is refused.
+      words: the docstring of its module.
+      own_flags: the command's flags, which are parsed here.
+      body: takes the arguments that are not flags and returns the exit code.
+      foreign_help: for a command that starts another program: takes the arguments that are not its own flags and
+        returns the list of that program's flags. The body gets the same arguments.
 
     Returns:
-      the body's exit code; 0 after the help, 2 after one line about bad input, 130 after Ctrl-C.
+      the body's exit code; 0 after the help, 2 after a one-line message about bad input, 130 after Ctrl-C.
     """
     program = f"sl-discs {argv[0]}"
-    # JAX reports every accelerator that a machine does not have, matplotlib every font list that it makes.
+    # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
     for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)
     try:
@@ -102,7 +103,7 @@ def run_command(
 
 
 def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help) -> tuple[str, str]:
-    """The list of another program's flags, and a note where it is not to be had."""
+    """The list of another program's flags, and a note if it is not available."""
     try:
         asked = [argument for argument in argv if argument not in _HELP]
         return foreign_help(parse_flags(own_flags, asked, known_only=True)), ""
@@ -111,7 +112,7 @@ def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help
 
 
 def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
-    """The message with arguments of functions and fields of samplers as the command's flags have them."""
+    """The message with arguments of functions and fields of samplers named as the command's flags."""
     words = f"--{error}" if error.argument is not None and error.argument in own_flags else str(error)
     return words.replace("sampler_config.", "--field=") if "field" in own_flags else words
 
@@ -120,12 +121,12 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
     """Parses flags; returns the other arguments, without the program's name.
 
     Raises:
-      flags.Error: a mistake in them, also where a config file raises it.
+      flags.Error: a flag is wrong, or a config file raises an error.
     """
     try:
         return values(list(argv), known_only=known_only)[1:]
     except (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError) as error:
-        # The error of an overridden field that a config does not have holds one that says no more than the name.
+        # An override of an unknown config field raises an error whose cause holds nothing but the name.
         held = error.args[0] if error.args else None
         words = f"a config has no field {held.args[0]}" if isinstance(held, KeyError) else str(error)
         raise flags.Error(words) from error
@@ -136,19 +137,19 @@ def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> 
 
     Args:
       values: the parsed flags.
-      names: of those that mean nothing here.
-      where: that is, such as `with --method=exact`.
+      names: of the flags that have no effect.
+      where: the context, such as `with --method=exact`.
 
     Raises:
       InputError: one of them was given.
     """
     for name in names:
         if values[name].present:
-            raise InputError(f"--{name} means nothing {where}; leave it out")
+            raise InputError(f"--{name} has no effect {where}; leave it out")
 
 
 def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str:
-    """The word that has to come before the flags; InputError for another, none or several."""
+    """The one word required before the flags; InputError for another, none or several."""
     if len(arguments) != 1 or arguments[0] not in choices:
         given = " ".join(arguments) or "nothing"
         raise InputError(f"expected one of {', '.join(choices)} before the options, not {given}")
@@ -156,16 +157,16 @@ def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str
 
 
 def as_typed(argv: Sequence[str]) -> str:
-    """The line that repeats a command: its name and arguments as `run_command` takes them."""
+    """The shell command that repeats a command, from its name and arguments as `run_command` takes them."""
     return shlex.join(["sl-discs", *argv[0].split(), *argv[1:]])
 
 
 def warn(message: Any, *_: Any, **__: Any) -> None:
-    """A warning as one line; in the place of `warnings.showwarning` it leaves out the place in the code."""
+    """Prints a warning as one line, without its place in the code; a replacement of `warnings.showwarning`."""
     sys.stderr.write(f"warning: {message}\n")
 
 
 def say(line: str) -> None:
-    """A line on standard output, at once."""
+    """Prints a line on standard output and flushes it."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

@@ -1,12 +1,12 @@
-"""A dimod sampler: usable where `dwave.samplers.SimulatedAnnealingSampler` is, with any sampler of this package.
+"""dimod samplers; `SLSampler` replaces `dwave.samplers.SimulatedAnnealingSampler` with any sampler of this package.
 
     sampleset = SLSampler().sample(bqm, num_reads=32, seed=0)
 
-or draws at a fixed temperature, with evidence on how good they are in `info`:
+`BoltzmannSampler` draws at a fixed temperature, with evidence on the quality of the draws in `info`:
 
     sampleset = BoltzmannSampler().sample(bqm, beta=2.0, num_reads=1000, seed=0)
 
-Energies are dimod's, so an inverse temperature beta weighs a state by exp(-beta energy).
+Energies are dimod's: at inverse temperature beta, the probability of a state is proportional to exp(-beta energy).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
 from sl_discs.samplers import registry
-from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
 from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
@@ -43,7 +43,7 @@ SCHEDULES = ("linear", "geometric", "custom")
 STATES = ("best", "final")
 CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
-# The temperature that stands for beta = 0, in units of the largest bias: nothing is refused there.
+# The temperature that represents beta = 0, in units of the largest bias: every flip is accepted there.
 _HOT = 1e9
 
 
@@ -52,14 +52,14 @@ class BoltzmannSampler(dimod.Sampler):
 
     @property
     def parameters(self) -> dict[str, list[str]]:
-        """Arguments of `sample`, and the properties that say more about them."""
+        """Arguments of `sample`, and the properties that describe them."""
         names = inspect.signature(self.sample).parameters
         more = {"method": ["method_options"]}
         return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
 
     @property
     def properties(self) -> dict[str, Any]:
-        """What some arguments may be."""
+        """The allowed values of some arguments."""
         return {"method_options": (AUTO, *METHODS)}
 
     def sample(
@@ -83,27 +83,27 @@ class BoltzmannSampler(dimod.Sampler):
         Args:
           bqm: BINARY or SPIN, any labels, possibly empty.
           beta: above 0.
-          num_reads: exactly so many.
+          num_reads: exact number of reads.
           method: `chain`, `tempering`, `population`, `localization`, `exact` or `auto`, as for `sl_discs.sample`.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
-          time_limit: seconds; the reads are then chosen from what was drawn in it, some of them several times if
-            there are not enough.
-          interrupt_function: called without arguments now and then; True ends the run, and the reads are chosen from
-            what was drawn so far.
+          time_limit: seconds; the reads are then chosen from the draws made in this time, with repetitions if there
+            are not enough.
+          interrupt_function: called repeatedly without arguments; True ends the run, and the reads are chosen from
+            the draws so far.
           sampler: a base sampler, as for `sl_discs.sample`.
-          groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 populations.
+          groups: independent chains, ladders or populations; None: 8, or 16 populations.
           engine: as for `sl_discs.sample`.
           sampler_fields: of the sampler's config.
-          **kwargs: are warned of and passed over.
+          **kwargs: ignored, with a warning.
 
         Returns:
           reads with their exact energies. `info` holds beta, `reliable` and the `reasons` against it, `log_z`, which
-          is log sum exp(-beta energy) with its standard error, or None where the method does not give it, and all
-          else that `sl_discs.Samples.summary` has, on all `draws` from which the reads were chosen: in proportion to
-          their weights, and evenly over all groups.
+          is log sum exp(-beta energy) with its standard error, or None if the method does not give it, and the
+          rest of `sl_discs.Samples.summary`. These refer to all `draws`, from which the reads are chosen in
+          proportion to their weights and evenly from all groups.
 
         Raises:
-          InputError: a wrong argument.
+          InputError: an argument is wrong.
         """
         self.remove_unknown_kwargs(**kwargs)
         if not isinstance(bqm, dimod.BinaryQuadraticModel):
@@ -134,12 +134,12 @@ class BoltzmannSampler(dimod.Sampler):
 
 
 def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) -> Int[np.ndarray, "{count}"]:
-    """So many places, each as often as its weight says, rounded up or down.
+    """`count` indices, each as often as its weight requires, rounded up or down.
 
     Args:
       weights: with sum 1.
-      count: how many.
-      offset: on [0, 1), random.
+      count: number of indices.
+      offset: random, on [0, 1).
     """
     points = (np.arange(count) + offset) / count
     return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), len(weights) - 1)
@@ -150,14 +150,14 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
 
     @property
     def parameters(self) -> dict[str, list[str]]:
-        """Arguments of `sample`, and the properties that say more about them."""
+        """Arguments of `sample`, and the properties that describe them."""
         names = list(inspect.signature(self.sample).parameters)
         more = {"beta_schedule_type": ["beta_schedule_options"], "states": ["states_options"]}
         return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
 
     @property
     def properties(self) -> dict[str, Any]:
-        """What some arguments may be."""
+        """The allowed values of some arguments."""
         return {"beta_schedule_options": SCHEDULES, "states_options": STATES}
 
     def sample(
@@ -173,7 +173,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         beta_schedule: Sequence[float] | None = None,
         initial_states: Any = None,
         initial_states_generator: Literal["none", "tile", "random"] = "random",
-        randomize_order: bool = True,
+        randomize_order: bool = False,
         proposal_acceptance_criteria: str | None = None,
         *,
         sampler: str = AUTO,
@@ -189,38 +189,38 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         Args:
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
-          num_reads: chains, each of which is one read; None: as many as there are initial states, else 1.
-          num_sweeps: of each chain; a sweep is a step a variable for `metropolis`, `gibbs` and `exchange`, which try
-            one variable a step or two, and one step for the others, which look at all of them. None: those of
-            beta_schedule, else 1,000, or the others' default.
-          num_sweeps_per_beta: sweeps that share an inverse temperature.
-          beta_schedule_type: how inverse temperatures go from one end of beta_range to the other, `linear` or
-            `geometric`; or `custom`, as beta_schedule says.
+          num_reads: number of chains, each of which is one read; None: the number of initial states, otherwise 1.
+          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and `exchange`, which
+            try one or two variables per step, and one step for the others, which consider all of them. None: that of
+            beta_schedule, otherwise 1,000, or the default of the other samplers.
+          num_sweeps_per_beta: sweeps at each inverse temperature.
+          beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`, with
+            beta_schedule.
           seed: from 0 to 2^32 - 1; None: a new one, which `info` names.
-          interrupt_function: called without arguments between calls to the engine; True ends the run, and what was
-            found so far comes back.
-          beta_schedule: of `custom` alone: inverse temperatures of at least 0, one after the other.
-          initial_states: samples-like, one a read.
-          initial_states_generator: `none`, `tile` or `random`, as dimod's `Initialized` has them.
-          randomize_order: False has `metropolis` and `gibbs` try the variables in their order, again and again; True
-            has them try a random one each step.
-          proposal_acceptance_criteria: `Metropolis` or `Gibbs`, another way to name the sampler of that name.
+          interrupt_function: called without arguments between calls to the engine; True ends the run, which
+            returns the best states so far.
+          beta_schedule: only with `custom`: a sequence of inverse temperatures of at least 0.
+          initial_states: samples-like, one per read.
+          initial_states_generator: `none`, `tile` or `random`, as in dimod's `Initialized`.
+          randomize_order: whether `metropolis` and `gibbs` try a random variable at each step; otherwise they repeat
+            the variables in order.
+          proposal_acceptance_criteria: `Metropolis` or `Gibbs`, an alternative to `sampler`.
           sampler: a name, as for `sl_discs.solve`.
           steps: of each chain, instead of num_sweeps.
           time_limit: seconds, as for `sl_discs.solve`.
-          states: `best`: the lowest state that each chain met at any step; `final`: the one that it ended with, which
-            is what samples at a fixed temperature are. `info["states"]` says what these are; of an `sl_` sampler that
-            does not localize they are the chains' last states, and a warning says so.
+          states: `best`: the lowest state that each chain visited at any step; `final`: its final state, as needed
+            for samples at a fixed temperature. `info["states"]` says which; for an `sl_` sampler that does not
+            localize they are the chains' last states, and a warning says so.
           engine: as for `sl_discs.solve`.
-          sampler_fields: of the sampler's config, as {"K": 128, "sigma": 4.0} of localized ones.
-          **kwargs: are warned of and passed over.
+          sampler_fields: of the sampler's config, such as {"K": 128, "sigma": 4.0} for localized ones.
+          **kwargs: ignored, with a warning.
 
         Returns:
           reads with their exact energies; `info` holds beta_range, beta_schedule_type, sampler, states, engine, seed,
           steps and timing in nanoseconds.
 
         Raises:
-          InputError: a wrong argument.
+          InputError: an argument is wrong.
         """
         begin = time.perf_counter_ns()
         self.remove_unknown_kwargs(**kwargs)
@@ -235,10 +235,10 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields = dict(sampler_fields or {})
-        if not boolean("randomize_order", randomize_order):
-            if "scan" not in registry.sampler_fields(name):
-                raise InputError(f"randomize_order is False; {name} has no order of variables, so leave it out")
-            fields = {"scan": SEQUENTIAL} | fields
+        if "scan" in registry.sampler_fields(name):
+            fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
+        elif boolean("randomize_order", randomize_order):
+            raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
         betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
         try:
@@ -295,18 +295,18 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:
-    """The sampler's name; the criterion is another way to say it."""
+    """The sampler's name, which the criterion may give instead."""
     if criterion is None:
-        return choose_sampler(sampler, engine)
+        return choose_sampler(sampler, engine, {})[0]
     if criterion not in CRITERIA:
         raise InputError(f"proposal_acceptance_criteria is {criterion!r}; known: {', '.join(CRITERIA)}")
     if sampler not in (AUTO, CRITERIA[criterion]):
         raise InputError(f"proposal_acceptance_criteria and sampler={sampler!r} are both given; give one of them")
-    return choose_sampler(CRITERIA[criterion], engine)
+    return choose_sampler(CRITERIA[criterion], engine, {})[0]
 
 
 def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float64[np.ndarray, "B"]:
-    """Inverse temperatures, each of which lasts for `each` sweeps."""
+    """Inverse temperatures, each for `each` sweeps."""
     each = whole("num_sweeps_per_beta", each, 1)
     if kind not in SCHEDULES:
         raise InputError(f"beta_schedule_type is {kind!r}; known: {', '.join(SCHEDULES)}")

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 
 class InputError(ValueError):
-    """Bad input: its one-line message says what was wrong, where, and what to do about it.
+    """Bad input: its one-line message says what is wrong, where, and what to do about it.
 
-    Commands print the message alone, without a traceback, and exit with code 2.
+    Commands print only the message, without a traceback, and exit with code 2.
 
     Attributes:
-      argument: name of a function's argument with which the message begins, which a command writes as its flag; None
-        where it begins otherwise. Fields of configs are written as `sampler_config.sigma` anywhere in a message.
+      argument: name of the function argument with which the message begins, which a command writes as its flag; None
+        if it begins otherwise. Fields of configs are written as `sampler_config.sigma` anywhere in a message.
     """
 
     def __init__(self, message: str, argument: str | None = None):
@@ -21,7 +21,7 @@ class InputError(ValueError):
         self.argument = argument
 
     def reword(self, message: str) -> None:
-        """Replaces the message by one that names what the caller typed."""
+        """Replaces the message by one with the names that the user typed."""
         self.args = (message,)
         self.argument = None
 

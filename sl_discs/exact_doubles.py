@@ -18,13 +18,13 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
       values: an array, or what NumPy makes an array of.
 
     Raises:
-      InputError: they are no numbers, or there is a whole number beyond 2^53 that is not exact in double precision.
+      InputError: they are not numbers, or there is a whole number beyond 2^53 that is not exact in double precision.
     """
     try:
         given = np.asarray(values)
         numbers = given.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise InputError(f"{name} holds something that is no number; give numbers") from None
+        raise InputError(f"{name} holds something that is not a number; give numbers") from None
     except OverflowError:
         raise InputError(f"{name}: a number beyond the range of double precision; scale all of them") from None
     large = np.abs(numbers) >= 2**53

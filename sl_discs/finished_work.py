@@ -39,7 +39,7 @@ def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") 
 
 
 def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
-    """Writes a file whole or not at all; InputError where that is impossible, ValueError at NaN if not allowed."""
+    """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
     text = json.dumps(content, indent=indent, allow_nan=allow_nan).encode() + b"\n"
     return write_atomically(path, lambda file: file.write(text))
 

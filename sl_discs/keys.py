@@ -1,12 +1,12 @@
-"""Random streams: every random number is named by (seed, purpose, instance, chain, step), never by call order.
+"""Random streams: every random number is determined by (seed, purpose, instance, chain, step), never by call order.
 
-A result therefore does not depend on the number of devices, on which instances are run together, or on where a
-run was cut into chunks.
+A result therefore does not depend on the number of devices, on which instances are run together, or on how a
+run was divided into calls.
 
 The generator is Threefry-2x32 with 20 rounds (Salmon et al. 2011), the same block function as `jax.random`, written
 out so that XLA fuses it into the loops around it (on CPUs `jax.random` is a loop over rounds, which costs a sampler
 step more than the sampling). A key is two words; folding and drawing use different counters, so that a folded key
-never meets a drawn number. `normals` and `uniforms` of one key overlap: draw once from a key.
+never equals a drawn number. `normals` and `uniforms` of one key overlap: draw only once from a key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DRAW, _FOLD = 0, 1
 
 
 class Stream(enum.IntEnum):
-    """What a stream of random numbers is for."""
+    """The purpose of a stream of random numbers."""
 
     INITIAL_STATE = 0
     MCMC = 1
@@ -65,12 +65,12 @@ def from_rng(rng: Array) -> Key:
 
 
 def fold_words(key: Key | Words, data: int | Int[Array, ""]) -> Words:
-    """The two words of the key named by another and a number; every function here takes them for a key."""
+    """The two words of the key folded from another key and a number; every function here accepts them as a key."""
     return threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
 
 
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
-    """The key named by another and a number."""
+    """The key folded from another key and a number."""
     return jnp.stack(fold_words(key, data))
 
 
@@ -94,7 +94,7 @@ def words_to_normals(
     first: UInt32[Array, "*s"], second: UInt32[Array, "*s"]
 ) -> tuple[Float[Array, "*s"], Float[Array, "*s"]]:
     """Two independent standard normal numbers of two words, up to 6.7 in size (Box and Muller 1958)."""
-    # The middle of the word's interval: none is without a logarithm.
+    # The middle of the word's interval, whose logarithm is always finite.
     radius = jnp.sqrt(-2 * jnp.log((first.astype(jnp.float32) + jnp.float32(0.5)) * jnp.float32(2.0**-32)))
     # Half the angle, over pi: it lies where the polynomials hold.
     half = second.astype(jnp.float32) * jnp.float32(2.0**-32) - jnp.float32(0.5)
@@ -132,7 +132,7 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 
 
 def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
-    """One key a chain; `instances` are positions in the whole dataset, not in the batch."""
+    """One key per chain; `instances` are positions in the whole dataset, not in the batch."""
     return _chain_keys(from_seed(seed), int(stream), jnp.asarray(instances), num_chains)
 
 

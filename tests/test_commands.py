@@ -57,9 +57,9 @@ def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["sweep", "list", "--retry"], "--retry means nothing in `sweep list`"),
-        (["reproduce", "runtime", "--trials=3"], "--trials means nothing in `reproduce runtime`"),
-        (["bench", "rates", "--engines=cpu", "--samplers=gwg", "--seconds=3"], "--seconds means nothing where"),
+        (["sweep", "list", "--retry"], "--retry has no effect in `sweep list`"),
+        (["reproduce", "runtime", "--trials=3"], "--trials has no effect in `reproduce runtime`"),
+        (["bench", "rates", "--engines=cpu", "--samplers=gwg", "--seconds=3"], "--seconds has no effect unless"),
         (["tune", "more"], "unexpected argument 'more'"),
     ],
 )

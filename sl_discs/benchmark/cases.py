@@ -56,7 +56,7 @@ class Case:
       problem: its name, such as `mis`.
       graphs: draws so many graphs.
       annealing: fields of `Settings`.
-      tuned: what `--samplers=tuned` plays; None for a case that has no such choice.
+      tuned: what `--samplers=tuned` runs; None for a case that has no such choice.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What is measured: a contender plays a case with a seed and says how much it did, in what time, and how well."""
+"""What is measured: a contender runs a case with a seed and says how much it did, in what time, and how well."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Contender(Protocol):
 
 
 class NotPlayed(Exception):
-    """An engine cannot play a sampler; the message says why."""
+    """An engine cannot run a sampler; the message says why."""
 
 
 class Own:

@@ -18,7 +18,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.drawn import Drawn
 from sl_discs.sampling.packed import packed
 
-# Peers that play a block of independent sites after the other compile, or loop over, each of them.
+# Peers that run a block of independent sites after the other compile, or loop over, each of them.
 _MOST_BLOCKS = 32
 # States after a call of annealing are not those of one chain: their rate counts alone.
 RATE_ONLY = "rate only"

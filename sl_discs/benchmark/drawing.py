@@ -1,4 +1,4 @@
-"""How fast draws are made at a temperature: contenders play a target in turn, and their draws are judged alike."""
+"""How fast draws are made at a temperature: contenders sample a target in turn, and their draws are judged alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SWEEPS = "sweeps"
 SWEEPING = {"scan": "sequential"}
 OWN = (SWEEPS, "chain", "tempering", "population", "localization")
 OBSERVABLES = ("value", "magnetisation", "overlap")
-# The reference engine plays methods on targets of so many variables, and on others so many steps for its rate alone.
+# The reference engine runs methods on targets of so many variables, and on others so many steps for its rate alone.
 _REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
 # A localized draw costs thousands of sweeps, so there is one for so many of a chain.
 _LOCALIZED = 8
@@ -92,7 +92,7 @@ def contender(name: str, terms: Coefficients, target: Target, chains: int, draws
       draws: of each chain; members of each population.
 
     Raises:
-      NotPlayed: it cannot play this target, or is not installed.
+      NotPlayed: it cannot sample this target, or is not installed.
     """
     if name in PEERS:
         return PEERS[name](terms, target, chains, draws)

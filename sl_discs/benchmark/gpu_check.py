@@ -38,7 +38,7 @@ _TASK_S = 120.0
 
 
 class Sizes(NamedTuple):
-    """How much is played.
+    """How much is run.
 
     Attributes:
       steps: options of `check_single_steps`.
@@ -118,7 +118,7 @@ class Result(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """A case of the paper's run-time table: how it is played, and what the table says."""
+    """A case of the paper's run-time table: how it is run, and what the table says."""
 
     case: Case
     fields: Mapping[str, Mapping[str, Any]]
@@ -139,7 +139,7 @@ def interpreted() -> None:
 
 
 def describe_device() -> dict[str, Any]:
-    """What JAX plays on here; initialises it."""
+    """The device that JAX uses here; initialises it."""
     device = jax.devices()[0]
     return {
         "platform": jax.default_backend(),
@@ -191,7 +191,7 @@ def plan_tasks(
     """All tasks, what matters most first.
 
     Args:
-      sizes: how much is played.
+      sizes: how much is run.
       cases: of the benchmark.
       compared: of the paper's table.
       methods: that are timed; laws are checked of their base samplers, and of all samplers if they are `METHODS`.

@@ -37,7 +37,7 @@ def as_json(
 
     Args:
       machine: device, driver, versions, commit, and whether the kernel was interpreted.
-      sizes: how much was played.
+      sizes: how much was run.
       num_tasks: that were planned.
       results: so far.
       compared: the rows of the paper's table.

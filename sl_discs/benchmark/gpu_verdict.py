@@ -48,7 +48,7 @@ def judge(results: Sequence[Result], on_gpu: bool) -> Verdict:
 
     Args:
       results: so far.
-      on_gpu: whether it was a GPU that played, and no interpreter.
+      on_gpu: whether the run was on a GPU, not in an interpreter.
     """
     reasons = [
         f"{task.label()}: {in_a_line(outcome.error, 300)}"

@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
     Attributes:
       sampler: of this project.
-      engine: that played it.
+      engine: the engine used.
       num_sites: N.
       degree: mean degree.
       chain_steps_per_s: of all chains together.

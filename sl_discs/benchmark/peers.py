@@ -167,7 +167,7 @@ class Peer(NamedTuple):
     """What a peer needs.
 
     Attributes:
-      contender: what plays it.
+      contender: what runs it.
       modules: that it imports.
       how: to get them.
     """

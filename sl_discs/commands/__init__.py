@@ -1,1 +1,1 @@
-"""What `sl-discs` can do: one file a command, and `main`, which lists and starts them."""
+"""The commands of `sl-discs`: one file per command, and `main`, which lists and starts them."""

@@ -1,15 +1,15 @@
-"""Command: is the engine `gpu` right and faster than the reference on this machine's GPU? A report with a verdict.
+"""Command: checks whether the engine `gpu` is correct and faster than the reference on this machine's GPU.
 
 sl-discs bench gpu --save_root=results/gpu_check
 
-First the laws: single steps against an oracle, localized runs against enumerated laws, larger graphs against the
-reference. Then rates of both engines on cases of the benchmark, the laws of the reference here, and the paper's run
-times beside ours. Each part has a share of --minutes; a check that raises, hangs or dies is reported, and the others
-go on. SAVE_ROOT/report.md and report.json are written anew after each check. Of several GPUs one is used. Exit code 0
-if the verdict is passed, 1 if it is failed.
+The first checks compare single steps with an oracle, localized runs with enumerated laws, and larger graphs with the
+reference. Further parts measure the rates of both engines on cases of the benchmark, check the laws of the reference
+on this device, and compare run times with the paper's. Each part has a share of --minutes. A check that raises, hangs
+or crashes is reported, and the others continue. SAVE_ROOT/report.md and report.json are updated after each check.
+Only one GPU is used. The exit code is 0 if the verdict is passed, and 1 if it is failed.
 
-With --cpu everything is played on the CPU, the kernel interpreted, in tiny sizes: it tries the command, there is no
-verdict, and the exit code says whether anything failed.
+--cpu runs everything at tiny sizes on the CPU, in interpreter mode. It tests the command and gives no verdict; the
+exit code says whether anything failed.
 """
 
 from __future__ import annotations
@@ -44,18 +44,22 @@ _SAVE_ROOT = flags.DEFINE_string(
     "save_root", "results/gpu_check", "Folder of report.md and report.json.", flag_values=FLAGS
 )
 _MINUTES = flags.DEFINE_float(
-    "minutes", 9.0, "Of all checks; those that find no time are left out.", lower_bound=0.1, flag_values=FLAGS
+    "minutes",
+    9.0,
+    "Time for all checks; those for which no time is left are skipped.",
+    lower_bound=0.1,
+    flag_values=FLAGS,
 )
-_CPU = flags.DEFINE_bool("cpu", False, "Try the command without a GPU: no verdict.", flag_values=FLAGS)
-_PARTS = flags.DEFINE_list("parts", list(PARTS), "Parts of the check.", flag_values=FLAGS)
+_CPU = flags.DEFINE_bool("cpu", False, "Test the command without a GPU; gives no verdict.", flag_values=FLAGS)
+_PARTS = flags.DEFINE_list("parts", list(PARTS), "Parts to run.", flag_values=FLAGS)
 _SAMPLERS = flags.DEFINE_list(
-    "samplers", list(METHODS), "Samplers that are timed, and whose bases are checked.", flag_values=FLAGS
+    "samplers", list(METHODS), "Samplers to time; their base samplers are checked.", flag_values=FLAGS
 )
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases of the benchmark.", flag_values=FLAGS)
 _DATASETS = flags.DEFINE_list(
     "datasets",
     [name for name, one in PUBLISHED.items() if one.is_random()],
-    "Of the paper's table, random ones.",
+    "Generated datasets of the paper's run-time table.",
     flag_values=FLAGS,
 )
 _ANNEALING = ("t_schedule", "init_temperature", "decay_rate", "final_temperature")
@@ -84,17 +88,17 @@ def _check_flags() -> None:
 
 
 def _machine(worker: Worker) -> dict:
-    """What is checked, and on what; InputError where that is no GPU."""
+    """The versions and device under test; InputError if it is not a GPU."""
     outcome = worker.call(gpu_check.describe_device, (), 120.0)
     if outcome.error is not None:
         raise InputError(
-            f"JAX cannot start here: {in_a_line(outcome.error, 500)}; see `nvidia-smi`, or try the command by --cpu"
+            f"JAX cannot start: {in_a_line(outcome.error, 500)}; see `nvidia-smi`, or test the command with --cpu"
         )
     found = outcome.value
     if not _CPU.value and found["platform"] != "gpu":
         raise InputError(
-            f"no GPU: JAX plays on {found['platform']} here; on a machine with an NVIDIA GPU install jax[cuda13] "
-            "(driver 580 or newer) or jax[cuda12], or try the command by --cpu"
+            f"no GPU: JAX runs on {found['platform']}; on a machine with an NVIDIA GPU install jax[cuda13] "
+            "(driver 580 or newer) or jax[cuda12], or test the command with --cpu"
         )
     interpreted = {"interpreted": _CPU.value}
     return found | {"driver": gpu_check.driver_version(), "commit": commit()} | interpreted
@@ -110,7 +114,7 @@ def _keep(folder: Path, report: dict, text: str) -> None:
 
 
 def run(_) -> int:
-    """Plays all parts, says how each task ended, and keeps the report up to date."""
+    """Runs all parts, prints how each check ended, and keeps the report up to date."""
     begin = time.monotonic()
     _check_flags()
     chosen = cases.chosen_cases(_CASES.value)

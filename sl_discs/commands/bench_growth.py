@@ -1,8 +1,8 @@
-"""Command: how the cost of a step grows with the number of sites at fixed degree, and with the degree.
+"""Command: measures how the cost of a step grows with the number of sites at fixed degree, and with the degree.
 
 sl-discs bench growth --samplers=gwg,metropolis --output=growth
 
-MIS on random graphs at constant temperature, 32 chains; figures go to the screen, to OUTPUT.json and to OUTPUT.png.
+MIS on random graphs at constant temperature, 32 chains. Results are printed and saved as OUTPUT.json and OUTPUT.png.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sl_discs.samplers import known_samplers
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
 _SAMPLERS = flags.DEFINE_list(
-    "samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this project.", flag_values=FLAGS
+    "samplers", ["gwg", "path_auxiliary", "metropolis"], "Samplers of this package.", flag_values=FLAGS
 )
 _CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
 _LARGEST = flags.DEFINE_integer(
@@ -35,7 +35,7 @@ _LARGEST = flags.DEFINE_integer(
 )
 _CHAINS = flags.DEFINE_integer("chains", 32, "Chains.", lower_bound=1, flag_values=FLAGS)
 _OUTPUT = flags.DEFINE_string(
-    "output", "growth", "Where figures are saved: OUTPUT.json and OUTPUT.png.", flag_values=FLAGS
+    "output", "growth", "Results are saved as OUTPUT.json and OUTPUT.png.", flag_values=FLAGS
 )
 
 
@@ -58,7 +58,7 @@ def run(_) -> int:
                     try:
                         points.append(growth.measure(sampler, engine, num_sites, degree, _CHAINS.value))
                     except NotPlayed as reason:
-                        sys.stdout.write(f"{sampler}: left out on {engine}: {reason}\n")
+                        sys.stdout.write(f"{sampler}: skipped on {engine}: {reason}\n")
                         progress("growth", 1)
                         break
                     progress("growth", 1)
@@ -73,5 +73,5 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,12 +1,11 @@
-"""Command: what localization costs on our engines: time of a run of sl_NAME over that of NAME.
+"""Command: measures what localization costs on our engines, as the run time of sl_NAME divided by that of NAME.
 
 sl-discs bench localization --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
 
-On machines with neighbours times of runs differ by much more than the few per cent that are asked for. Short runs of
-the two alternate for --seconds, therefore, and what counts is the ratio within each pair: its median. The medians of
-one program differ by a per cent or two from process to process; printed is their mean over --processes, with its
-standard error (of one process: the median's). Compilation is apart. `sl-discs discs overhead` is the same
-inside of DISCS's loop.
+On shared machines run times vary by much more than the few per cent of interest. Therefore short runs of the two
+alternate for --seconds, and the result is the median ratio of the pairs. These medians differ by one or two per cent
+between processes; the command prints their mean over --processes with its standard error (for one process, that of
+the median). Compilation does not count. `sl-discs discs overhead` measures the same in DISCS's loop.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ _SAMPLERS = flags.DEFINE_list(
 )
 _CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
 _STEPS = flags.DEFINE_integer(
-    "steps", 10_000, "Steps a chain, in as many levels as fit.", lower_bound=10, flag_values=FLAGS
+    "steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10, flag_values=FLAGS
 )
-_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs a case.", lower_bound=1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", lower_bound=1, flag_values=FLAGS)
+_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains per graph.", lower_bound=1, flag_values=FLAGS)
 _SECONDS = flags.DEFINE_float(
-    "seconds", 5.0, "Of runs in each process, for each pair of samplers.", lower_bound=0.1, flag_values=FLAGS
+    "seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1, flag_values=FLAGS
 )
 _PROCESSES = flags.DEFINE_integer(
-    "processes", 4, "Processes for each pair on each engine.", lower_bound=1, flag_values=FLAGS
+    "processes", 4, "Processes for each pair of samplers on each engine.", lower_bound=1, flag_values=FLAGS
 )
-_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "Where the figures are saved.", flag_values=FLAGS)
+_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "File for the results.", flag_values=FLAGS)
 
 
 def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
@@ -58,11 +57,11 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 
 
 def run(_) -> int:
-    """Measures every pair, prints a line for each, and saves the figures."""
+    """Measures every pair, prints a line for each, and saves the results."""
     check_choice("samplers", _SAMPLERS.value, _BASES)
     check_choice("engines", _CHOSEN.value, ENGINES)
     cases, output = chosen_cases(_CASES.value), check_file(_OUTPUT.value)
-    # Not in this process: it would hold most of a GPU's memory for as long as others measure.
+    # In a process of its own, which would otherwise hold most of a GPU's memory while others measure.
     machine = in_new_processes(1, describe_machine)[0]
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
@@ -80,7 +79,7 @@ def run(_) -> int:
                     try:
                         cost = measure_in_processes(task, _PROCESSES.value)
                     except NotPlayed as reason:
-                        sys.stdout.write(f"  {case.name}, {sampler}: left out on {engine}: {reason}\n")
+                        sys.stdout.write(f"  {case.name}, {sampler}: skipped on {engine}: {reason}\n")
                     else:
                         found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
                         sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
@@ -94,5 +93,5 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,14 +1,13 @@
-"""Command: how fast and how good, on fixed cases, in one run with the peers that are installed.
+"""Command: measures speed and quality on fixed cases, in one run with the other packages that are installed.
 
 sl-discs bench rates --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,sl_gwg --steps=10000 --repeats=5
 
-Repetitions of all contenders alternate. A rate counts Markov steps of all chains per second of wall time, compilation
-apart; simulated annealing counts updates of a site. It gets, for each of our samplers, the CPU-seconds that our first
-engine took (for it uses one core): its quality is that at equal time and equal cores. The sampler
-`tuned` is the case's own choice among ours, with annealing tuned on other graphs (`benchmark/cases.py`), for this
-comparison; `tuned-sequential` the same with a sequential scan and twice the steps, which take about as long; and
-`default` what `sl_discs.solve` does by itself. `discs` needs a checkout of DISCS on PYTHONPATH, and is measured for
-speed alone.
+Repetitions of all contenders alternate. A rate is the number of Markov steps of all chains per second of wall time,
+without compilation; for simulated annealing, the number of site updates. Peers such as simulated annealing use one
+core and get the CPU-seconds that our first engine took, so qualities compare at equal CPU time. The sampler `tuned`
+is the best of ours for the case, with annealing tuned on other graphs (`benchmark/cases.py`); `tuned-sequential` is
+the same with a sequential scan and twice the steps, which take about as long; `default` is `sl_discs.solve` with its
+defaults. `discs` needs a checkout of DISCS on PYTHONPATH, and only its speed is measured.
 """
 
 from __future__ import annotations
@@ -40,32 +39,32 @@ _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
-    "Samplers of this project; `tuned` is the case's own choice of one, with annealing tuned on other graphs, and "
-    "`tuned-sequential` the same with scan=sequential and twice the steps, for about the same time; "
-    "`default` is sl_discs.solve, which knows nothing of the case, for --seconds.",
+    "Samplers of this package. `tuned` is the best of them for the case, with annealing tuned on other graphs; "
+    "`tuned-sequential` is the same with scan=sequential and twice the steps, for about the same time; "
+    "`default` is sl_discs.solve with its defaults, for --seconds.",
     flag_values=FLAGS,
 )
 _ENGINES = flags.DEFINE_list(
-    "engines", None, "Engines and peers; default: all that are available.", flag_values=FLAGS
+    "engines", None, "Engines and other packages; default: all that are available.", flag_values=FLAGS
 )
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=10, flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps per chain.", lower_bound=10, flag_values=FLAGS)
 _REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
-_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs a case.", lower_bound=1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads a graph.", lower_bound=1, flag_values=FLAGS)
+_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads per graph.", lower_bound=1, flag_values=FLAGS)
 _SECONDS = flags.DEFINE_float(
-    "seconds", 1.0, "Of wall time a graph for `default`.", lower_bound=0.01, flag_values=FLAGS
+    "seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01, flag_values=FLAGS
 )
-_OUTPUT = flags.DEFINE_string("output", "bench.json", "Where the figures are saved.", flag_values=FLAGS)
+_OUTPUT = flags.DEFINE_string("output", "bench.json", "File for the results.", flag_values=FLAGS)
 
 
 def _contenders() -> list[str]:
-    """Names of the chosen engines and peers; our own engines come first, since peers are timed by them."""
+    """Names of the chosen engines and peers; our own engines come first, since they set the time of the peers."""
     peers = available_peers()
     available = [*ENGINES, *peers]
     chosen = _ENGINES.value or available
     check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
-        raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that it takes")
+        raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes")
     return [name for name in available if name in chosen]
 
 
@@ -84,14 +83,14 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                     contenders[sampler, name] = Default(name, dataset, _CHAINS.value, _SECONDS.value)
                 elif own and sampler in TUNED and case.tuned is not None:
                     if name != "cpu":
-                        raise NotPlayed("it takes the time of other samplers on the CPU engine alone")
+                        raise NotPlayed("it is given the time of other samplers only on the CPU engine")
                     fields, pace = TUNED[sampler]
                     annealing = case.tuned.settings(settings, pace)
                     contenders[sampler, name] = build(case.tuned.sampler, dataset, annealing, fields)
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
-                sys.stdout.write(f"{case.name}, {sampler}: left out on {name}: {reason}\n")
+                sys.stdout.write(f"{case.name}, {sampler}: skipped on {name}: {reason}\n")
     for (_, name), contender in contenders.items():
         if name in ENGINES:
             contender.play(0)  # compiles
@@ -107,7 +106,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 
 def run(_) -> int:
-    """Plays all cases, prints a table after each, and saves the figures."""
+    """Runs all cases, prints a table after each, and saves the results."""
     one_device_per_core()
     check_choice("samplers", _SAMPLERS.value, [*TUNED, "default", *known_samplers()])
     cases = chosen_cases(_CASES.value)
@@ -115,9 +114,9 @@ def run(_) -> int:
     if "discs" in names:
         launch.register_from_flags(FLAGS)
     else:
-        refuse_flags(FLAGS, ["compat", "fixes"], "where --engines leaves out discs")
+        refuse_flags(FLAGS, ["compat", "fixes"], "unless --engines includes discs")
     if "default" not in _SAMPLERS.value:
-        refuse_flags(FLAGS, ["seconds"], "where --samplers leaves out default")
+        refuse_flags(FLAGS, ["seconds"], "unless --samplers includes default")
     machine = describe_machine()
     sys.stdout.write(
         f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
@@ -141,6 +140,6 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     launch.add_working_directory()
     return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,10 +1,10 @@
-"""Command: how close each engine comes to what the machine allows.
+"""Command: measures how close each engine comes to the limits of the machine.
 
 sl-discs bench roofline --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,path_auxiliary
 
-For each case, sampler and engine: bytes and operations of a step, the time that one core needs for them at least
-(peaks are measured in the same run, GB/s within as many bytes as the engine goes through), the time that it took
-(wall time x cores), and the ratio. The figures are explained in docs/where_the_time_goes.md.
+For each case, sampler and engine, the table gives the bytes and operations of a step, the shortest time that one core
+needs for them, the time that it took (wall time x cores), and the ratio. Peak rates are measured in the same run, the
+bandwidth on an array as large as the working set of the engine. docs/where_the_time_goes.md explains the figures.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from sl_discs.models.kinds import graph_kind
 FLAGS = flags.FlagValues()
 _CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
 _SAMPLERS = flags.DEFINE_list("samplers", ["gwg", "path_auxiliary"], "gwg or path_auxiliary.", flag_values=FLAGS)
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps a chain.", lower_bound=100, flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps per chain.", lower_bound=100, flag_values=FLAGS)
 
 
 def _rows(case, operations_per_s):
-    """One line for each sampler and engine."""
+    """A line for each sampler and engine."""
     from sl_discs.benchmark import roofline
 
     dataset = case.dataset(4)
@@ -51,10 +51,10 @@ def _rows(case, operations_per_s):
             try:
                 own = Own(engine, sampler, dataset, settings)
             except NotPlayed as reason:
-                raise InputError(f"--samplers: {sampler} cannot be played on {engine}: {reason}") from reason
+                raise InputError(f"--samplers: {sampler} cannot be run on {engine}: {reason}") from reason
             own.play(0)
             done = own.play(1)
-            # A path is accepted as often as its radius aims at; a single flip nearly always.
+            # The acceptance of a path is the target of its radius; a single flip is nearly always accepted.
             drawn = done.flips / done.chain_steps / (0.574 if sampler == "path_auxiliary" else 1.0)
             work = roofline.work(engine, round(sites), drawn, degree, dense)
             chains = settings.batch_size * len(dataset.graphs) // num_cores()
@@ -89,5 +89,5 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     return run_command(argv, "", __doc__, FLAGS, run)

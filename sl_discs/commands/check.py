@@ -1,9 +1,9 @@
-"""Command: recounts in exact arithmetic, from the terms of a problem's file, the answers that `sl-discs solve` saved.
+"""Command: recomputes in exact arithmetic, from a problem's file, the values of answers that `sl-discs solve` saved.
 
 sl-discs check FILE ANSWERS.json
 
-What was asked is read from the answers. Exit code 0 where every answer is feasible and worth
-what it claims; 1 where one is not; 2 after one line about bad input.
+The kind of problem is read from the answers. The exit code is 0 if every answer is feasible and has the value that it
+claims, 1 if one does not, and 2 after a one-line message about bad input.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(paths: list[str]) -> int:
     if len(paths) != 2:
-        raise InputError(f"{len(paths)} files were named; name a FILE and its ANSWERS, and see --help")
+        raise InputError(f"{len(paths)} files were given; give a FILE and its ANSWERS, see --help")
     path, saved = map(Path, paths)
     answers = read_answers(saved)
     if digest_of(path) != answers.sha256:
-        say(f"{path} is not byte for byte the file that was solved ({answers.source}); it is recounted all the same")
+        say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
     problems = [one.problem for one in read_problems(path, answers.kind, FLAGS.format)[0]]
     if answers.interrupted and len(answers.answers) < len(problems):
         say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
@@ -45,7 +45,7 @@ def _check(paths: list[str]) -> int:
     for problem, answer in zip(problems, answers.answers, strict=True):
         value, feasible = recount(problem, answer)
         held = feasible and value == answer.value
-        why = "" if held else " - violates constraints" if not feasible else " - not what is claimed"
+        why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"
         say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
         good &= held
     return 0 if good else 1

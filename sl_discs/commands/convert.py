@@ -1,13 +1,13 @@
-"""Command: turns a file of a graph, or of a quadratic model, into one of another format.
+"""Command: converts a file of a graph or quadratic model to another format.
 
 sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
 
 INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket, a SAT formula
 for its conflict graph), a quadratic model (OR-Library bqp, qbsolv .qubo, dimod's list of coefficients, and
-MatrixMarket with --problem=qubo or ising) or an .npz archive of either, plain or compressed by gzip, bzip2 or xz.
-Its content says what it is, whatever its name. Models can be written to archives only.
+MatrixMarket with --problem=qubo or ising) or an .npz archive of either, plain or compressed with gzip, bzip2 or xz.
+Its format is recognised by content, whatever its name. Models can only be written to archives.
 
-Written files name nodes from 1 on in the order of the input's (from 0 on in archives). Weights read back bit by bit.
+Output files number nodes from 1 (archives from 0) in the order of the input. Weights are preserved exactly.
 """
 
 from __future__ import annotations
@@ -34,24 +34,22 @@ from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
 flags.DEFINE_string(
-    "from", None, f"Format of INPUT, by default what its content says: {', '.join(READERS)}.", flag_values=FLAGS
+    "from", None, f"Format of INPUT, recognised by content by default: {', '.join(READERS)}.", flag_values=FLAGS
 )
 flags.DEFINE_string(
     "to",
     None,
-    "Format of OUTPUT, by default what its name says: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
+    "Format of OUTPUT, by default that of its suffix: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
     ".txt).",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "problem",
     None,
-    f"What INPUT is for where its content may mean several things: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
+    f"The problem of INPUT, where its content is ambiguous: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
     flag_values=FLAGS,
 )
-flags.DEFINE_boolean(
-    "complement", False, "Write the edges that are not there instead of those that are.", flag_values=FLAGS
-)
+flags.DEFINE_boolean("complement", False, "Write the complement graph.", flag_values=FLAGS)
 
 _SUFFIXES = {
     ".npz": "npz",
@@ -66,13 +64,13 @@ _WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0 after a line about what was written, or 2 after one line about bad input."""
+    """Exit code 0 after a line about what was written, or 2 after a one-line message about bad input."""
     return run_command(argv, "INPUT OUTPUT", __doc__, FLAGS, _convert)
 
 
 def _convert(paths: list[str]) -> int:
     if len(paths) != 2:
-        raise InputError(f"{len(paths)} files were named; name an INPUT and an OUTPUT, and see --help")
+        raise InputError(f"{len(paths)} files were given; give an INPUT and an OUTPUT, see --help")
     sys.stdout.write(_run(*paths) + "\n")
     return 0
 

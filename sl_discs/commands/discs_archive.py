@@ -1,4 +1,4 @@
-"""Command: writes a dataset, from DISCS's own files or drawn, as one portable archive.
+"""Command: writes a dataset, read from DISCS's own files or generated, as one portable archive.
 
 sl-discs discs archive --problem=mis --graph_type=satlib --data_root=DIR --output=FILE.npz
 """
@@ -18,17 +18,17 @@ from sl_discs.instances.dataset import load_dataset
 FLAGS = flags.FlagValues()
 flags.DEFINE_string("problem", None, "mis, maxcut or maxclique.", required=True, flag_values=FLAGS)
 flags.DEFINE_string("graph_type", None, "Dataset, as DISCS names it.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("cfg_str", "_", "Which of several, as r-<value>; _ for none.", flag_values=FLAGS)
-flags.DEFINE_string("data_root", None, "DISCS's data; without it, graphs are drawn.", flag_values=FLAGS)
+flags.DEFINE_string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.", flag_values=FLAGS)
+flags.DEFINE_string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.", flag_values=FLAGS)
 flags.DEFINE_string("output", None, "Archive to write.", required=True, flag_values=FLAGS)
-flags.DEFINE_integer("num_instances", None, "How many graphs; all by default.", flag_values=FLAGS)
-flags.DEFINE_integer("data_seed", 0, "Seed of drawn graphs.", flag_values=FLAGS)
+flags.DEFINE_integer("num_instances", None, "Number of graphs; all by default.", flag_values=FLAGS)
+flags.DEFINE_integer("data_seed", 0, "Seed of generated graphs.", flag_values=FLAGS)
 
 
 def run(_) -> int:
-    """Writes the archive, and says in one line what is in it."""
+    """Writes the archive, and prints a line about its contents."""
     if not FLAGS.output.endswith(".npz"):
-        raise InputError(f"--output={FLAGS.output}: an archive's name ends in .npz")
+        raise InputError(f"--output={FLAGS.output}: the name of an archive must end in .npz")
     dataset = load_dataset(
         FLAGS.problem,
         FLAGS.graph_type,
@@ -44,5 +44,5 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     return run_command(argv, "", __doc__, FLAGS, run)

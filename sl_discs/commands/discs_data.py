@@ -1,8 +1,9 @@
-r"""Command: writes a dataset, drawn or read, in DISCS's own file formats, and says how to run DISCS on it.
+r"""Command: writes a dataset, generated or read, in DISCS's own file formats, and prints how to run DISCS on it.
 
 sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8 --data_root=./sco
 
-Without --source, random families are drawn from --data_seed. Exit code 2 and one line on bad input.
+Without --source, graphs of random families are generated from --data_seed. Bad input ends the command with exit code
+2 and a one-line message.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from sl_discs.models.kinds import graph_kind
 FLAGS = flags.FlagValues()
 flags.DEFINE_string("model", None, "mis, maxcut or maxclique.", required=True, flag_values=FLAGS)
 flags.DEFINE_string("graph_type", None, "Dataset, as DISCS names it.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("cfg_str", "_", "Which of several, as r-<value>; _ for none.", flag_values=FLAGS)
+flags.DEFINE_string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.", flag_values=FLAGS)
 flags.DEFINE_string("data_root", "./sco", "Folder to write to; DISCS's own default.", flag_values=FLAGS)
 flags.DEFINE_string(
-    "source", None, "Folder of archives or DISCS's files to read instead of drawing.", flag_values=FLAGS
+    "source", None, "Folder of archives or DISCS's files to read instead of generating graphs.", flag_values=FLAGS
 )
-flags.DEFINE_integer("num_instances", None, "How many graphs; by default all from the first.", flag_values=FLAGS)
+flags.DEFINE_integer("num_instances", None, "Number of graphs; by default all from the first on.", flag_values=FLAGS)
 flags.DEFINE_integer("first_instance", 0, "Index of the first graph in the whole dataset.", flag_values=FLAGS)
-flags.DEFINE_integer("data_seed", 0, "Seed of drawn graphs.", flag_values=FLAGS)
+flags.DEFINE_integer("data_seed", 0, "Seed of generated graphs.", flag_values=FLAGS)
 flags.DEFINE_boolean("overwrite", False, "Replace files of the same names.", flag_values=FLAGS)
 
-# What DISCS's model configs fix, whatever the files hold and the flags say: the most nodes and edges of a graph, the
-# number of graphs, and how many go into a batch. Keys: how the dataset's name begins and ends.
+# Limits that DISCS's model configs fix, whatever the files and flags say: nodes and edges of a graph, number of
+# graphs, and graphs per batch. Keys: prefix and suffix of the dataset's name.
 _FIXED = {
     ("mis/ertest", "r-800"): (800, 47885, 128, 128),
     ("mis/ertest", "r-10k"): (10915, 1190799, 16, 128),
@@ -49,7 +50,7 @@ _FIXED = {
     ("maxclique/twitter", ""): (247, 12174, 196, 200),
 }
 _REMEDY = (
-    "to have DISCS count for itself, copy the --config file below and add to its config: "
+    "to let DISCS determine these limits, copy the --config file below and add to its config: "
     "model=dict(max_num_nodes=0, max_num_edges=0, num_instances=0)"
 )
 
@@ -67,7 +68,7 @@ def discs_flags(dataset: Dataset, data_root: Path) -> list[str]:
 
 
 def warnings(dataset: Dataset) -> list[str]:
-    """Lines on what keeps DISCS from running on every graph or reporting it, and on what helps; or none."""
+    """Lines on what keeps DISCS from running on every graph or reporting it, and on the remedy; may be empty."""
     name, written = dataset.name, len(dataset.graphs)
     fixed = next((_FIXED[ends] for ends in _FIXED if name.startswith(ends[0]) and name.endswith(ends[1])), None)
     if fixed is None:
@@ -77,25 +78,25 @@ def warnings(dataset: Dataset) -> list[str]:
     large = [graph.name for graph in dataset.graphs if graph.num_nodes > nodes or graph.num_edges > edges]
     if large:
         limits = f"the {nodes} nodes or {edges} edges that DISCS's config allows"
-        found.append(f"{len(large)} graphs (first {large[0]}) have more than {limits}; it fails at their shape")
+        found.append(f"{len(large)} graphs (first {large[0]}) exceed {limits}; DISCS fails on their shape")
     padding = math.ceil(count / batch) - math.ceil(written / batch)
     if padding > 0:
         much = f"{count} graphs, {batch} a batch; after these {written} it would run {padding} batches of padding"
-        found.append(f"DISCS's config says {much}, and it keeps the results of the last batch only")
+        found.append(f"DISCS's config says {much}, and it only keeps the results of the last batch")
     if padding < 0 and written % batch:
         found.append(f"DISCS's config says {count} graphs; it would leave out the last {written % batch} of these")
     return [*(f"warning: {text}" for text in found), f"remedy: {_REMEDY}"] if found else []
 
 
 def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
-    """What was written, what its references are, and how DISCS finds it; several lines."""
+    """Several lines on the written files, their references, and the flags for DISCS."""
     nodes = [graph.num_nodes for graph in dataset.graphs]
     origin = f"{dataset.source}: {dataset.detail}"
     unknown = sum(not graph.reference for graph in dataset.graphs)
     if not graph_kind(dataset.problem).in_percent:
-        reference = "DISCS takes 1 for every MIS graph: its ratios are sizes of sets"
+        reference = "DISCS uses 1 for every MIS graph, so its ratios are set sizes"
     elif unknown:
-        reference = f"unknown for {unknown} graphs, 1 was written: their ratios are absolute values"
+        reference = f"unknown for {unknown} graphs, for which 1 was written, so their ratios are absolute values"
     else:
         reference = "known for every graph"
     lines = [
@@ -112,9 +113,9 @@ def run(_) -> int:
     """Writes the files that the flags ask for, and prints the summary."""
     family = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
-        raise InputError(f"{family.name} is not random; give --source=FOLDER with {family.where()}")
+        raise InputError(f"{family.name} cannot be generated; give --source=FOLDER with {family.where()}")
     if FLAGS.source:
-        refuse_flags(FLAGS, ["data_seed"], "with --source, whose graphs are read")
+        refuse_flags(FLAGS, ["data_seed"], "with --source, from which graphs are read")
     dataset = load_dataset(
         FLAGS.model,
         FLAGS.graph_type,
@@ -125,12 +126,12 @@ def run(_) -> int:
         data_seed=FLAGS.data_seed,
     )
     if FLAGS.source and dataset.source == "generated":
-        raise InputError(f"{FLAGS.source}: neither {family.where()}; leave out --source to draw graphs")
+        raise InputError(f"{FLAGS.source}: neither {family.where()}; leave out --source to generate graphs")
     data_root = Path(FLAGS.data_root)
     say(summarize(dataset, write_discs(dataset, data_root, FLAGS.overwrite), data_root))
     return 0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0 after a summary, or 2 after one line about bad input."""
+    """Exit code 0 after a summary, or 2 after a one-line message about bad input."""
     return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,12 +1,12 @@
-r"""Command: DISCS's own main_sampling, with the samplers and models of sl_discs among its own.
+r"""Command: runs DISCS's own main_sampling, with the samplers and models of sl_discs added.
 
 sl-discs discs main \
     --model_config=discs/models/configs/ising_config.py --model_config.shape='(20, 20)' \
     --sampler_config=discs/samplers/configs/sl_path_auxiliary_config.py \
     --config.experiment.chain_length=2000 --run_local
 
-Needs a checkout of DISCS on PYTHONPATH or as the working directory; its files stay as they are. The flags are those
-of DISCS, and --compat and --fixes.
+Needs a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory. The flags are those of
+DISCS, and --compat and --fixes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _run(arguments: list[str]) -> int:
         module.main(["discs main", *rest])
     except FileNotFoundError as error:  # what DISCS raises for a missing dataset
         raise InputError(
-            f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or draw a random "
+            f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or generate a random "
             "family with sl-discs discs data"
         ) from None
     config = module.get_main_config()
@@ -57,12 +57,12 @@ def _run(arguments: list[str]) -> int:
 
 
 def _summarize(folder: Path, start: float) -> int:
-    """Says what DISCS has written; exit code 1 where it has written no result."""
+    """Prints what DISCS has written; returns exit code 1 if it has written no result."""
     written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
         sys.stderr.write(
-            f"error: DISCS wrote no result to {folder}; it hides what goes wrong while it reads graphs, so check "
+            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so check "
             "model_config.data_root, graph_type and cfg_str\n"
         )
         return 1
@@ -73,7 +73,7 @@ def _summarize(folder: Path, start: float) -> int:
 
 
 def _headline(path: Path) -> str:
-    """The figure of a results file that its reader wants first."""
+    """The main figure of a results file."""
     if path.name == "results.pkl":
         try:
             found = load_pickle(path)
@@ -91,7 +91,7 @@ def _headline(path: Path) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 1 where DISCS wrote no result, or 2 after one line about bad input."""
+    """Exit code 0, 1 where DISCS wrote no result, or 2 after a one-line message about bad input."""
 
     def their_help(arguments: list[str]) -> str:
         return flags.FLAGS.module_help(_import(arguments))

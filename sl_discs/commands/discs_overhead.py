@@ -1,10 +1,11 @@
-"""Command: what localization costs inside of DISCS's loop: time a step of sl_NAME over that of NAME, in one run.
+"""Command: measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
 
 sl-discs discs overhead --samplers=gwg,path_auxiliary,dmala
 
-DISCS's own model (MIS on drawn er_density graphs), samplers and compiled step, as its experiment calls it: jitted,
-mapped over graphs, one call a step. Repetitions of all samplers alternate; times are taken after everything has been
-computed, compilation apart. Needs a checkout of DISCS on PYTHONPATH or as the working directory.
+It uses DISCS's own model (MIS on generated er_density graphs), samplers and compiled step, called as in DISCS's
+experiments: jitted, mapped over graphs, one call per step. Repetitions of all samplers alternate. Times are taken
+when all results have been computed, and exclude compilation. Needs a checkout of DISCS on PYTHONPATH or as the
+working directory.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ _SAMPLERS = flags.DEFINE_list(
 )
 _DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.", flag_values=FLAGS)
 _GRAPHS = flags.DEFINE_integer("graphs", 8, "Number of graphs.", flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains a graph.", flag_values=FLAGS)
-_STEPS = flags.DEFINE_integer("steps", 20, "Steps of a repetition.", flag_values=FLAGS)
-_REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions of each sampler.", flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains per graph.", flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", 20, "Steps per repetition.", flag_values=FLAGS)
+_REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions per sampler.", flag_values=FLAGS)
 
-# Levels end often at first; the budget of so many steps is that of a benchmark run.
+# Levels are short at first; the budget is that of a benchmark run with so many steps.
 _CHAIN_LENGTH = 10_000
 
 
 class Overhead(NamedTuple):
-    """Milliseconds a step of a sampler and of its variant, one entry a repetition."""
+    """Milliseconds per step of a sampler and of its variant, one entry per repetition."""
 
     base: np.ndarray
     localized: np.ndarray
@@ -88,6 +89,6 @@ def run(_) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
     launch.add_working_directory()
     return run_command(argv, "", __doc__, FLAGS, run)

@@ -1,10 +1,10 @@
-r"""Command: a plotting script of DISCS, taught the names of the plugin's samplers.
+r"""Command: runs a plotting script of DISCS that also knows the plugin's samplers.
 
 sl-discs discs plot plot_co_through_time \
     --gcs_results_path=./discs-mis-er_density_sampler_sweep --graphtype=mis
 
-Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read folders as sweeps leave them
-(`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl.
+Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read the folders that sweeps
+write (`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
 
     def their_help(arguments: list[str]) -> str:
         return flags.FLAGS.module_help(_import(arguments))

@@ -1,11 +1,11 @@
-r"""Command: the runs of a sweep file of DISCS (`run_configs`), one after the other, each by `sl-discs discs main`.
+r"""Command: performs the runs of a sweep file of DISCS (`run_configs`) in turn, each with `sl-discs discs main`.
 
 sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
 sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
     --samplers=gwg,sl_gwg -- --config.experiment.chain_length=1000
 
-What follows `--` goes to every run. Each run saves into its own folder, named as DISCS's launcher names it, which
-DISCS's plotting scripts read (`sl-discs discs plot`). Exit code 1 if a run failed.
+Arguments after `--` are passed to every run. Each run saves into a folder of its own, named as by DISCS's launcher,
+which DISCS's plotting scripts read (`sl-discs discs plot`). The exit code is 1 if a run failed.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 FLAGS = flags.FlagValues()
 launch.define_flags(FLAGS)
 _SWEEP = flags.DEFINE_string(
-    "sweep", None, "The sweep file; one of DISCS's is also found beside its package.", flag_values=FLAGS
+    "sweep", None, "Sweep file; DISCS's own are also found next to its package.", flag_values=FLAGS
 )
 _DATA_ROOT = flags.DEFINE_string(
-    "data_root", "./sco", "Where DISCS finds its graphs, for combinatorial problems.", flag_values=FLAGS
+    "data_root", "./sco", "Folder of DISCS's graphs, for combinatorial problems.", flag_values=FLAGS
 )
 _SAVE_ROOT = flags.DEFINE_string(
     "save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.", flag_values=FLAGS
 )
 _SAMPLERS = flags.DEFINE_list(
-    "samplers", None, "Of the sweep's samplers run these; sl_gwg runs with gwg's settings.", flag_values=FLAGS
+    "samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg.", flag_values=FLAGS
 )
 _ONLY = flags.DEFINE_list(
-    "only", None, "Numbers of the runs to do, as --list shows them; default: all.", flag_values=FLAGS
+    "only", None, "Numbers of the runs to perform, as --list shows them; default: all.", flag_values=FLAGS
 )
-_LIST = flags.DEFINE_boolean("list", False, "Show the runs as commands and do none.", flag_values=FLAGS)
+_LIST = flags.DEFINE_boolean("list", False, "Print the commands of the runs without running them.", flag_values=FLAGS)
 
 
 def _chosen(sweep: Sweep) -> list[int]:
@@ -57,7 +57,7 @@ def _chosen(sweep: Sweep) -> list[int]:
 
 
 def run(more: Sequence[str]) -> int:
-    """Does or lists the runs."""
+    """Performs or lists the runs."""
     launch.register_from_flags(FLAGS)
     if not _SWEEP.value:
         raise InputError("no sweep is given; pass --sweep=FILE, such as discs/run_configs/co/mis/...")
@@ -80,9 +80,7 @@ def run(more: Sequence[str]) -> int:
         if not _LIST.value and subprocess.run(command, check=False).returncode:
             failed.append(number)
     if failed:
-        sys.stderr.write(
-            f"error: {len(failed)} of the runs failed: --only={','.join(map(str, failed))} repeats them\n"
-        )
+        sys.stderr.write(f"error: {len(failed)} runs failed; --only={','.join(map(str, failed))} repeats them\n")
         return 1
     if not _LIST.value:
         sys.stdout.write(f"saved in {root}\n")

@@ -1,4 +1,4 @@
-"""`sl-discs COMMAND ...`: lists the commands, and imports the one that is run."""
+"""`sl-discs COMMAND ...`: lists the commands, and imports and runs one of them."""
 
 from __future__ import annotations
 
@@ -9,54 +9,54 @@ from collections.abc import Sequence
 from sl_discs.command import asks_for_help
 from sl_discs.problem_names import in_words
 
-# In groups: name -> what it does. The command `bench rates` is the module `sl_discs.commands.bench_rates`, which has
+# In groups: name -> description. The command `bench rates` is the module `sl_discs.commands.bench_rates`, which has
 # `main(argv) -> exit code`.
 GROUPS = {
     "a problem in a file": {
         "solve": "find the best solution, verified",
-        "check": "recount the answers that solve saved",
-        "sample": "draw from the problem at a temperature, with evidence",
-        "convert": "turn a file of a graph or model into another format",
+        "check": "recompute the values of answers that solve saved",
+        "sample": "draw samples at a temperature, with evidence",
+        "convert": "convert a file of a graph or model to another format",
     },
     "experiments with DISCS's configs": {
-        "run": "one experiment: samplers compared on the instances of a dataset",
-        "sweep": "the runs of a sweep file, shared by any number of workers",
-        "tune": "search for a sampler's settings on training instances",
-        "reproduce": "the paper's published numbers beside our own",
-        "references": "strong cuts of the generated MaxCut sets, for percentages",
+        "run": "one experiment: compare samplers on the instances of a dataset",
+        "sweep": "perform the runs of a sweep file with any number of workers",
+        "tune": "tune a sampler's settings on training instances",
+        "reproduce": "compare the paper's published numbers with our own",
+        "references": "search reference cuts of the generated MaxCut sets",
     },
     "studies": {
-        "study laws": "where localization samples better than tempering, and where worse",
-        "study convergence": "how fast Algorithm 1 converges to the law",
+        "study laws": "compare sampling methods with tempering on known distributions",
+        "study convergence": "measure how fast Algorithm 1 converges",
     },
     "speed": {
-        "bench rates": "speed and quality on fixed cases, beside peers",
-        "bench sampling": "draws a second at a temperature, beside peers",
-        "bench growth": "cost of a step by the number of sites and the degree",
+        "bench rates": "speed and quality on fixed cases, compared with other packages",
+        "bench sampling": "speed of draws at a temperature, compared with other packages",
+        "bench growth": "cost of a step against the number of sites and the degree",
         "bench localization": "what localization adds to a step",
-        "bench roofline": "how close a step comes to what the machine allows",
-        "bench gpu": "whether the GPU engine is right and fast on this machine",
+        "bench roofline": "how close a step comes to the limits of the machine",
+        "bench gpu": "whether the GPU engine is correct and fast on this machine",
     },
     "a checkout of DISCS": {
-        "discs main": "DISCS's own main program, with this project's samplers",
-        "discs sweep": "the runs of a sweep file by DISCS itself",
-        "discs plot": "a plotting script of DISCS, taught this project's samplers",
+        "discs main": "run DISCS's own main program with this package's samplers",
+        "discs sweep": "perform the runs of a sweep file in DISCS itself",
+        "discs plot": "run a plotting script of DISCS with this package's samplers",
         "discs data": "write a dataset in DISCS's file formats",
-        "discs archive": "write a dataset of DISCS's files as one archive",
-        "discs overhead": "what localization adds to a step of DISCS's loop",
+        "discs archive": "pack a dataset of DISCS's files into one archive",
+        "discs overhead": "what localization adds to a step in DISCS's loop",
     },
 }
 COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command that the first argument, or the first two, name.
+    """Runs the command named by the first one or two arguments.
 
     Args:
       argv: the program's name and its arguments; None: those of the process.
 
     Returns:
-      the command's exit code; 0 after the help, 2 after one line about a command that does not exist.
+      the command's exit code; 0 after the help, 2 after a one-line message about an unknown command.
     """
     arguments = list(sys.argv if argv is None else argv)[1:]
     for length in (1, 2):
@@ -81,7 +81,7 @@ def module_of(name: str) -> str:
 
 
 def _names_after(before: str) -> list[str]:
-    """The rest of the names that begin so."""
+    """The remainders of the names that begin so."""
     return [name.removeprefix(before) for name in COMMANDS if name.startswith(before)]
 
 

@@ -1,4 +1,4 @@
-"""What the commands on a problem's file share: its flags, the fields of a sampler, reading, and what was read."""
+"""The common part of the commands on a problem file: flags, fields of a sampler, reading, and a summary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sl_discs.problems import Problem
 from sl_discs.problems.problem import in_order
 from sl_discs.results.canvas import check_matplotlib
 
-# Bytes of a file that are read in a second, at most: plain lists of edges are read fastest.
+# The most bytes of a file that are read per second: plain lists of edges are read fastest.
 _READ_BYTES_PER_S = 4e7
 
 
@@ -32,8 +32,8 @@ class Read(NamedTuple):
     """A problem of a file.
 
     Attributes:
-      problem: as it stands there.
-      given: what is known of its source, as (title, words).
+      problem: as the file states it.
+      given: information about its source, as (title, text).
     """
 
     problem: Problem
@@ -44,40 +44,42 @@ class Read(NamedTuple):
 
 
 def define_flags(own: flags.FlagValues) -> None:
-    """Adds those that say what a file is, and the fields of a sampler."""
+    """Adds the flags that describe a file, and the fields of a sampler."""
     flags.DEFINE_enum(
         "problem",
         None,
         [*GRAPH_PROBLEMS, *FORM_PROBLEMS],
-        "What is asked. A graph needs it; a model's file says itself, and a SAT formula is mis.",
+        "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula.",
         flag_values=own,
     )
     define_format(own)
     flags.DEFINE_float(
         "penalty",
         None,
-        f"Of a conflict in mis, maxclique and the like, at least 1; default: {PENALTY}.",
+        f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}.",
         flag_values=own,
     )
     flags.DEFINE_multi_string(
-        "field", [], "NAME=VALUE of the sampler's config, such as --field=sigma=4.0.", flag_values=own
+        "field", [], "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0.", flag_values=own
     )
 
 
 def define_format(own: flags.FlagValues) -> None:
-    """Adds the one that says what format a file has."""
-    flags.DEFINE_enum("format", None, list(READERS), "Of FILE; default: what its content says.", flag_values=own)
+    """Adds the flag for the format of a file."""
+    flags.DEFINE_enum(
+        "format", None, list(READERS), "Format of FILE; recognised by content by default.", flag_values=own
+    )
 
 
 def the_file(paths: list[str]) -> Path:
-    """The one that was named; InputError for none, or several."""
+    """The only file that was given; InputError for none, or several."""
     if len(paths) != 1:
-        raise InputError(f"{len(paths)} files were named; name one FILE, and see --help")
+        raise InputError(f"{len(paths)} files were given; give one FILE, see --help")
     return Path(paths[0])
 
 
 def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collection[str]) -> None:
-    """Checks those of `define_flags`, and files to be written, before a file is read.
+    """Checks the flags of `define_flags` and the files to be written, before a file is read.
 
     Args:
       own: the flags.
@@ -90,7 +92,7 @@ def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collect
     for name, suffix in targets.items():
         target = own[name].value
         if target is not None and Path(target).suffix != suffix:
-            raise InputError(f"--{name}={target}: the name of that file ends in {suffix}")
+            raise InputError(f"--{name}={target}: the name of this file must end in {suffix}")
         if target is not None:
             check_file(target)
     if any(own[name].value is not None for name in figures):
@@ -107,28 +109,28 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
         if not (name and equals):
             raise InputError(f"--field={one}: expected NAME=VALUE, such as --field=sigma=4.0")
         if name in flags_of_their_own:
-            raise InputError(f"--field={name}=...: this is a flag of its own, --{name}")
+            raise InputError(f"--field={name}=...: use the flag --{name} instead")
         try:
             fields[name] = yaml.safe_load(value)
         except (yaml.YAMLError, RecursionError):
-            raise InputError(f"--field={one}: {value!r} is no number, word or list") from None
+            raise InputError(f"--field={one}: {value!r} is not a number, word or list") from None
     return fields
 
 
 def read_problems(
     path: Path, kind: str | None, format: str | None, penalty: float | None = None, time_limit: float | None = None
 ) -> tuple[list[Read], float]:
-    """The problems of a file, and the seconds that reading took; warns of those where there is a time limit.
+    """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
 
     Args:
       path: of the file.
-      kind: what is asked; None where the content says it.
-      format: of the file; None: what its content says.
-      penalty: of conflicts; None: the usual one.
-      time_limit: in seconds, of what comes afterwards.
+      kind: of problem; None: known from the content.
+      format: of the file; None: recognised by content.
+      penalty: of conflicts; None: the default.
+      time_limit: seconds for what follows.
 
     Raises:
-      InputError: the file cannot be read, is a graph of which nothing is asked, or has no conflicts to penalise.
+      InputError: the file cannot be read, a graph comes without a problem, or there are no conflicts to penalise.
     """
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
@@ -146,12 +148,12 @@ def _problem_of(instance: Instance, kind: str | None, penalty: float | None) -> 
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
-            raise InputError(f"{instance.path}: a graph; say what is asked: --problem={in_words(GRAPH_PROBLEMS)}")
+            raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(GRAPH_PROBLEMS)}")
         if penalty is not None and graph_kind(kind).penalty is None:
-            raise InputError(f"--penalty means nothing in {kind}, which has no conflicts; leave it out")
+            raise InputError(f"--penalty has no effect in {kind}, which has no conflicts; leave it out")
         return Problem(kind, content.name, in_order(instance.labels), content, penalty or PENALTY)
     if penalty is not None:
-        raise InputError("--penalty means nothing in a quadratic model, which has no conflicts; leave it out")
+        raise InputError("--penalty has no effect in a quadratic model, which has no conflicts; leave it out")
     return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
 
 

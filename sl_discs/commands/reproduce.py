@@ -1,19 +1,21 @@
-r"""Command: the paper's published numbers beside our own.
+r"""Command: compares the paper's published numbers with our own.
 
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
-  main          every dataset and method beside the published table, SL minus its base in pairs, run times; with
-                settings chosen on training graphs (held out), on the test graphs (as published), and a null control
-  runtime       the run-time table alone, from the same cells
-  ablation      alpha, K and sigma of the sl_ methods, beside the published table
-  allocation    budget by grid of the sl_ methods, as a bar figure
-  trajectories  running best over the steps, as a figure, from the cells of main
-  theory        the paper's bounds beside exact spectral gaps, along small runs, and its condition on real instances;
-                a page of its own in --output, by default results/theory
+  main          every dataset and method against the published table, paired differences of SL and its base, run
+  times;
+                with settings tuned on training graphs (held out), on the test graphs (as published), a null control
+  runtime       only the run-time table, from the same cells
+  ablation      alpha, K and sigma of the sl_ methods, against the published table
+  allocation    a bar chart of budgets and grids of the sl_ methods
+  trajectories  a plot of the best value so far against steps, from the cells of main
+  theory        the paper's bounds against exact spectral gaps, along small runs, and its condition on real instances;
+                a separate page in --output, by default results/theory
 
-Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a command that was stopped
-goes on where it was, and one with other settings runs its cells anew. All commands with one OUTPUT write one report:
-OUTPUT/report.md, OUTPUT/report.json and figures. Exit code 2 and one line on bad input.
+Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
+where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
+report: OUTPUT/report.md, OUTPUT/report.json and figures. Bad input ends the command with exit code 2 and a one-line
+message.
 """
 
 from __future__ import annotations
@@ -57,20 +59,20 @@ _PROFILE = flags.DEFINE_enum(
     "profile",
     "smoke",
     list(PROFILES),
-    "How much: smoke, two minutes on two cores; cpu, an hour or so on two cores, 10,000 steps as published on part "
+    "Size: smoke, two minutes on two cores; cpu, about an hour on two cores, with 10,000 steps as published on part "
     "of the graphs; full, all graphs, for a GPU.",
     flag_values=FLAGS,
 )
 _DATASETS = flags.DEFINE_list(
-    "datasets", None, "Datasets, as in mis/er_density/r-0.10; default: those of the profile.", flag_values=FLAGS
+    "datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.", flag_values=FLAGS
 )
 _METHODS = flags.DEFINE_list(
-    "methods", list(METHODS), "Methods; ablation and allocation take the sl_ ones of them.", flag_values=FLAGS
+    "methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.", flag_values=FLAGS
 )
 _DATA_ROOT = flags.DEFINE_string(
     "data_root",
     None,
-    "Folder of given instances: DISCS's files, or archives. Default: none, so random sets are drawn.",
+    "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated.",
     flag_values=FLAGS,
 )
 _OUTPUT = flags.DEFINE_string(
@@ -82,13 +84,13 @@ _OUTPUT = flags.DEFINE_string(
 _HELD_OUT = flags.DEFINE_boolean(
     "held_out",
     True,
-    "In main, also the settings that configs/sampler/tuned has of a dataset and method.",
+    "In main, also run the settings of configs/sampler/tuned for each dataset and method.",
     flag_values=FLAGS,
 )
 _TRIALS = flags.DEFINE_integer(
     "trials",
     None,
-    "In main, trials of each search on the test instances, as the paper searched, and of its null control with the "
+    "In main, trials of each search on the test instances, as in the paper, and of its null control, with the "
     "tilt off; 0: none. Default: the profile's.",
     0,
     flag_values=FLAGS,
@@ -96,7 +98,7 @@ _TRIALS = flags.DEFINE_integer(
 _SEEDS = flags.DEFINE_integer(
     "seeds",
     1,
-    "Runs of each cell, with seeds 0, 1, ...; means over them count.",
+    "Runs of each cell, with seeds 0, 1, ..., which are averaged.",
     1,
     upper_bound=1_000,
     flag_values=FLAGS,
@@ -105,18 +107,18 @@ _ENGINE = flags.DEFINE_enum(
     "engine",
     "auto",
     ENGINES,
-    "What plays the chains; gpu is experimental and taken by name alone.",
+    "Engine that runs the chains; gpu is experimental and never chosen by auto.",
     flag_values=FLAGS,
 )
 _INSTANCES = flags.DEFINE_integer(
-    "instances", None, "Graphs of each dataset instead of the profile's.", 1, flag_values=FLAGS
+    "instances", None, "Graphs per dataset instead of the profile's.", 1, flag_values=FLAGS
 )
-_STEPS = flags.DEFINE_integer("steps", None, "Steps a chain instead of the profile's.", 1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", None, "Chains a graph instead of the profile's.", 1, flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer("steps", None, "Steps per chain instead of the profile's.", 1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", None, "Chains per graph instead of the profile's.", 1, flag_values=FLAGS)
 
 
 def _sets(what: str, profile: Profile) -> list[PublishedSet]:
-    """The datasets that are asked for, or else the profile's that the table has."""
+    """The requested datasets, or those of the profile that the table contains."""
     if _DATASETS.value is not None:
         if not _DATASETS.value:
             raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
@@ -205,26 +207,26 @@ def run(what: str, command: str) -> None:
     say(f"\n{_summary(what, sections)}\n")
     say(
         f"{runner.ran} of {total} cells run in {time.perf_counter() - begin:.0f} s, {runner.compile_s:.0f} s of it "
-        "compiling; the others were there already"
+        "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
 
 
 def _summary(what: str, sections: dict) -> str:
-    """The section in a terminal: its tables, without the list of commands and the notes."""
+    """The section for a terminal: its tables, without the list of commands and the notes."""
     lines = sections[what].text.partition(COMMANDS_TITLE)[0].splitlines()
     return "\n".join(line for line in lines if line.startswith(("|", "#", "- ")))
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after one line about bad input, or 130 when stopped from the keyboard."""
+    """Exit code 0, 2 after a one-line message about bad input, or 130 when stopped from the keyboard."""
 
     def body(arguments: list[str]) -> int:
         one_device_per_core()
         try:
             run(choice_before_flags(arguments, _COMMANDS), as_typed(argv))
         except KeyboardInterrupt:
-            sys.stderr.write("\nstopped; the same command goes on after the last cell that was finished\n")
+            sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
             return 130
         return 0
 

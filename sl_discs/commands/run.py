@@ -1,17 +1,18 @@
-r"""Command: one benchmark experiment, with DISCS's flags.
+r"""Command: runs one benchmark experiment, with DISCS's flags.
 
 sl-discs run --config=configs/experiment/mis/er_density.py \
     --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
     --samplers=path_auxiliary,sl_path_auxiliary
 
-Fields of the three configs are overridden as `--config.experiment.chain_length=1000`. Several samplers run on the
-same instances with the same seeds and are compared in pairs. Exit code 2 and one line on bad input.
+Fields of the three configs are overridden as in `--config.experiment.chain_length=1000`. Several samplers run on the
+same instances with the same seeds, and their paired differences are printed. Bad input ends the command with exit
+code 2 and a one-line message.
 
 With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
-effective sample size of each sampler is reported, as DISCS does of models that are not combinatorial.
+effective sample size of each sampler is reported, as in DISCS for models that are not combinatorial.
 
-On several hosts the same command runs on each, under SLURM as it is, elsewhere with --coordinator=HOST:PORT
---num_hosts=N --host=K; host 0 writes the results and prints the summary.
+To use several hosts, run the same command on each. Slurm needs no further flags; elsewhere, give
+--coordinator=HOST:PORT --num_hosts=N --host=K. Host 0 writes the results and prints the summary.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ def _with_defaults(sampler: str) -> str:
 
 
 _MODEL_FIELDS = {
-    "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, whose effective sample sizes are measured.",
+    "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",
     "graph_type": "dataset, as DISCS names it.",
-    "cfg_str": "which of several, as r-<value>; _ for none.",
-    "data_root": "folder that is searched for DISCS's files, then for an archive.",
-    "penalty": "of a conflict in mis, maxclique and the like, at least 1.",
+    "cfg_str": "configuration of the dataset, such as r-0.10; _ for none.",
+    "data_root": "folder searched for DISCS's files, then for an archive.",
+    "penalty": "penalty of a conflict in mis, maxclique and vertex_cover, at least 1.",
     "save_dir_name": "folder of the results below ./results, with --run_local.",
 }
-_ISING_FIELDS = "Of ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
+_ISING_FIELDS = "For ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -92,47 +93,42 @@ _MODEL = config_flags.DEFINE_config_file(
 _SAMPLER = config_flags.DEFINE_config_file(
     "sampler_config",
     None,
-    "Sampler config; with --samplers, of one of those that are named there. Fields, as "
+    "Sampler config; with --samplers, the config of one of those samplers. Fields, as "
     "--sampler_config.FIELD=VALUE, with their defaults:\n"
     + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
-    + f"\nFields of sl_ samplers besides their base's:\n{attributes_of(Localization)}",
+    + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     flag_values=FLAGS,
 )
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     None,
-    "Names of samplers to compare. Each takes its defaults, or --sampler_config where that has its name; fields "
-    "overridden as --sampler_config.FIELD go to every sampler that has the field. Known: "
+    "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields given as "
+    "--sampler_config.FIELD apply to every sampler that has the field. Known: "
     + ", ".join(known_samplers())
-    + "; with a checkout of DISCS on PYTHONPATH also its own, as discs:dlmc or sl:discs:dlmc.",
+    + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
     flag_values=FLAGS,
 )
 _ENGINE = flags.DEFINE_enum(
-    "engine", None, ENGINES, "What plays the chains; short for --config.experiment.engine.", flag_values=FLAGS
+    "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.", flag_values=FLAGS
 )
 _MESH = flags.DEFINE_string(
     "mesh",
     None,
-    "How instances and chains are cut into parts, a part a device: instances:4,chains:2, or auto; short for "
+    "How instances and chains are divided among devices, such as instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
     flag_values=FLAGS,
 )
 _EVENTS = flags.DEFINE_boolean(
     "events",
     None,
-    "Write events files that TensorBoard reads, under events/ beside the results; short for "
-    "--config.experiment.events.",
+    "Write TensorBoard files to events/, next to the results; short for --config.experiment.events.",
     flag_values=FLAGS,
 )
 _COORDINATOR = flags.DEFINE_string(
-    "coordinator", None, "HOST:PORT of host 0 of several; not needed under SLURM.", flag_values=FLAGS
+    "coordinator", None, "HOST:PORT of host 0, with several hosts; not needed under Slurm.", flag_values=FLAGS
 )
-_NUM_HOSTS = flags.DEFINE_integer(
-    "num_hosts", None, "How many hosts play the run; goes with --coordinator.", flag_values=FLAGS
-)
-_HOST = flags.DEFINE_integer(
-    "host", None, "Which of them this is, from 0; goes with --coordinator.", flag_values=FLAGS
-)
+_NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "Number of hosts; goes with --coordinator.", flag_values=FLAGS)
+_HOST = flags.DEFINE_integer("host", None, "Number of this host, from 0; goes with --coordinator.", flag_values=FLAGS)
 _CONNECT_TIMEOUT_S = flags.DEFINE_float(
     "connect_timeout_s",
     300.0,
@@ -143,14 +139,14 @@ _CONNECT_TIMEOUT_S = flags.DEFINE_float(
 _HOST_TIMEOUT_S = flags.DEFINE_float(
     "host_timeout_s",
     60.0,
-    "A run ends when one of its hosts was silent for so many seconds.",
+    "Seconds without a sign of life from a host after which the run ends.",
     lower_bound=1.0,
     flag_values=FLAGS,
 )
 _OVERWRITE = flags.DEFINE_boolean(
     "overwrite",
     False,
-    "Replace results of another run in the same folder, which are otherwise refused.",
+    "Replace the results of another run in the same folder; without it, such a folder is refused.",
     flag_values=FLAGS,
 )
 _RUN_LOCAL = flags.DEFINE_boolean(
@@ -160,7 +156,7 @@ _RUN_LOCAL = flags.DEFINE_boolean(
 # The model whose chains are sampled at a temperature; problems on graphs are optimised.
 _ISING = "ising"
 
-# Fields of DISCS's model configs that are read off the instances here.
+# Fields of DISCS's model configs that are taken from the instances here.
 _MODEL_DISCS_ONLY = (
     "max_num_nodes",
     "max_num_edges",
@@ -173,7 +169,7 @@ _MODEL_DISCS_ONLY = (
 
 
 def _fields(flag) -> dict | None:
-    """The fields of a config flag, None if it was not given; a file that could not be loaded says so only here."""
+    """The fields of a config flag, None if it was not given; reports a file that could not be loaded."""
     if flag.value is None:
         return None
     try:
@@ -195,8 +191,8 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
         if given and given.get("name") not in names:
             raise InputError(
-                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} leaves out; add "
-                "it there, or give the config of one of those"
+                f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} lacks; add it "
+                "there, or give the config of one of these"
             )
     if any(NAMESPACE in name for name in names):
         borrow_samplers()
@@ -276,7 +272,7 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
 
 
 def run(hosts: Hosts) -> None:
-    """Runs what the flags say, saves it and prints the summary."""
+    """Runs the experiment of the flags, saves it and prints the summary."""
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
@@ -293,7 +289,7 @@ def run(hosts: Hosts) -> None:
 def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
     """Effective sample sizes of chains on an Ising lattice."""
     if hosts.count > 1:
-        raise InputError(f"{hosts.count} hosts: chains of {_ISING!r} are played by one; start a single process")
+        raise InputError(f"{hosts.count} hosts: {_ISING!r} runs on a single host; start one process")
     lattice = lattice_from(model)
     methods, sampler_configs = _methods(settings.batch_size)
     settings = ess_settings(settings, methods)
@@ -312,7 +308,7 @@ def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
 
 
 def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
-    """The best states of a problem on graphs; hosts other than the first leave writing and printing to that."""
+    """The best states of a problem on graphs; only host 0 writes and prints."""
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
@@ -362,7 +358,7 @@ def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
+    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
 
     def body(_) -> int:
         one_device_per_core()

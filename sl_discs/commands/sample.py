@@ -3,16 +3,16 @@
 sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
 
-A state x is drawn with a probability in proportion to exp(f(x)/TAU), where f is the value that the problem
-maximises, or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve`
-reads. Of a file of several problems each is drawn from, and files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
+A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
+or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
+it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
 
-The table has means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives it.
-The last line says whether the draws are reliable, and if not, why.
+The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
+it. The last line says whether the draws are reliable, and if not, why.
 
-Exit code 0 for reliable draws; 1 where some are not; 2 after one line about bad input. Ctrl-C, SIGTERM and SIGUSR1
-end the sampling: what was drawn so far is printed, saved and reported, marked as interrupted, and the exit code is
-128 and the signal's number, 130 after Ctrl-C.
+The exit code is 0 if all draws are reliable, 1 if some are not, and 2 after a one-line message about bad input.
+Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the draws so far are printed, saved and reported, marked as interrupted,
+and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sl_discs.sampling.samples import Samples
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
 
-_STOPPING = "\nstopping with what was drawn so far; a second signal ends at once and saves nothing\n"
+_STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 _ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
 
 
@@ -48,13 +48,13 @@ def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
 
 
 define_flags(FLAGS)
-_define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; has to be given.")
-_define(flags.DEFINE_integer, "draws", 1000, "How many at least; a time limit takes their place.")
+_define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; required.")
+_define(flags.DEFINE_integer, "draws", 1000, "Minimum number of draws; not used with --time_limit.")
 flags.DEFINE_enum(
     "method",
     AUTO,
     [AUTO, *METHODS],
-    "auto goes on to low_rank or tempering where chains disagree.",
+    "auto switches to low_rank or tempering where chains disagree.",
     flag_values=FLAGS,
 )
 _define(flags.DEFINE_string, "sampler", "gibbs", "gibbs, metropolis, exchange, gwg, path_auxiliary or dmala.")
@@ -62,16 +62,21 @@ _define(
     flags.DEFINE_integer,
     "groups",
     None,
-    "Chains, ladders or populations; default: 8, or 16 of population and low_rank.",
+    "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank.",
 )
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling; there are then as many draws as come in it.")
-flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Of everything.")
-_define(flags.DEFINE_integer, "top", 20, "How many variables' marginals to print, those nearest to 1/2 first.")
-_define(flags.DEFINE_string, "save", None, "File of draws to write, .npz, which sl_discs.Samples.load reads.")
-_define(flags.DEFINE_string, "store", None, "File that takes draws as they come, .npy, for more than memory holds.")
-_define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
-_define(flags.DEFINE_string, "plot", None, "Picture to write, .png.")
+_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling, which then determine the number of draws.")
+flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
+_define(flags.DEFINE_integer, "seed", 0, "Seed of all random numbers.")
+_define(flags.DEFINE_integer, "top", 20, "Number of marginals to print, those nearest to 1/2 first.")
+_define(flags.DEFINE_string, "save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
+_define(
+    flags.DEFINE_string,
+    "store",
+    None,
+    "File to write draws to as they are made, .npy, if they do not fit into memory.",
+)
+_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
+_define(flags.DEFINE_string, "plot", None, "Figure to write, .png.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -86,14 +91,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `sl_discs.sample`, after whatever can be wrong with any flag, before a file is read."""
+    """The arguments of `sl_discs.sample`; all flags are checked before a file is read."""
     targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
     check_flags(FLAGS, targets, ["report", "plot"])
     whole("top", FLAGS.top)
     if FLAGS.time_limit is not None:
-        refuse_flags(FLAGS, ["draws"], "with --time_limit, which says how long to draw")
+        refuse_flags(FLAGS, ["draws"], "with --time_limit, which determines the number of draws")
     if FLAGS.method == "exact":
-        refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which plays no sampler")
+        refuse_flags(FLAGS, ["sampler", "field"], "with --method=exact, which uses no sampler")
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}

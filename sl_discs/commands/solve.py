@@ -5,13 +5,13 @@ sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
 
 PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
-formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz); its content says what it is.
-A file of several problems is solved one by one. Every answer is recounted in exact arithmetic from the file's terms;
-`sl-discs check` does so again from what --save wrote.
+formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz). The format is recognised by
+content. Problems in one file are solved one after the other. The value of every answer is recomputed in exact
+arithmetic from the file; `sl-discs check` does the same for the answers that --save wrote.
 
-Exit code 0; 1 where an answer does not hold what it claims; 2 after one line about bad input. Ctrl-C, SIGTERM and
-SIGUSR1 end the sampling: the best answer so far is printed, saved and reported, marked as interrupted, and the exit
-code is 128 and the signal's number, 130 after Ctrl-C.
+The exit code is 0 for success, 1 if an answer does not have the value that it claims, and 2 after a one-line message
+about bad input. Ctrl-C, SIGTERM and SIGUSR1 end the sampling: the best answer so far is printed, saved and reported,
+marked as interrupted, and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -51,22 +51,32 @@ _define(
     flags.DEFINE_string,
     "sampler",
     "auto",
-    "gwg, path_auxiliary, dmala, gibbs, metropolis, exchange, sl_ of each, or auto.",
+    "gwg, path_auxiliary, dmala, gibbs, metropolis, exchange, sl_ and one of these, or auto.",
 )
-_define(flags.DEFINE_integer, "steps", None, "Of each chain; default: by the sampler and the problem's size.")
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of layout and sampling; annealings grow to fill them.")
-_define(flags.DEFINE_float, "target", None, "Stop at a value as good as this.")
-_define(flags.DEFINE_integer, "chains", 32, "That run side by side.")
+_define(
+    flags.DEFINE_integer,
+    "steps",
+    None,
+    "Steps of each chain; the default depends on the sampler and the problem's size.",
+)
+_define(
+    flags.DEFINE_float,
+    "time_limit",
+    None,
+    "Seconds for building the model and sampling; annealings grow to fill them.",
+)
+_define(flags.DEFINE_float, "target", None, "Stop once a value this good is found.")
+_define(flags.DEFINE_integer, "chains", None, "Number of chains; default: 32, fewer where time is short.")
 _define(
     flags.DEFINE_list,
     "annealing",
     None,
-    "INITIAL,FINAL temperatures, in units of the value; default: from the problem's own gains.",
+    "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
 )
-flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Of the chains.")
-_define(flags.DEFINE_string, "save", None, "File of answers to write, .json.")
-_define(flags.DEFINE_string, "report", None, "Page to write, .html: one file, to be opened in a browser.")
+flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
+_define(flags.DEFINE_integer, "seed", 0, "Seed of the chains.")
+_define(flags.DEFINE_string, "save", None, "File to write the answers to, .json.")
+_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -81,7 +91,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _checked_arguments() -> dict[str, Any]:
-    """The arguments of `solve`, after whatever can be wrong with any flag, before a file is read."""
+    """The arguments of `solve`; all flags are checked before a file is read."""
     check_flags(FLAGS, {"save": ".json", "report": ".html"}, ["report"])
     names = "sampler", "steps", "time_limit", "target", "chains", "engine", "seed"
     fields = fields_of(FLAGS.field, [*names, "annealing"])

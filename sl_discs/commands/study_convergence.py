@@ -1,10 +1,10 @@
-"""Command: how fast Algorithm 1 converges, on targets whose law is known.
+"""Command: measures how fast Algorithm 1 converges, on targets whose distribution is known.
 
 sl-discs study convergence [--output=results/convergence]
 
-The error of the law that Algorithm 1 draws from, against its levels, its sweeps a level and the number of sites, with
-exact posterior means and with those of chains; fitted rates; and variants of the algorithm, one line each. Finished
-cells are kept in OUTPUT/cells, so that a command that was stopped goes on where it was.
+It plots the error of the distribution that Algorithm 1 draws from against the number of levels, of sweeps per level
+and of sites, with exact posterior means and with those of chains; fits rates; and compares variants of the algorithm.
+Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OUTPUT = flags.DEFINE_string(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
         convergence.run(check_writable(_OUTPUT.value))

@@ -1,11 +1,11 @@
-"""Command: where localization samples better than tempering, and where worse, on targets whose law is known.
+"""Command: compares sampling methods with tempering, on targets whose distribution is known.
 
 sl-discs study laws --profile=cpu --output=results/laws
 
-Errors of all methods at equal CPU time, and the CPU time that tempering needs for the same error over a method's
-own. Finished cells are kept in OUTPUT/cells, so that a command that was stopped goes on where it was; tables and
-figures in OUTPUT are made of all cells that the command names. What counts is the CPU time of the whole process,
-compilation apart; on a machine with other work, `taskset -c 0` keeps it to one core.
+It reports the errors of all methods at equal CPU time, and the CPU time that tempering needs for the same error,
+divided by the method's own. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it
+left off; tables and figures in OUTPUT use all cells that the command names. Times are CPU times of the whole process
+without compilation; on a shared machine, `taskset -c 0` keeps it on one core.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PROFILE = flags.DEFINE_enum(
     "profile",
     "smoke",
     list(laws.PROFILES),
-    "How much: smoke, a minute; cpu, about an hour on one core; long, a day.",
+    "Size: smoke, a minute; cpu, about an hour on one core; long, a day.",
     flag_values=FLAGS,
 )
 _TARGETS = flags.DEFINE_list("targets", None, "Targets; default: those of the profile.", flag_values=FLAGS)
 _METHODS = flags.DEFINE_list("methods", None, "Methods; default: those of the profile.", flag_values=FLAGS)
 _SECONDS = flags.DEFINE_list("seconds", None, "Time limits; default: those of the profile.", flag_values=FLAGS)
 _SEEDS = flags.DEFINE_integer(
-    "seeds", None, "Seeds of a cell; default: those of the profile.", lower_bound=1, flag_values=FLAGS
+    "seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1, flag_values=FLAGS
 )
 
 
@@ -60,7 +60,7 @@ def _chosen() -> laws.Profile:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after one line about bad input."""
+    """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
         laws.run(_chosen(), check_writable(_OUTPUT.value))

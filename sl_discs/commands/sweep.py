@@ -1,16 +1,17 @@
-r"""Command: the runs of a sweep file of DISCS's form (`run_configs`), shared by any number of workers.
+r"""Command: performs the runs of a sweep file in DISCS's format (`run_configs`) with any number of workers.
 
-sl-discs sweep list    --sweep=FILE       the command of each run, a line each
-sl-discs sweep run     --sweep=FILE       a worker: does the runs that are missing
-sl-discs sweep status  --sweep=FILE       what is done, running, failed and missing
-sl-discs sweep collect --sweep=FILE       one table of the results, also as collect.csv and collect.json
+sl-discs sweep list    --sweep=FILE       prints the command of each run
+sl-discs sweep run     --sweep=FILE       starts a worker, which performs the missing runs
+sl-discs sweep status  --sweep=FILE       prints which runs are done, running, failed and missing
+sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
 
-Each run is a `sl-discs run` of its own with a folder of its own in --save_root. Start `run` as often as you
-like, on any number of machines that share this folder: every run is done by one worker, one that was killed loses its
-run to another. What follows `--` goes to every run, as in `-- --engine=cpu`; all commands of a sweep need the same.
+Each run is a separate `sl-discs run` with its own folder in --save_root. Start any number of workers, on any number
+of machines that share this folder: each run is performed by one worker, and that of a killed worker is taken over by
+another. Arguments after `--`, such as `-- --engine=cpu`, are passed to every run; all commands of a sweep must be
+given the same.
 
-Exit code of `run`: 0, 1 if runs have failed, 2 and one line on bad input, 75 if it was interrupted, by SIGTERM,
-SIGINT or SIGUSR1, and should be started again.
+The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad input, and 75 if
+SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _COMMANDS = ("list", "run", "status", "collect")
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
 _SWEEP = flags.DEFINE_string(
-    "sweep", None, "The sweep file, such as configs/sweep/seeds_and_samplers.py.", flag_values=FLAGS
+    "sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.", flag_values=FLAGS
 )
 _SAVE_ROOT = flags.DEFINE_string(
     "save_root",
@@ -50,31 +51,31 @@ _SAVE_ROOT = flags.DEFINE_string(
 _INDEX = flags.DEFINE_integer(
     "sweep_index",
     None,
-    "The one run to do or show, counted from 1 as DISCS counts; default: all.",
+    "Number of the only run to perform or show, from 1 as in DISCS; default: all.",
     lower_bound=1,
     flag_values=FLAGS,
 )
 _DATA_ROOT = flags.DEFINE_string(
     "data_root",
     None,
-    "Searched for DISCS's files, then for an archive; default: that of the model config.",
+    "Folder searched for DISCS's files, then for an archive; default: that of the model config.",
     flag_values=FLAGS,
 )
 _SAMPLERS = flags.DEFINE_list(
     "samplers",
     None,
-    "Of the sweep's samplers take these; sl_gwg takes gwg's settings. Changes the runs' numbers.",
+    "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs.",
     flag_values=FLAGS,
 )
 _STALE = flags.DEFINE_float(
     "stale_after",
     300.0,
-    "Seconds without a sign of life after which a run of a worker that was killed is taken over. On the worker's own "
-    "machine it is taken over at once.",
+    "Seconds without a sign of life after which the run of a killed worker is taken over. On the worker's own "
+    "machine this happens at once.",
     lower_bound=LEAST_STALE_S,
     flag_values=FLAGS,
 )
-_RETRY = flags.DEFINE_boolean("retry", False, "In run: do failed runs again.", flag_values=FLAGS)
+_RETRY = flags.DEFINE_boolean("retry", False, "With run: repeat failed runs.", flag_values=FLAGS)
 
 
 def _chosen(sweep: Sweep) -> list[int]:
@@ -85,7 +86,7 @@ def _chosen(sweep: Sweep) -> list[int]:
 
 
 def run(arguments: Sequence[str], more: Sequence[str]) -> int:
-    """Lists, does or shows the runs."""
+    """Lists, performs or shows the runs."""
     what = choice_before_flags(arguments, _COMMANDS)
     if what != "run":
         refuse_flags(FLAGS, ["retry"], f"in `sweep {what}`")
@@ -95,7 +96,7 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
         raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
     path = launch.find_file(_SWEEP.value)
     if path is None:
-        raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or beside a package discs on PYTHONPATH")
+        raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or next to a package discs on PYTHONPATH")
     sweep = read_sweep(path, _SAMPLERS.value)
     root = Path(_SAVE_ROOT.value or Path("results") / sweep.name)
     extra = parse_extra(more)
@@ -110,9 +111,7 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
     else:
         check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
         if left_out(sweep):
-            sys.stderr.write(
-                f"fields that mean something to DISCS alone are left out: {', '.join(left_out(sweep))}\n"
-            )
+            sys.stderr.write(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}\n")
         if what == "run":
             return _worker(runs, root)
         lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program(one))}" for one in runs]

@@ -1,13 +1,13 @@
-"""Command: a search for the annealing and the sampler's settings that find the best solutions on training instances.
+"""Command: tunes the annealing and the sampler's settings for the best solutions on training instances.
 
 sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
 
 Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
-stopped. SIGTERM and SIGUSR1 stop it with exit code 75, at the price of the trial of the moment. A trial is played on
-a quarter of the training instances first, and on the others if it is not among the worse half of the trials so far.
-When all trials are done, the best settings are played on the test instances, beside the base sampler with its
-defaults, and land in OUTPUT/<dataset>/<sampler>.json.
+stopped. SIGTERM and SIGUSR1 stop it with exit code 75, losing only the current trial. A trial first runs on a quarter
+of the training instances, and on the others unless it is among the worse half of the trials so far. When all trials
+are done, the best settings are compared on the test instances with the base sampler at its defaults, and saved in
+OUTPUT/<dataset>/<sampler>.json.
 """
 
 from __future__ import annotations
@@ -56,71 +56,79 @@ _SEARCH = flags.DEFINE_enum(
     "search",
     None,
     space.SEARCHES,
-    "What is searched: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
-    "sampler's own fields), `sl` (localization), or `all` that the sampler has, the default.",
+    "Settings to tune: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
+    "sampler's own fields), `sl` (localization), or `all` of these that apply to the sampler, the default.",
     flag_values=FLAGS,
 )
 _NULL = flags.DEFINE_boolean(
     "null",
     False,
-    "Null control of --search=sl: the same search with the tilt switched off, so that trials differ in nothing but "
-    "their seed. It shows what choosing the best of many noisy trials gives by itself. Saved as <sampler>_null.json.",
+    "Null control of --search=sl: the same search with the tilt switched off, so that trials differ only in their "
+    "seed. It shows the gain of choosing the best of many noisy trials. Saved as <sampler>_null.json.",
     flag_values=FLAGS,
 )
 _TRIALS = flags.DEFINE_integer(
-    "trials", 100, "Trials of the study in all, over all calls and workers.", lower_bound=1, flag_values=FLAGS
+    "trials",
+    100,
+    "Total number of trials of the study, over all calls and workers.",
+    lower_bound=1,
+    flag_values=FLAGS,
 )
 _STORAGE = flags.DEFINE_string(
     "storage",
     "tuning.journal",
-    "Where trials are kept and shared: a journal file, or a URL as sqlite:///tuning.db.",
+    "Storage of the shared trials: a journal file, or a URL such as sqlite:///tuning.db.",
     flag_values=FLAGS,
 )
 _STUDY = flags.DEFINE_string(
-    "study", None, "Name of the study in the storage; by default of dataset and search.", flag_values=FLAGS
+    "study", None, "Name of the study in the storage; by default made from dataset and search.", flag_values=FLAGS
 )
 _START = flags.DEFINE_string(
     "start",
     None,
-    "File of tuned settings, such as of the base sampler, that take the place of the defaults: they are tried first, "
-    "and stay where a search leaves them alone.",
+    "File of tuned settings, such as those of the base sampler, that replace the defaults: they are tried first, "
+    "and kept where the search does not change them.",
     flag_values=FLAGS,
 )
 _TRY_FIRST = flags.DEFINE_list(
     "try_first",
     [],
-    "Annealings to try before the search makes choices of its own, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
+    "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
     "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1.",
     flag_values=FLAGS,
 )
-_TRAIN = flags.DEFINE_integer("train_instances", 8, "Training instances.", lower_bound=1, flag_values=FLAGS)
+_TRAIN = flags.DEFINE_integer("train_instances", 8, "Number of training instances.", lower_bound=1, flag_values=FLAGS)
 _TRAIN_SEED = flags.DEFINE_integer(
     "train_seed",
     1,
-    "Data seed of training instances of random families; the test instances are those of data seed 0, or given. Of "
-    "datasets that are not random, the last instances train and the first ones test.",
+    "Data seed of the training instances of random families; test instances have data seed 0, or are given. For "
+    "datasets that are not random, the last instances are for training and the first ones for testing.",
     flag_values=FLAGS,
 )
 _TEST = flags.DEFINE_integer(
     "test_instances",
     None,
-    "Test instances; by default as many as the experiment config names.",
+    "Number of test instances; by default that of the experiment config.",
     lower_bound=1,
     flag_values=FLAGS,
 )
 _TEST_SEEDS = flags.DEFINE_integer(
     "test_seeds",
     1,
-    "Runs of each test instance, with run seeds from 0 on; an instance counts with its mean.",
+    "Runs of each test instance, with run seeds from 0 on, which are averaged.",
     lower_bound=1,
     upper_bound=1_000,
     flag_values=FLAGS,
 )
 _CHAINS = flags.DEFINE_integer(
-    "chains", None, "Chains; by default as in the experiment config.", lower_bound=1, flag_values=FLAGS
+    "chains", None, "Number of chains; by default that of the experiment config.", lower_bound=1, flag_values=FLAGS
 )
 _STEPS = flags.DEFINE_integer(
-    "chain_length", None, "Steps of a chain; by default likewise.", lower_bound=1, flag_values=FLAGS
+    "chain_length",
+    None,
+    "Steps of a chain; by default those of the experiment config.",
+    lower_bound=1,
+    flag_values=FLAGS,
 )
 _CONFIG = flags.DEFINE_string(
     "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py.", flag_values=FLAGS
@@ -128,21 +136,21 @@ _CONFIG = flags.DEFINE_string(
 _DATA_ROOT = flags.DEFINE_string(
     "data_root",
     None,
-    "Searched for DISCS's files, then for an archive; default: ./sco, if there is such a folder.",
+    "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists.",
     flag_values=FLAGS,
 )
 _PENALTY = flags.DEFINE_float(
-    "penalty", PENALTY, "Of a conflict in mis, maxclique and the like.", lower_bound=0.0, flag_values=FLAGS
+    "penalty", PENALTY, "Penalty of a conflict in mis and maxclique.", lower_bound=0.0, flag_values=FLAGS
 )
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "What plays the chains.", flag_values=FLAGS)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
 _SEED = flags.DEFINE_integer(
     "seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0, flag_values=FLAGS
 )
 _STALE = flags.DEFINE_float(
     "stale_after",
     600.0,
-    "Seconds without a sign of life after which a running trial, of a worker that was killed, no longer counts. On "
-    "the worker's own machine it does not count at once.",
+    "Seconds without a sign of life after which the running trial of a killed worker is discarded. On the worker's "
+    "own machine this happens at once.",
     lower_bound=0.0,
     flag_values=FLAGS,
 )
@@ -158,7 +166,7 @@ def _required(flag) -> str:
 
 
 def _start(sampler: str, default: Candidate) -> Candidate:
-    """Settings of whatever is not searched."""
+    """Settings of everything that is not tuned."""
     if _START.value is None:
         return default
     found = read_tuned(_START.value)
@@ -228,7 +236,7 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
 
 
 def run(command: str, notice: Notice) -> int:
-    """Plays trials, and reports on the test instances when all are done."""
+    """Runs trials, and reports on the test instances when all are done."""
     one_device_per_core()
     if importlib.util.find_spec("optuna") is None:
         raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
@@ -281,8 +289,8 @@ def run(command: str, notice: Notice) -> int:
     running = storage.unfinished(study, _STALE.value)
     if running:
         sys.stdout.write(
-            f"trials still running elsewhere: {running}. The worker that ends last reports; where theirs was killed, "
-            f"run this again once they have been silent for {_STALE.value:g} s (--stale_after)\n"
+            f"trials still running elsewhere: {running}. The worker that ends last reports; if it was killed, "
+            f"run this again once it has been silent for {_STALE.value:g} s (--stale_after)\n"
         )
         return 0
     return _report(study, search, stage, split, default, folder / f"{label}.json", command, notice)
@@ -334,7 +342,7 @@ def _report(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after one line about bad input, or 75 when interrupted: the same command then goes on."""
+    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
 
     def body(_) -> int:
         try:

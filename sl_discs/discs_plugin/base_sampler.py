@@ -81,7 +81,7 @@ class BaseSampler:
         def step(rng, x):
             initial = self._sampler.make_init_state(rng)
             if not (isinstance(initial, dict) and {"num_ll_calls", "steps"} <= set(initial)):
-                raise InputError(f"sampler {self.name!r}: its state is no dictionary with num_ll_calls and steps")
+                raise InputError(f"sampler {self.name!r}: its state is not a dictionary with num_ll_calls and steps")
             initial = {key: jnp.asarray(leaf) for key, leaf in initial.items()}
             final = self._sampler.step(model, rng, x, None, dict(initial))[1]
             return initial, {key: jnp.asarray(final[key]) for key in final}

@@ -65,7 +65,7 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
     """Arguments in which every config file can be opened.
 
     A file that does not exist in the working directory is looked for beside the package discs, then among the
-    plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is no file, but a config all the same.
+    plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is not a file, but a valid config name.
 
     Raises:
       InputError: there is no such config.

@@ -1,4 +1,4 @@
-"""What plays the chains: one contract, and three engines that keep it.
+"""The engines that run the chains: one contract and three implementations.
 
-An engine plays a `Program` on the `Chains` of a `Batch`; nothing else in the code knows which one runs.
+An engine runs a `Program` on the `Chains` of a `Batch`; nothing else in the code knows which one runs.
 """

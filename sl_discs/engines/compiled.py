@@ -75,7 +75,7 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
 
 
 def calls_of(advance: Callable, batch: Batch, program: Program, **static: Hashable) -> Play:
-    """What plays a program by a jitted function with the arguments of `reference.advance`."""
+    """The function that runs a program by a jitted function with the arguments of `reference.advance`."""
     levels = program.levels and _filled(program.levels)
 
     def play(chains, done, intervals, every):
@@ -96,11 +96,11 @@ def _filled(levels: Levels) -> Levels:
 
 @functools.cache
 def compiler_options() -> dict[str, str | bool]:
-    """XLA options with which the numbers of an instance do not depend on what is played beside it.
+    """XLA options with which the numbers of an instance do not depend on what is run beside it.
 
     On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. On GPUs of
     several hosts it would let the hosts share the search for the fastest kernels, waiting for each other, though
-    hosts here play different shapes. What a version of XLA does not know is left out.
+    hosts here run different shapes. What a version of XLA does not know is left out.
     """
     if jax.default_backend() == "cpu":
         options = {"xla_cpu_experimental_ynn_fusion_type": ""}

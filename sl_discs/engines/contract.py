@@ -1,6 +1,6 @@
-"""What an engine is given and gives back.
+"""The input and output of an engine.
 
-Everything is arrays: numbers of a schedule can change without anything being compiled anew.
+All of it consists of arrays, so the numbers of a schedule can change without recompilation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sl_discs.samplers.base import Sampler, SamplerState
 
 @runtime_checkable
 class Temperature(Protocol):
-    """What is indexed as an array of float32 is."""
+    """Anything that is indexed like an array of float32."""
 
     def __len__(self) -> int: ...
 
@@ -34,12 +34,12 @@ class Temperature(Protocol):
 
 
 class Program(NamedTuple):
-    """What chains of T steps play.
+    """What chains run in T steps.
 
     Attributes:
       temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
-        such as `experiment.annealing.Temperatures`, which forms them when they are asked for. A temperature may be
-        infinite. Those of shape [T, B] are asked for in the call that plays them and may change until then.
+        such as `experiment.annealing.Temperatures`, which computes them on request. A temperature may be
+        infinite. Those of shape [T, B] are requested in the call that runs their steps, and may change until then.
       levels: of localization, leaves [K]; None without it.
       ladder: R; B is a multiple of it, and chain b has place b % R in ladder b // R. After each interval of a call
         chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
@@ -54,7 +54,7 @@ class Program(NamedTuple):
 
 
 class StepKeys(NamedTuple):
-    """Keys of a chain, from which those of its steps are folded."""
+    """Keys of a chain, from which the keys of its steps are folded."""
 
     mcmc: Key
     observation: Key
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
 
     Attributes:
       params: the model's parameters, leaves [G, ...].
-      mask: [G, N] the sites that exist.
+      mask: [G, N] whether a site exists or is padding.
       keys: [G, B] keys of the chains.
     """
 
@@ -75,7 +75,7 @@ class Batch(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What a chain carries from step to step; `observation` is None for a sampler that is not localized."""
+    """The state of a chain; `observation` is None for a sampler that is not localized."""
 
     x: Int8[AnyArray, "*G B N"]
     field: Field
@@ -84,19 +84,19 @@ class Chain(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best state of a chain so far and its value f, which counts conflicts against it."""
+    """The best state of a chain so far and its value f, which includes penalties."""
 
     value: Float[AnyArray, "*G B"]
     x: Int8[AnyArray, "*G B N"]
 
 
 class Chains(NamedTuple):
-    """Everything that a batch of chains carries; leaves have leading axes [G, B].
+    """The complete state of a batch of chains; leaves have leading axes [G, B].
 
     Attributes:
       chain: the chains.
       best: best over every step.
-      best_logged: best over the logged steps alone, DISCS's figure.
+      best_logged: best over the logged steps only, as DISCS counts.
     """
 
     chain: Chain
@@ -105,12 +105,12 @@ class Chains(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """What is recorded at each of L logged steps, with axes [L, G, B].
+    """The records of L logged steps, with axes [L, G, B].
 
     Attributes:
       value: f at the logged step, before any exchange.
       acceptance: mean acceptance probability since the previous logged step.
-      hops: mean number of sites changed a step, likewise.
+      hops: mean number of sites changed per step since the previous logged step.
       exchanged: whether the chain then exchanged its state with the next one; None for ladders of one place.
       states: of the first place of each ladder, before the exchange; None unless the program keeps them.
     """
@@ -123,16 +123,16 @@ class Trace(NamedTuple):
 
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
-# `done` were played before, and what was recorded at the end of each interval.
+# `done` have been run, and the records at the end of each interval.
 Play = Callable[[Chains, int, int, int], tuple[Chains, Trace]]
 
 
 class Engine(abc.ABC):
-    """Plays chains.
+    """Runs chains.
 
     Attributes:
-      name: in flags and results.
-      on_host: whether it plays on the cores of this process, whatever devices there are.
+      name: its name in flags and results.
+      on_host: whether it runs on the cores of this process, whatever devices there are.
     """
 
     name: str
@@ -140,10 +140,10 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def obstacle(self, sampler: Sampler) -> str | None:
-        """Why this engine cannot play a sampler here; None if it can."""
+        """Why this engine cannot run a sampler here; None if it can."""
 
     def steps_per_call(self, sampler: Sampler) -> int:
-        """About how many steps of a chain are worth a call: there is no look at the chains in between."""
+        """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""
         del sampler
         return 1_000
 
@@ -151,50 +151,50 @@ class Engine(abc.ABC):
     def prepare(
         self, model: Model, sampler: Sampler, batch: Batch, program: Program, mesh: Mesh, threads: int
     ) -> Play:
-        """What plays a program on a batch.
+        """The function that runs a program on a batch.
 
         Args:
           model: of f (hashable).
           sampler: the base sampler (hashable), one without an obstacle.
           batch: G instances of B chains.
           program: of the whole run.
-          mesh: of devices, whose parts divide instances and chains; an engine on the host does not look at it.
-          threads: of an engine on the host; 0 for as many as there are cores.
+          mesh: of devices, whose parts divide instances and chains; ignored by an engine on the host.
+          threads: of an engine on the host; 0 for the number of cores.
 
         Raises:
-          InputError: the engine cannot play such a program, see `check_ladder`.
+          InputError: the engine cannot run such a program, see `check_ladder`.
         """
 
 
 def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
-    """Ladders are whole, on one device, and without localization, whose chains have targets of their own.
+    """Checks that ladders are whole, on one device, and not localized, since localized chains have different targets.
 
     Args:
-      program: to be played.
+      program: to be run.
       num_chains: B.
-      parts: into which the chains of an instance are cut.
+      parts: number of parts into which the chains of an instance are divided.
 
     Raises:
-      InputError: they are not.
+      InputError: a condition does not hold.
     """
     if num_chains % (program.ladder * parts):
-        cut = f", cut into {parts} parts for devices," if parts > 1 else ""
-        raise InputError(f"{num_chains} chains{cut} are not made of whole ladders of {program.ladder}")
+        cut = f", divided into {parts} parts for devices," if parts > 1 else ""
+        raise InputError(f"{num_chains} chains{cut} do not form whole ladders of {program.ladder}")
     if program.ladder > 1 and program.levels is not None:
-        raise InputError("localized chains have targets of their own and exchange no states; expected a ladder of 1")
+        raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
 
 
 def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:
-    """Why loops written for these samplers, a chain alone with itself and balancing SQRT, cannot play one.
+    """Why loops written for these samplers, with independent chains and balancing SQRT, cannot run one.
 
-    A subclass may do something else and is not known.
+    A subclass may differ from its base and is not supported.
     """
     if type(sampler) not in known:
-        return f"it knows {', '.join(kind.__name__ for kind in known)} alone"
+        return f"it only supports {', '.join(kind.__name__ for kind in known)}"
     if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-        return "it knows balancing_fn_type SQRT alone"
+        return "it only supports balancing_fn_type SQRT"
     if sampler.couples_chains:
-        return "its chains do not know of each other: no shared_adaptation, no shared_scale"
+        return "its chains are independent: no shared_adaptation, no shared_scale"
     return None
 
 
@@ -205,7 +205,7 @@ def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
 
 
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> Chains:
-    """The chains before step 1; no state counts as met yet.
+    """The chains before step 1; no state counts as visited yet.
 
     Args:
       model: of f.

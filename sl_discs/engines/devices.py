@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import jax
-from jax._src import xla_bridge  # the one way to ask whether JAX is at work
+from jax._src import xla_bridge  # the only way to ask whether JAX is in use
 
 from sl_discs.errors import InputError
 
@@ -22,14 +22,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_threads() -> None:
-    """Before chains are played: in a process forked from one in which JAX was at work, they would wait for ever.
+    """Checks that chains can run: in a process forked from one that was using JAX, they would wait for ever.
 
     Raises:
-      InputError: it is such a process: JAX's threads, and those of the CPU engine, were not copied to it.
+      InputError: it is such a process, to which the threads of JAX and of the CPU engine were not copied.
     """
     if _lost_threads:
         raise InputError(
-            "this process was forked from one in which JAX was at work already, and JAX's threads do not survive a "
+            "this process was forked from one that was already using JAX, and JAX's threads do not survive a "
             "fork; start workers with multiprocessing.get_context('spawn')"
         )
 
@@ -40,15 +40,15 @@ def num_cores() -> int:
 
 
 def one_device_per_core() -> None:
-    """Gives JAX as many CPU devices as there are cores, unless the environment says how many.
+    """Gives JAX as many CPU devices as there are cores, unless the environment sets their number.
 
-    XLA plays the small loops of a sampler's step on one thread a device, so a machine without an accelerator would
-    leave its other cores idle. Results do not depend on the number of devices. Without effect on accelerators, and
-    where JAX has looked for devices already.
+    XLA runs the small loops of a sampler's step on one thread per device, so a machine without an accelerator would
+    leave its other cores idle. Results do not depend on the number of devices. This has no effect on accelerators, or
+    once JAX has initialised its devices.
     """
     chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     if not chosen and "JAX_NUM_CPU_DEVICES" not in os.environ:
         try:
             jax.config.update("jax_num_cpu_devices", num_cores())
-        except RuntimeError:  # the devices are there already
+        except RuntimeError:  # the devices are already initialised
             return

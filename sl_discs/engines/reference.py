@@ -1,6 +1,6 @@
-"""The reference engine: plain JAX, any model, any sampler, any device. The one to read, and to trust.
+"""The reference engine: plain JAX, any model, any sampler, any device, written to be read.
 
-Chains are spread over the devices of a mesh. No device waits for another, unless the chains of an instance share
+Chains are distributed over the devices of a mesh. No device waits for another, unless the chains of an instance share
 their adaptation.
 """
 
@@ -26,7 +26,7 @@ from sl_discs.samplers.base import Info, Sampler
 
 
 class Reference(Engine):
-    """Plays everything."""
+    """Runs every sampler on every model."""
 
     name = "reference"
 
@@ -35,7 +35,7 @@ class Reference(Engine):
         return None
 
     def prepare(self, model, sampler, batch, program, mesh, threads):
-        """Compiles for each number of intervals and steps when it is first asked for."""
+        """Compiles for each number of intervals and steps on first use."""
         del threads
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         static = {"ladder": program.ladder, "keeps_states": program.keeps_states}
@@ -48,7 +48,7 @@ def _keep_better(best: Best, value, x) -> Best:
 
 
 def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, temperature, levels, level, done):
-    """One step of one chain, of which `done` were played before; returns the level of the next step, too."""
+    """One step of one chain, of which `done` have been run; also returns the level of the next step."""
     x, field, state, observation = chains.chain
 
     def markov_step(tilt):
@@ -68,7 +68,7 @@ def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, te
 
 
 def _log(model: Model, params, chains: Chains):
-    """What a logged step records of one chain."""
+    """The record of one chain at a logged step."""
     x, field = jnp.asarray(chains.chain.x), chains.chain.field
     value = model.value(params, x, field)
     return chains._replace(best_logged=_keep_better(chains.best_logged, value, x)), value
@@ -78,9 +78,9 @@ def _play(
     model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: Chains, levels, level,
     temperature, done,
 ):  # fmt: skip
-    """Plays L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
+    """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
     of_chain = 0 if temperature.ndim == 3 else None
-    # Levels and the number of the step are the same for all: noise is drawn only where a level ends.
+    # Levels and the step number are the same for all chains: noise is drawn only at the end of a level.
     step = over_chains(
         functools.partial(_step, model, sampler), (0, None, None, 0, of_chain, None, None, None), (0, 0, None)
     )
@@ -120,23 +120,23 @@ def advance(
     batch: Batch, chains: Chains, levels: Levels | None, level, temperature, done, *, model: Model, sampler: Sampler,
     mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
 ) -> tuple[Chains, Trace]:  # fmt: skip
-    """Plays a part of a program on a batch of chains.
+    """Runs a part of a program on a batch of chains.
 
     Args:
       batch: G instances of B chains each, multiples of the mesh's parts.
-      chains: the chains before it; the buffers are donated.
+      chains: the chains before the call; their buffers are donated.
       levels: of localization, leaves [K]; None without it.
       level: number of the level of the first step.
       temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
-      done: steps that were played before; keys are folded from the number of a step, from 1.
+      done: steps done before; keys are folded from the number of a step, from 1.
       model: the model of f.
       sampler: the base sampler.
-      mesh: whose parts divide instances and ladders of chains.
-      ladder: of the program, as `keeps_states`.
-      keeps_states: likewise.
+      mesh: its parts divide instances and ladders of chains.
+      ladder: of the program.
+      keeps_states: of the program.
 
     Returns:
-      the chains afterwards, and what was recorded at the L logged steps.
+      the chains after the call, and the records of the L logged steps.
     """
     instances, both = PartitionSpec(DEVICE_INSTANCES), PartitionSpec(DEVICE_INSTANCES, DEVICE_CHAINS)
     all_alike = PartitionSpec()

@@ -1,4 +1,4 @@
-"""The engines by name, and which of them plays a sampler."""
+"""The engines by name, and the choice of an engine for a sampler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sl_discs.errors import InputError
 from sl_discs.samplers.base import Sampler
 
 AUTO = "auto"
-# Each one's module is imported when it is first asked for: that of `cpu` brings a compiler with it.
+# Modules are imported on first use, since that of `cpu` imports a compiler.
 _ENGINES = {
     "reference": ("sl_discs.engines.reference", "Reference"),
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
@@ -19,8 +19,8 @@ _ENGINES = {
 # The reference engine's earlier name, in flags and configs.
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
-# What `auto` tries before the reference, and why it takes it. `"gpu": "the fastest on GPUs"` is added once a report
-# of `sl-discs bench gpu` that passed is committed.
+# The engines that `auto` tries before the reference, and why. `"gpu": "the fastest on GPUs"` is added once a passing
+# report of `sl-discs bench gpu` is committed.
 _AUTO = {"cpu": "the fastest on CPU cores"}
 
 
@@ -43,9 +43,10 @@ def _load(name: str) -> Engine:
 
 
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
-    """The engine that plays a sampler, and why it is that one (empty if it was asked for by name).
+    """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
-    `auto` is the first engine of `_AUTO` that can play it, else the reference; so is an engine that cannot play it.
+    `auto` is the first engine of `_AUTO` that can run the sampler, otherwise the reference, which also replaces a
+    requested engine that cannot run it.
     """
     obstacles = []
     for name in _AUTO if wanted == AUTO else (wanted,):

@@ -1,8 +1,8 @@
-"""Checkpoints of a run, so that an interrupted command goes on where it was and ends with the same results.
+"""Checkpoints of a run, so that an interrupted command continues where it left off and gives the same results.
 
 A run is a list of parts: a method on a batch of instances. The folder holds `kind.json`, everything that the results
 depend on; `part-<name>.npz`, what a finished part left; and the last two `state-<n>.npz`, chains in the middle of a
-part. Each is written whole or not at all. A file that cannot be read is passed over: the state before it, or the
+part. Each is written atomically. A file that cannot be read is passed over: the state before it, or the
 part's beginning, takes its place, at the price of the steps since then.
 
 Keys are those of (seed, instance, chain, step) and calls are cut at the same steps, so what follows a checkpoint is
@@ -80,7 +80,7 @@ class Checkpoints:
         differs = differences(self._kind, found)
         if differs:
             raise InputError(
-                f"{self.folder}: an interrupted run of another kind: {'; '.join(differs)}; run that one again to "
+                f"{self.folder}: an interrupted run with other settings: {'; '.join(differs)}; run that one again to "
                 "resume it, give another save_root, or remove the folder to begin anew"
             )
         self._number = max((_number_of(path) for path in self._states()), default=0)
@@ -89,11 +89,11 @@ class Checkpoints:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
-        """What a finished part left, None if it has to be played."""
+        """What a finished part left, None if it has to be run."""
         return _read(self.folder / _file_of(part))
 
     def middle(self, part: str) -> Middle | None:
-        """Where a part was interrupted, None if it has to be played from its beginning."""
+        """Where a part was interrupted, None if it has to be run from its beginning."""
         for path in reversed(self._states()):
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:
@@ -124,7 +124,7 @@ class Checkpoints:
             raise Interrupted(self.folder)
 
     def _save(self, name: str, arrays: dict[str, Any]) -> None:
-        """A checkpoint that cannot be written must not end the run that it is to protect."""
+        """Writes a checkpoint; a failure must not end the run."""
         try:
             if not (self.folder / "kind.json").exists():
                 write_json(self.folder / "kind.json", self._kind)
@@ -133,7 +133,7 @@ class Checkpoints:
             if self.notice.given:
                 raise
             if not self._failed:
-                sys.stderr.write(f"warning: no checkpoint: {error}; the run goes on without\n")
+                sys.stderr.write(f"warning: no checkpoint: {error}; the run continues without\n")
             self._failed = True
 
 
@@ -147,14 +147,14 @@ def _number_of(path: Path) -> int:
 
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:
-    """All arrays of a file; None where it is not there, torn or corrupt (each array has a checksum)."""
+    """All arrays of a file; None if it is missing or corrupt (each array has a checksum)."""
     try:
         with np.load(path, allow_pickle=False) as saved:
             return dict(saved)
     except FileNotFoundError:
         return None
     except (OSError, *DAMAGED_NPZ) as error:
-        sys.stderr.write(f"warning: {path}: cannot be read ({error}); the checkpoint before it is used\n")
+        sys.stderr.write(f"warning: {path}: cannot be read ({error}); falling back to the previous checkpoint\n")
         return None
 
 

@@ -1,8 +1,8 @@
-"""Several hosts play one run: each process loads and plays its share of the instances, and host 0 joins the results.
+"""One run on several hosts: each process loads and runs its share of the instances, and host 0 joins the results.
 
 Instances are independent, so nothing is exchanged while the chains run. Every host leaves its share of the results in
 a file of the run's folder, which all hosts see, and host 0 waits for these files. `jax.distributed` starts the hosts
-together and ends all of them when one dies; the same command, run again, goes on from their checkpoints.
+together and ends all of them when one dies; the same command, run again, continues from their checkpoints.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from sl_discs.experiment.interruption import Interrupted, Notice
 _POLL_S = 0.2
 # A network file system may show a new folder some seconds late.
 _PATIENCE_S = 30.0
-# What JAX needs to find the hosts of a SLURM job step; an allocation alone does not set all of them.
+# What JAX needs to find the hosts of a Slurm job step; an allocation alone does not set all of them.
 _SLURM = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 
 
 @dataclasses.dataclass(frozen=True)
 class Hosts:
-    """This process among those that play the run.
+    """This process among those that share the run.
 
     Attributes:
       index: of this one, from 0.
       count: of all.
-      coordinator: `HOST:PORT` of host 0; empty where there is one host, or where SLURM says it.
+      coordinator: `HOST:PORT` of host 0; empty where there is one host, or where Slurm says it.
     """
 
     index: int = 0
@@ -73,8 +73,8 @@ class Hosts:
         if left - {self.count}:
             there = ", ".join(str(count) for count in sorted(left))
             raise InputError(
-                f"{_checkpoints(folder)}: left by a run on {there} host(s), and this one has {self.count}; start as "
-                "many to resume it, give another save_root, or remove the folder to begin anew"
+                f"{_checkpoints(folder)}: left by a run on {there} host(s), but this one has {self.count}; start "
+                "as many to resume it, give another save_root, or remove the folder to begin anew"
             )
         return self._folder_of(self.index, folder)
 
@@ -102,8 +102,8 @@ class Hosts:
             for host in range(self.count):
                 self._share_of(host, folder).unlink(missing_ok=True)
             self._folder_of(0, folder).mkdir(parents=True, exist_ok=True)
-        where = f"at {self.coordinator}" if self.coordinator else "as SLURM lists them"
-        sys.stderr.write(f"{self.label}: waits for the others, {where}, for at most {connect_timeout_s:g} s\n")
+        where = f"at {self.coordinator}" if self.coordinator else "as listed by Slurm"
+        sys.stderr.write(f"{self.label}: waiting for the others, {where}, for at most {connect_timeout_s:g} s\n")
         sys.stderr.flush()
         # JAX's own handler of SIGTERM would take the place of this project's. Not every version has the option.
         with contextlib.suppress(AttributeError):
@@ -128,7 +128,7 @@ class Hosts:
         end = time.monotonic() + _PATIENCE_S
         if not _becomes_true(self._folder_of(0, folder).is_dir, lambda: time.monotonic() < end):
             raise InputError(
-                f"{folder}: {self.label} does not see there what host 0 has written; give a "
+                f"{folder}: {self.label} cannot see the files of host 0 there; give a "
                 "config.experiment.save_root on a file system that all hosts share"
             )
 
@@ -163,7 +163,7 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def find_hosts(coordinator: str | None = None, count: int | None = None, index: int | None = None) -> Hosts:
-    """This host as the arguments say; without any, as a SLURM job step of several tasks says, one host a task.
+    """This host as the arguments say; without any, as a Slurm job step of several tasks says, one host a task.
 
     Args:
       coordinator: `HOST:PORT` of host 0.
@@ -171,7 +171,7 @@ def find_hosts(coordinator: str | None = None, count: int | None = None, index: 
       index: of this one.
 
     Raises:
-      InputError: arguments are missing or impossible.
+      InputError: arguments are missing or invalid.
     """
     if (coordinator, count, index) == (None, None, None):
         if not all(os.environ.get(name) for name in _SLURM):
@@ -197,7 +197,7 @@ def _checkpoints(folder: Path) -> Path:
 
 
 def _becomes_true(is_true: Callable[[], bool], goes_on: Callable[[], bool]) -> bool:
-    """Looks again and again, as long as it goes on."""
+    """Waits until it is true, while `goes_on` is."""
     while not is_true():
         if not goes_on():
             return False

@@ -8,25 +8,25 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# EX_TEMPFAIL of sysexits.h: the same command, run again, goes on.
+# EX_TEMPFAIL of sysexits.h: the same command, run again, continues.
 RESUME_ME = 75
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
 
 
 class Interrupted(Exception):
-    """The run was told to stop and has saved where it was: in a folder, or another place that has a name."""
+    """The run was told to stop and has saved its state in a folder or another place with a name."""
 
     def __init__(self, place: Path | str):
-        super().__init__(f"interrupted; the same command, run again, goes on from {place}")
+        super().__init__(f"interrupted; the same command, run again, continues from {place}")
 
 
 class Notice:
     """Whether the run was told to stop.
 
     Attributes:
-      given: it was.
-      signal: that told it; 0 where none did.
+      given: whether it was.
+      signal: the signal's number; 0 if there was none.
     """
 
     def __init__(self):
@@ -39,8 +39,8 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
     """While it lasts, SIGTERM and SIGUSR1 only set the notice; a second one of them acts as it did before.
 
     Args:
-      *more: signals that do so too, such as SIGINT.
-      said: on the error stream when the first one comes.
+      *more: further signals, such as SIGINT.
+      said: a message for the error stream when the first signal comes.
     """
     notice = Notice()
     before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}

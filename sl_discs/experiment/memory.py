@@ -132,13 +132,13 @@ def fit_to_memory(
             largest = max((dataset.graphs[k] for k in pack.members), key=lambda graph: graph.num_nodes)
             raise InputError(
                 f"{largest.name} ({largest.num_nodes} sites, {settings.batch_size} chains) takes about "
-                f"{in_words(need)} on a device, and there are {in_words(limit)}; give fewer chains "
-                "(config.experiment.batch_size), or config.experiment.memory_gib where more is there"
+                f"{in_words(need)} on a device with {in_words(limit)}; give fewer chains "
+                "(config.experiment.batch_size), or config.experiment.memory_gib if there is more"
             )
         settings = dataclasses.replace(settings, instances_per_batch=settings.instances_per_batch // 2)
     if settings.instances_per_batch == wanted:
         return settings, ""
     return settings, (
-        f"{wanted} instances a batch would not fit into {in_words(limit)} a device: "
-        f"{settings.instances_per_batch} a batch, about {in_words(need)}; the results are the same"
+        f"{wanted} instances per batch would not fit into {in_words(limit)} per device: using "
+        f"{settings.instances_per_batch} per batch, about {in_words(need)}; the results are the same"
     )

@@ -119,7 +119,7 @@ class Curves:
                 self._file = EventsFile(self._folder, first + 1)
             self._file.add(rows)
         except OSError as error:
-            sys.stderr.write(f"warning: no events: {self._folder}: {error.strerror}; the run goes on without\n")
+            sys.stderr.write(f"warning: no events: {self._folder}: {error.strerror}; the run continues without\n")
             self._failed = True
 
 

@@ -38,7 +38,7 @@ class Shape:
     Attributes:
       num_sites: of each instance, padding included.
       num_instances: a multiple of the layout's instance parts.
-      num_chains: of each instance, a multiple of the layout's chain parts; surplus chains are played and dropped.
+      num_chains: of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
       degree: length of neighbour lists; None: rows.
       layout: of the batch over devices.
     """

@@ -109,9 +109,9 @@ class Player:
     """Plays the program of a method on batches, keeping compile time apart; cheap to make.
 
     Attributes:
-      method: what is played.
+      method: what is run.
       settings: how.
-      engine: what plays.
+      engine: the engine used.
       engine_note: why that one; empty if the settings ask for it.
       program: of the whole run.
       compile_s: seconds spent tracing and compiling so far.
@@ -121,7 +121,7 @@ class Player:
     """
 
     def __init__(self, method: Method, settings: Settings, *, keeps_states: bool = False):
-        """Chooses the engine; a recorder of what is played is shown the logged states where they are kept."""
+        """Chooses the engine; a recorder of what is run is shown the logged states where they are kept."""
         self.method, self.settings = method, settings
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.layout = parse_layout(settings.mesh)
@@ -171,7 +171,7 @@ class Player:
           batch: of `build_batch`.
           keys: of the chains' initial states.
           shape: of the batch.
-          progress: called with the number of steps that were played.
+          progress: called with the number of steps done.
           checkpoints: where to go on from, and to save to.
           part: the batch's name there.
           recorder: told what each call has recorded.

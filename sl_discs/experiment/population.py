@@ -1,13 +1,13 @@
 """Resampling of an instance's chains while they cool, as in population annealing (Hukushima and Iba 2003).
 
-When the temperature has fallen, the chains of an instance are weighted by exp((1/tau_after - 1/tau_before) f), and as
-many are drawn from them with these weights: bad ones end, good ones go on in several places, each with the random
-numbers of its place. Where the temperature is constant between two resamplings (`anneal_every` equal to
-`resample_every`), that is population annealing, which leaves the law at every temperature right for many chains.
-Where it falls in between, its whole change counts as if it came at once. A `resample_strength` other than 1
-multiplies the exponent: an optimiser's choice.
+When the temperature has fallen, the chains of an instance are weighted by exp((1/tau_after - 1/tau_before) f), and
+the same number is drawn with these weights: bad chains end, and good ones continue in several places, each with the
+random numbers of its place. If the temperature is constant between two resamplings (`anneal_every` equal to
+`resample_every`), this is population annealing, which is correct at every temperature for many chains. If it falls in
+between, its whole change is treated as one step. A `resample_strength` other than 1 multiplies the exponent, which is
+only useful for optimisation.
 
-It happens on the host between two calls of an engine, so that it is the same whatever plays the chains.
+Resampling happens on the host between two calls to an engine, so that it is the same on every engine.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from sl_discs.experiment.settings import Settings
 
 
 def places_after(log_weights: Float[np.ndarray, "B"], uniform: float) -> Int[np.ndarray, "B"]:
-    """Which chain goes on in each place, by systematic resampling.
+    """The chain that continues in each place, by systematic resampling.
 
-    Each chain goes on in floor or ceil of B w_i places, w its part of the weight, B w_i on average; in its own place
-    if in any.
+    Chain i with normalised weight w_i continues in floor or ceil of B w_i places, B w_i on average, and in its own
+    place if in any.
 
     Args:
       log_weights: of the chains, up to a constant.

@@ -31,7 +31,7 @@ class Advance(Protocol):
 
 
 class _Bar:
-    """tqdm's bar, which says that nothing has been played yet: the first call compiles."""
+    """tqdm's bar, which says that nothing has been run yet: the first call compiles."""
 
     def __init__(self, title: str, total: int | None, unit: str):
         from tqdm import tqdm

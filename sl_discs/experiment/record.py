@@ -43,7 +43,7 @@ class SamplerRecord:
       chain_steps_per_s: chain-steps per second of run time.
       compile_s: seconds spent tracing and compiling.
       run_s: seconds of running, after compilation.
-      engine: what played the chains, and why if it was not asked for by name.
+      engine: the engine used, and why if it was not asked for by name.
       final_is: what the final samples are: `last state`, `sign(Y)` or `last state (not localized)`.
     """
 
@@ -74,7 +74,7 @@ class ExperimentRecord:
       temperature: [L] temperature at those steps.
       versions: package name to version.
       device: what it ran on, in words.
-      engine: which engine played the chains, of each sampler where they differ.
+      engine: the engine used, of each sampler where they differ.
       samplers: name to record, in the order given.
     """
 

@@ -41,7 +41,7 @@ def run_sampler(
       penalty: of the problem's model.
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
-      progress: called with the number of chain-steps that were played.
+      progress: called with the number of chain-steps done.
       checkpoints: of the command, where it can be interrupted; Interrupted is raised where it was.
       monitor: where to write events while it runs.
 

@@ -30,41 +30,41 @@ _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How to run; field names are DISCS's where it has one.
+    """The settings of a run; field names are those of DISCS where it has them.
 
     Attributes:
-      batch_size: chains an instance.
+      batch_size: chains per instance.
       chain_length: MCMC steps of each chain.
       t_schedule: `constant`, `linear`, `exp_decay`, or a tuple of temperatures, each for an equal part of the chain.
       init_temperature: temperature at step 0.
-      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it becomes init_temperature, as
-        records are to say what was played.
+      final_temperature: last temperature, or floor of `exp_decay`; with `constant` it is set to init_temperature,
+        so that records are correct.
       decay_rate: of `exp_decay`, over the whole chain.
-      anneal_every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
+      anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
-        of log_every_steps, or 0 for chains that do not know of each other.
+        of log_every_steps, or 0 for independent chains.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
       log_every_steps: steps between logged ones.
-      ess_ratio: part of each chain, above 0 and below 1, that is left out before an effective sample size is taken;
-        of `ising` alone.
+      ess_ratio: fraction of each chain, above 0 and below 1, that is discarded before the effective sample size is
+        computed; only for `ising`.
       save_root: folder of the results; empty: results/<dataset>/<samplers>-seed<seed>.
       seed: of the chains.
-      data_seed: of drawn instances.
-      num_instances: how many instances of the dataset to run; None: all of them.
-      instance_stride: distance in the dataset of two that are run; 1: they follow each other.
-      first_instance: position of the first of them in the dataset.
-      instances_per_batch: most instances that run side by side; changes speed and memory, not results.
-      use_devices: how many devices to spread instances and chains over; 0: all.
-      mesh: into how many parts instances and chains are cut for them, as `instances:4,chains:2`; auto: as evenly as
-        each batch allows. Changes speed and memory alone.
-      checkpoint_every_s: seconds between checkpoints of a command, from which it goes on when it was interrupted.
-      events: whether to write events files for TensorBoard while the chains run.
-      memory_gib: GiB that batches may take on each device; 0: four fifths of what the device, or the machine or its
-        job's limit for CPUs, has. Larger batches than fit are cut smaller, which changes no result.
-      threads: of the CPU engine; 0: as many as there are cores that this process may use. Changes speed alone.
+      data_seed: of generated instances.
+      num_instances: number of instances of the dataset to run; None: all of them.
+      instance_stride: distance in the dataset between instances to run; 1: consecutive ones.
+      first_instance: position of the first instance to run in the dataset.
+      instances_per_batch: largest number of instances that run in parallel; affects speed and memory, not results.
+      use_devices: number of devices for instances and chains; 0: all.
+      mesh: how instances and chains are divided among them, such as `instances:4,chains:2`; auto: as evenly as each
+        batch allows. Only affects speed and memory.
+      checkpoint_every_s: seconds between checkpoints, from which an interrupted command continues.
+      events: whether to write TensorBoard files while the chains run.
+      memory_gib: GiB that batches may take on each device; 0: four fifths of the memory of the device or, for CPUs,
+        of the machine or its job. Batches that do not fit are divided, which does not change results.
+      threads: of the CPU engine; 0: the number of cores that this process may use. Only affects speed.
       engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
-        that they know; `gpu`, one kernel on a GPU, likewise; `auto`, `cpu` where it can be used, else `reference`.
-        What an engine cannot play, the reference plays.
+        that they support; `gpu`, one kernel on a GPU for the same samplers; `auto`, `cpu` if possible, otherwise
+        `reference`. The reference also replaces an engine that cannot run the sampler.
     """
 
     batch_size: int = 32

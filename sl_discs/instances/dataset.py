@@ -47,10 +47,10 @@ def default_data_root() -> str:
 
 
 def check_data_root(data_root: str | os.PathLike | None) -> None:
-    """Raises InputError where a data root is named that is no folder: drawn graphs would take its graphs' place."""
+    """Raises InputError if a given data root is not a folder, lest generated graphs be used instead."""
     if data_root not in (None, "") and not Path(data_root).is_dir():
         raise InputError(
-            f"the data root {data_root!s} is no folder; correct the path, or leave it empty to draw random families"
+            f"the data root {data_root!s} is not a folder; correct the path, or leave it empty to generate graphs"
         )
 
 
@@ -74,8 +74,8 @@ def load_dataset(
     in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs); where that cannot be written, they are not.
 
     Raises:
-      InputError: the names are unknown, `data_root` is no folder, the data is missing, ambiguous or damaged, or the
-        range leaves the dataset.
+      InputError: the names are unknown, `data_root` is not a folder, the data is missing, ambiguous or damaged, or
+        the range leaves the dataset.
     """
     family = find_family(problem, graph_type, cfg_str)
     check_data_root(data_root)

@@ -32,7 +32,7 @@ def graph_from_networkx(
     it.
 
     Raises:
-      InputError: `graph` is no graph, is directed or a multigraph, is not simple, has a weight on some edges
+      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on some edges
         only or one that is not a number, or its two directions disagree.
     """
     if not (is_networkx(graph) or isinstance(graph, PickledGraph)):

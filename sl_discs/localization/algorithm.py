@@ -8,8 +8,8 @@
         Y <- Y + (alpha(t_{i+1}) - alpha(t_i)) U + sigma sqrt(t_{i+1} - t_i) Z,  Z standard normal
     return sign(Y)
 
-`localized_step` is one turn of the inner loop, together with the end of the outer loop's turn where a level ends: a
-run and DISCS, which calls a sampler step by step, both consist of such turns.
+`localized_step` is one iteration of the inner loop and, at the end of a level, of the outer loop. It serves both a
+run and DISCS, which calls a sampler step by step.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Result = TypeVar("Result")
 
 
 class Observation(NamedTuple):
-    """Y, and U as far as the level has come: the sum of the spins that count, each over their number."""
+    """Y, and the partial sum of U: the spins that count so far, divided by the number that will."""
 
     y: Float[AnyArray, "*shape"]
     mean: Float[AnyArray, "*shape"]
 
 
 def init_observation(key: Key, shape: tuple[int, ...], noise: float | Float[Array, ""]) -> Observation:
-    """Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is small beside the noise, and unknown.
+    """Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small compared with the noise.
 
     Args:
-      key: for this call alone.
+      key: used only in this call.
       shape: of the spins.
       noise: sigma sqrt(t_0).
     """
@@ -55,18 +55,18 @@ def localized_step(
     observation: Observation,
     markov_step: Callable[[Float[Array, "*shape"]], tuple[Num[Array, "*shape"], Result]],
 ) -> tuple[Observation, Int[Array, ""], Result]:
-    """One Markov step, and what the observation makes of it.
+    """One Markov step and the update of the observation.
 
     Args:
       key: of this step, for Z.
       levels: of the run, leaves [K].
       level: number of the level that the step belongs to, from 0.
-      step: number of the step, from 0; after the last level Y and U stay as they are.
+      step: number of the step, from 0; after the last level Y and U no longer change.
       observation: before the step.
-      markov_step: takes the tilt h and returns the spins after the step and whatever else the caller wants.
+      markov_step: takes the tilt h and returns the spins after the step and any other value.
 
     Returns:
-      the observation, the level of the next step, and what else `markov_step` returned.
+      the observation, the level of the next step, and the other value of `markov_step`.
     """
     here = Levels(*(jnp.asarray(leaf)[level] for leaf in levels))
     spins, result = markov_step(jnp.multiply(here.tilt_scale, observation.y))
@@ -79,11 +79,11 @@ def localized_step(
 
 
 def _next_level(observation: Observation, key: Key, drift, noise) -> Observation:
-    """Y + drift U + noise Z, and U starts again."""
+    """Y + drift U + noise Z, with U reset."""
     y, mean = observation
     return Observation(y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean))
 
 
 def final_sample(observation: Observation) -> Int8[AnyArray, "*shape"]:
-    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. X only where the run localizes."""
+    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. It is X only if the run localizes."""
     return (observation.y > 0).astype(jnp.int8)

@@ -1,8 +1,8 @@
 """Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
 
-The paper (Wang et al., ICML 2025) writes GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) for alpha itself. SLIPS (Grenioux et
-al. 2024) calls Geom the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's Geom(1, 1). Here
-the names are the paper's.
+In the paper (Wang et al., ICML 2025), GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) denotes alpha itself. In SLIPS (Grenioux
+et al. 2024), Geom denotes the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's Geom(1, 1).
+The names here are those of the paper.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
 
     Args:
       text: the name, such as `geom(2,1)`.
-      horizon: end of time for `classic`; geom always ends at 1, and takes no other.
+      horizon: end of time for `classic`; geom always ends at 1.
 
     Raises:
-      InputError: an unknown name or impossible numbers.
+      InputError: the name is unknown, or a number is out of range.
     """
     name = text.replace(" ", "").lower()
     if name == "classic":

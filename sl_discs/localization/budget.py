@@ -1,4 +1,4 @@
-"""How many MCMC steps each level of stochastic localization gets; their sum is the chain length exactly."""
+"""The number of MCMC steps of each level of stochastic localization, which sum exactly to the chain length."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def level_budgets(
 ) -> Int64[np.ndarray, "K"]:
     """Steps n_0..n_{K-1} with sum chain_length and each at least n_min (`identical`: at least 1).
 
-    `exp_decay` is n_min + c r^(i/K), floored, where c spends the whole chain; the steps that flooring left over go
-    to the levels with the largest remainders, earlier levels first. `identical` is chain_length/K, treated alike.
+    `exp_decay` is n_min + c r^(i/K), floored, where c uses up the whole chain; the steps lost to flooring go to
+    the levels with the largest remainders, earlier levels first. `identical` is chain_length/K, rounded in the same
+    way.
 
     Args:
       budget: `exp_decay` or `identical`.
-      chain_length: number of MCMC steps in all.
+      chain_length: total number of MCMC steps.
       levels: K.
       n_min: smallest budget of a level for `exp_decay`.
       decay_rate: r, in (0, 1].
@@ -34,7 +35,7 @@ def level_budgets(
         raise InputError(f"sampler_config.K is {levels}; expected at least 1")
     least = n_min if budget == "exp_decay" else 1
     if least < 1:
-        raise InputError(f"sampler_config.n_min is {n_min}; expected at least 1 step a level")
+        raise InputError(f"sampler_config.n_min is {n_min}; expected at least 1 step per level")
     if not 0 < decay_rate <= 1:
         raise InputError(f"sampler_config.r is {decay_rate}; expected a decay in (0, 1]")
     if levels * least > chain_length:

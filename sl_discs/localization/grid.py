@@ -27,13 +27,13 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
       eps_end: distance of the last time from the horizon.
 
     Raises:
-      InputError: an unknown grid, or times that leave no interval.
+      InputError: the grid is unknown, or the times leave no interval.
     """
     if grid not in GRIDS:
         raise InputError(f"sampler_config.grid is {grid!r}; known: {', '.join(GRIDS)}")
     if not eps > 0:
         raise InputError(f"sampler_config.eps is {eps}; expected a time above 0")
-    # alpha of geom(a, b) with b > 0 has no value at its horizon.
+    # alpha of geom(a, b) with b > 0 is infinite at its horizon.
     if not eps_end >= 0 or (eps_end == 0 and getattr(alpha, "b", 0) > 0):
         raise InputError(f"sampler_config.eps_end is {eps_end}; expected a distance above 0 from the horizon")
     end = alpha.horizon - eps_end
@@ -48,7 +48,7 @@ def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) 
 
 
 def _invert_log_snr(alpha: Alpha, start: float, end: float, levels: int) -> Float64[np.ndarray, "{levels}+1"]:
-    """Times evenly spaced in log_snr, by bisection; log_snr increases for every schedule that is accepted."""
+    """Times evenly spaced in log_snr, by bisection; log_snr increases for every valid schedule."""
     wanted = np.linspace(log_snr(alpha, np.asarray(start)), log_snr(alpha, np.asarray(end)), levels + 1)
     low, high = np.full(levels + 1, start), np.full(levels + 1, end)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""A sampler by name, localized or not, as a run needs it."""
+"""A sampler given by name, localized or not."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sl_discs.localization.schedule import LOCALIZED, Localization
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 
-# Fields of DISCS's sampler configs that have no meaning here and are accepted for its files' sake.
+# Fields of DISCS's sampler configs that have no effect here, accepted so that its files work.
 DISCS_ONLY = {"use_fast_path", "approx_with_grad", "schedule_step", "reset_z_est"}
 
 
-# What a chain's final sample is: where a localized run ends with little signal in Y, its sign is mostly noise.
+# The kinds of final sample: if a localized run ends with little signal in Y, its sign is mostly noise.
 LAST_STATE, SIGN_OF_Y, NOT_LOCALIZED = "last state", "sign(Y)", "last state (not localized)"
 
 
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """What `path_auxiliary` or `sl_path_auxiliary` stands for."""
+    """The sampler behind a name such as `path_auxiliary` or `sl_path_auxiliary`."""
 
     name: str
     sampler: Sampler
@@ -31,14 +31,14 @@ class Method:
 
     @property
     def final_is(self) -> str:
-        """What the final sample of a whole run is: `last state`, `sign(Y)` or `last state (not localized)`."""
+        """The kind of final sample of a whole run: `last state`, `sign(Y)` or `last state (not localized)`."""
         if self.localization is None:
             return LAST_STATE
         return SIGN_OF_Y if self.localization.localizes else NOT_LOCALIZED
 
 
 def not_localized_note(name: str) -> str:
-    """What a user of such a method's final samples should know."""
+    """A note to the user on the final samples of such a method."""
     return (
         f"{name} is not localized: its signal-to-noise ratio alpha^2/(sigma^2 t) ends below {LOCALIZED:g}, where "
         "sign(Y) is mostly noise, so its final samples are the chains' last states; sigma=2 with eps_end=0.01 and "
@@ -54,7 +54,7 @@ def method_fields(name: str) -> dict[str, Any]:
 
 
 def method_config(name: str) -> config_dict.ConfigDict:
-    """`method_fields` as a config whose every field can be overridden on the command line."""
+    """`method_fields` as a config, every field of which can be overridden on the command line."""
     fields = method_fields(name)
     return config_dict.ConfigDict(
         {field: config_dict.placeholder(int) if value is None else value for field, value in fields.items()}
@@ -62,7 +62,7 @@ def method_config(name: str) -> config_dict.ConfigDict:
 
 
 def _checked(field: str, value: Any, default: Any) -> Any:
-    """The value in its default's type; InputError if it has another."""
+    """The value, converted to the type of its default; InputError if it has another type."""
     if default is None:
         return value
     if type(default) is float and type(value) is int:
@@ -75,10 +75,10 @@ def _checked(field: str, value: Any, default: Any) -> Any:
 
 
 def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
-    """The localization of an `sl_` sampler from its config fields; those left out take their defaults.
+    """The localization of an `sl_` sampler from its config fields; the others have their defaults.
 
     Raises:
-      InputError: an unknown field or a value of the wrong type.
+      InputError: a field is unknown, or a value has the wrong type.
     """
     defaults = dataclasses.asdict(Localization())
     unknown = sorted(set(fields) - set(defaults))
@@ -88,10 +88,10 @@ def build_localization(name: str, fields: Mapping[str, Any]) -> Localization:
 
 
 def build_method(fields: Mapping[str, Any], num_chains: int) -> Method:
-    """A method from config fields; those left out take their defaults.
+    """A method from config fields; the others have their defaults.
 
     Raises:
-      InputError: an unknown sampler or field, or a value of the wrong type or out of range.
+      InputError: the sampler or a field is unknown, or a value has the wrong type or is out of range.
     """
     name = _checked("name", fields.get("name", ""), "gwg")
     known = method_fields(name)

@@ -16,17 +16,17 @@ from sl_discs.localization.grid import time_grid
 
 INTEGRATORS = ("exponential", "euler")
 
-# From this signal-to-noise ratio on, sign(Y) is X but for one spin in 30,000: each is wrong with Phi(-4) = 3.2e-5.
+# From this signal-to-noise ratio on, sign(Y) equals X except for one spin in 30,000: Phi(-4) = 3.2e-5.
 LOCALIZED = 16.0
 
 
 class Levels(NamedTuple):
-    """What happens at each of K levels.
+    """The schedule of K levels.
 
     Attributes:
-      tilt_scale: alpha(t_i)/(sigma^2 t_i); the tilt is this times Y.
+      tilt_scale: alpha(t_i)/(sigma^2 t_i), the factor of Y in the tilt.
       last: number of the level's last step, counted from 0.
-      collected: how many steps, up to the last one, estimate the posterior mean U; at least 1.
+      collected: number of steps, up to the last one, that estimate the posterior mean U; at least 1.
       drift: factor of U in the move to the next level.
       noise: standard deviation of the noise in that move.
     """
@@ -38,7 +38,7 @@ class Levels(NamedTuple):
     noise: Float32[AnyArray, "K"]
 
     def at(self, step: int) -> int:
-        """Number of the level that a step, counted from 0, belongs to; the last one after its end."""
+        """The level of a step, both counted from 0; after the end, the last level."""
         return min(int(np.searchsorted(self.last, step)), len(self.last) - 1)
 
 
@@ -56,11 +56,11 @@ class Localization:
       eps: first time t_0.
       eps_end: distance of t_K from the horizon.
       horizon: end of time for `classic`.
-      mc_ratio: part of each level's steps, counted from its end, that estimates the posterior mean.
+      mc_ratio: fraction of each level's steps, at its end, that estimates the posterior mean.
       r: decay of the budget.
       n_min: smallest budget of a level.
-      tilt: whether the target is tilted by the observation; without it every step is the base sampler's own, random
-        numbers included, which is the null control of localization.
+      tilt: whether the target is tilted by the observation; without it every step is that of the base sampler,
+        including its random numbers, which is the null control of localization.
     """
 
     alpha: str = "geom(2,1)"
@@ -82,29 +82,29 @@ class Localization:
         return float(self.sigma * np.sqrt(self.eps))
 
     def last_signal_to_noise(self) -> float:
-        """alpha(t_K)^2 / (sigma^2 t_K), the square of the signal in each Y_K over the variance of its noise."""
+        """alpha(t_K)^2 / (sigma^2 t_K), the squared signal in each Y_K divided by the variance of its noise."""
         alpha = parse_alpha(self.alpha, self.horizon)
         end = alpha.horizon - self.eps_end
         return float(alpha.value(np.asarray(end))) ** 2 / (self.sigma**2 * end)
 
     @property
     def localizes(self) -> bool:
-        """Whether the run ends where sign(Y) is X; with geom(2,1), where sigma^2 eps_end is at most about 1/16."""
+        """Whether sign(Y) is X at the end of the run; with geom(2,1), if sigma^2 eps_end is at most about 1/16."""
         return self.tilt and self.last_signal_to_noise() >= LOCALIZED
 
     def levels(self, chain_length: int) -> Levels:
         """The levels of a chain of chain_length steps.
 
         Raises:
-          InputError: a hyperparameter out of its range.
+          InputError: a hyperparameter is out of range.
         """
         if not (np.isfinite(self.sigma) and self.sigma > 0):
             raise InputError(f"sampler_config.sigma is {self.sigma}; expected a number above 0")
         if not 0 < self.mc_ratio <= 1:
-            raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a part in (0, 1]")
+            raise InputError(f"sampler_config.mc_ratio is {self.mc_ratio}; expected a fraction in (0, 1]")
         if self.integrator not in INTEGRATORS:
             raise InputError(f"sampler_config.integrator is {self.integrator!r}; known: {', '.join(INTEGRATORS)}")
-        # First, as it refuses more levels than there are steps: their times alone might not fit into memory.
+        # First, because it refuses more levels than there are steps, whose times alone might not fit into memory.
         steps = level_budgets(self.budget, chain_length, self.K, self.n_min, self.r)
         alpha = parse_alpha(self.alpha, self.horizon)
         times = time_grid(alpha, self.grid, self.K, self.eps, self.eps_end)
@@ -127,7 +127,7 @@ class Localization:
         return levels
 
     def times(self, chain_length: int) -> Float64[np.ndarray, "T"]:
-        """Time t of the level that each step belongs to; InputError as `levels`."""
+        """The time t of the level of each step; InputError as in `levels`."""
         last = self.levels(chain_length).last
         grid = time_grid(parse_alpha(self.alpha, self.horizon), self.grid, self.K, self.eps, self.eps_end)
         return grid[np.searchsorted(last, np.arange(chain_length))]

@@ -1,1 +1,1 @@
-"""Targets on {0,1}^N: values, flip gains, and how they follow flips."""
+"""Targets on {0,1}^N: values, flip gains, and their updates after flips."""

@@ -1,4 +1,4 @@
-"""What a model is: a log-density on {0,1}^N with flip gains, and a cheap way to follow flips.
+"""The model interface: a log-density on {0,1}^N with flip gains, and cheap updates after flips.
 
 All methods are written for one state; callers map them over chains and instances.
 """
@@ -19,14 +19,14 @@ Field = Any
 class Model(abc.ABC):
     """A target log f(x), up to a constant, on x in {0,1}^N.
 
-    `init` builds a field, whatever the model wants to carry along with x so that the other methods are cheap.
+    `init` computes a field: any data that the model keeps with x to make the other methods cheap.
     """
 
     num_sites: int
 
     @abc.abstractmethod
     def init(self, params: Params, x: Int8[Array, "N"]) -> Field:
-        """The field at x, from nothing."""
+        """The field at x, computed from scratch."""
 
     @abc.abstractmethod
     def value(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:
@@ -34,7 +34,7 @@ class Model(abc.ABC):
 
     @abc.abstractmethod
     def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N"]:
-        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, else to first order."""
+        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order."""
 
     @abc.abstractmethod
     def flip(
@@ -52,7 +52,7 @@ class Model(abc.ABC):
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
         return jnp.arange(self.num_sites) != site
 
-    # DISCS's calling convention, for samplers that are written against it: a batch of states at once.
+    # DISCS's calling convention, for samplers written for it: a batch of states at once.
 
     def forward(self, params: Params, x: Num[Array, "B N"]) -> Float[Array, "B"]:
         """f of each state of a batch."""

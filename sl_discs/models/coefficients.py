@@ -20,7 +20,7 @@ class Coefficients(NamedTuple):
       weights: [M] K on those pairs.
       scale: J = scale K.
       background: K on all other pairs.
-      constant: what the terms leave out of the problem's value; samplers have no use for it.
+      constant: the constant part of the problem's value; samplers do not need it.
     """
 
     linear: Float64[np.ndarray, "N"]
@@ -31,17 +31,17 @@ class Coefficients(NamedTuple):
     constant: float = 0.0
 
     def max_degree(self) -> int:
-        """The largest number of terms that a site takes part in; with a background at most all others."""
+        """The largest number of terms of a site; with a background, at most all other sites."""
         if self.background:
             return len(self.linear) - 1
         return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
 
     def largest_coupling(self) -> float:
-        """The largest absolute value of K; that of the background counts wherever there is one."""
+        """The largest absolute value of K, including a background."""
         return float(np.abs(self.weights).max(initial=abs(self.background)))
 
     def listed(self) -> Coefficients:
-        """The same terms, all of them in the list: O(N^2) memory where there is a background."""
+        """The same terms, all of them listed, which takes O(N^2) memory with a background."""
         if not self.background:
             return self
         others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
@@ -54,10 +54,10 @@ class Coefficients(NamedTuple):
 
 
 def form_coefficients(form: QuadraticForm) -> Coefficients:
-    """The terms of a form as a function of x in {0,1}^N to be maximised, those of its negative if it is minimised.
+    """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
 
-    Spins are 2x - 1; pairs that repeat are added up, and those of a variable with itself are linear. Where every two
-    variables are coupled, most of them equally, as by a penalty on their number, that coupling is the background.
+    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
+    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
     """
     sign = 1.0 if form.maximise else -1.0
     first, second = form.pairs.T

@@ -9,15 +9,15 @@ from jaxtyping import Bool, Int
 def drop_conflicts(
     chosen: Bool[np.ndarray, "N"], pairs: Int[np.ndarray, "P 2"], *, joined: bool = False
 ) -> Bool[np.ndarray, "N"]:
-    """Drops chosen nodes until no two that remain conflict: most conflicts first, ties to the lowest index.
+    """Drops chosen nodes until no two of the rest conflict: most conflicts first, ties to the lowest index.
 
-    Every drop settles at least one of V conflicts, so at most V nodes go: at least |chosen| - V remain, hence never
-    fewer than the floor of the penalised objective |chosen| - lambda V when lambda >= 1.
+    Every drop removes at least one of V conflicts, so at least |chosen| - V nodes remain, and never fewer than the
+    floor of the penalised objective |chosen| - lambda V when lambda >= 1.
 
     Args:
       chosen: [N] the set.
       pairs: [P, 2] the pairs that conflict, both ends chosen, each pair once.
-      joined: the pairs are those that do not conflict, and all others do.
+      joined: whether `pairs` are instead those that do not conflict, while all others do.
 
     Returns:
       [N] the remaining set.

@@ -1,7 +1,7 @@
 """Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
 
-A chain adds one row to its local field Kx for each flipped site, so what matters is the price of a row. Fields are as
-small as they can be: a step goes through those of all chains several times, and they compete for the cache.
+A chain adds one row to its local field Kx for each flipped site, so the cost of a row matters. Fields have the
+smallest possible dtype, because a step reads those of all chains several times, and they compete for the cache.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Dense(NamedTuple):
             # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
             return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
 
-        # Other sums depend on how XLA cuts them up, which differs between batches; row by row they take no memory.
+        # Other sums depend on how XLA splits them, which differs between batches; row by row they take no extra
+        # memory.
         rows = jnp.asarray(self.rows)
 
         def add_row(site, field):
@@ -72,19 +73,19 @@ Coupling = Dense | Sparse
 
 
 def sparse_is_cheaper(degree: int, num_sites: int) -> bool:
-    """Whether neighbour lists of this length beat dense rows of this length."""
+    """Whether neighbour lists of this length are cheaper than dense rows of this length."""
     cost = _SCATTER_COST if num_sites <= _LARGE_MATRIX else _SCATTER_COST_OF_LARGE
     return cost * max(degree, 1) < num_sites
 
 
 def weight_dtype(weights: np.ndarray) -> type:
-    """int8 where that is exact, else float32."""
+    """int8 if that is exact, otherwise float32."""
     exact = np.array_equal(weights, np.round(weights)) and np.abs(weights).max(initial=0) <= 127
     return np.int8 if exact else np.float32
 
 
 def field_dtype(coupling: Coupling) -> str:
-    """Of the sums Kx: int16 where K is int8 and no sum can leave it, else float32.
+    """The dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise float32.
 
     Args:
       coupling: on the host, one or a stack of them.

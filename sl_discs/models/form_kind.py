@@ -1,4 +1,4 @@
-"""Problems on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
+"""Problems on a quadratic form: any state is feasible, and the form determines whether its value is maximised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sl_discs.problem_names import FORM_PROBLEMS
 class FormKind(Kind):
     """A problem on a form."""
 
-    recounted: str = "all terms as given, added up anew in exact arithmetic"
+    recounted: str = "all terms as given, summed in exact arithmetic"
     answer: str = "{ones:,} of {size:,} variables are 1"
 
     @property
@@ -37,7 +37,7 @@ class FormKind(Kind):
         return source.num_variables
 
     def maximises(self, source: QuadraticForm) -> bool:
-        """The sense, which is the form's own."""
+        """Whether the form is maximised."""
         return source.maximise
 
     def terms(self, source: QuadraticForm, penalty: float = PENALTY) -> Coefficients:

@@ -21,10 +21,10 @@ class ValueAndGrad(NamedTuple):
 
 
 class GradientModel(Model):
-    """A model whose field is its value and gradient, computed anew at each state; subclasses say how, in `init`.
+    """A model whose field is its value and gradient, recomputed at each state by `init` of a subclass.
 
     The gains (1 - 2x) grad f are exact when f is multilinear (at most linear in each site). Otherwise they are a
-    first-order estimate, which samplers use only to propose: acceptance takes the difference of true values.
+    first-order estimate, which samplers use only for proposals: acceptance uses the difference of true values.
     """
 
     def value(self, params, x, field):
@@ -36,7 +36,7 @@ class GradientModel(Model):
         return (1 - 2 * x).astype(jnp.float32) * field.grad
 
     def flip(self, params, x, field, flips):
-        """Flips and evaluates anew."""
+        """Flips, and recomputes value and gradient."""
         y = apply_flips(x, flips)
         return y, self.init(params, y)
 

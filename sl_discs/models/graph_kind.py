@@ -1,6 +1,6 @@
-"""Problems on a graph: data, and four pure functions that say what is maximised, feasible, repaired and counted.
+"""Problems on a graph: data, and four pure functions for the model, its violations, repair and objective.
 
-Nothing in a verification trusts a number that a device computed: states are repaired and counted on the host. Sets
+Verification uses no number computed on a device: states are repaired and counted on the host. Sets
 are counted in integers; weights are summed in int64 when every weight is an integer and the total stays below 2**53,
 and with `math.fsum` (the correctly rounded sum of the weights as given) otherwise.
 """
@@ -28,11 +28,11 @@ class Edges(NamedTuple):
     """A graph's edges, prepared for many states.
 
     Attributes:
-      ends: [E, 2] as the graph has them.
+      ends: [E, 2] as in the graph.
       u: [E] first ends, as indices.
       v: [E] second ends.
       weights: [E], or None.
-      whole: [E] the weights as integers where sums of them are exact, or None.
+      whole: [E] the weights as integers if their sums are exact, or None.
     """
 
     ends: Int[np.ndarray, "E 2"]
@@ -52,7 +52,7 @@ class Edges(NamedTuple):
         return cls(graph.edges, u, v, weights, exact)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
-        """Which edges join two chosen nodes."""
+        """Whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
 
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
@@ -68,7 +68,7 @@ Chosen = Bool[np.ndarray, "N"]
 
 
 def no_violations(edges: Edges, chosen: Chosen) -> int:
-    """Of a problem without constraints."""
+    """The violations of a problem without constraints: none."""
     return 0
 
 
@@ -78,7 +78,7 @@ def unchanged(edges: Edges, chosen: Chosen) -> Chosen:
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
-    """How many nodes are chosen."""
+    """The number of chosen nodes."""
     return float(np.count_nonzero(chosen))
 
 
@@ -101,22 +101,21 @@ class GraphKind(Kind):
     """A problem on a graph: which nodes to choose.
 
     Attributes:
-      task: what is looked for; the first lines of its constructor's documentation.
+      task: its description, with which the documentation of its constructor begins.
       problem: its name in the literature.
       unit: of the objective.
-      model: the quadratic model that is maximised, of a graph and a penalty.
+      model: the maximised quadratic model of a graph and a penalty.
       count: the exact objective of a feasible choice.
-      violations: how many constraints a choice violates; at least one where it is infeasible.
+      violations: number of constraints that a choice violates; at least one if it is infeasible.
       repair: makes an infeasible choice feasible.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
-      maximise: the sense.
+      maximise: whether the best objective is the largest.
       penalty: of a conflict, by default; None: there are no conflicts.
       weighted: whether the weights of edges count.
-      in_percent: whether results are compared in per cent of each graph's reference, instead of as they are.
-      searched_references: whether drawn graphs come without references, so that the reproduction searches for them.
-      discs_family: graph_type and cfg_str of the dataset that DISCS is given unless it asks for another; None: DISCS
-        does not pose this problem.
+      in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
+      searched_references: whether generated graphs have no references, so that the reproduction searches for them.
+      discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
     """
 
     task: str
@@ -141,12 +140,12 @@ class GraphKind(Kind):
 
     @property
     def sign(self) -> float:
-        """1.0 where the objective is maximised, else -1.0: this times the objective is always maximised."""
+        """1.0 if the objective is maximised, otherwise -1.0: this times the objective is always maximised."""
         return 1.0 if self.maximise else -1.0
 
     @property
     def compared_unit(self) -> str:
-        """The unit that results are compared in: per cent of the reference, or the objective's own."""
+        """The unit in which results are compared: percentage of the reference, or the objective's own."""
         return _PERCENT if self.in_percent else self.unit
 
     def accepts(self, source: Any) -> bool:
@@ -158,7 +157,7 @@ class GraphKind(Kind):
         return source.num_nodes
 
     def maximises(self, source: Graph) -> bool:
-        """The sense, the same on every graph."""
+        """Whether the best objective is the largest, the same on every graph."""
         return self.maximise
 
     def terms(self, source: Graph, penalty: float = PENALTY) -> Coefficients:
@@ -168,7 +167,7 @@ class GraphKind(Kind):
         return self.model(source, float(penalty))
 
     def verifier(self, graph: Graph) -> Verifier:
-        """What verifies many states of a graph."""
+        """The verifier of states of a graph."""
         return Verifier(self, graph)
 
     def improver(self, source: Graph) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
@@ -183,7 +182,7 @@ class GraphKind(Kind):
 
 
 class Verifier:
-    """Verifies many states of one graph; what depends on the graph alone is prepared once.
+    """Verifies many states of one graph; whatever depends only on the graph is prepared once.
 
     A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000 edges.
     """
@@ -207,7 +206,7 @@ class Verifier:
         if x.shape != (graph.num_nodes,):
             raise InputError(
                 f"{graph.name}: the state has shape {x.shape}, the graph {graph.num_nodes} nodes; "
-                "give one entry a node, without padding"
+                "give one entry per node, without padding"
             )
         chosen = x.astype(bool)
         if x.dtype != np.bool_ and not np.array_equal(x, chosen):

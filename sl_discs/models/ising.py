@@ -21,7 +21,7 @@ class IsingParams(NamedTuple):
 def ising_lattice(height: int, width: int) -> DifferentiableModel:
     """2-D Ising model on a torus: f = lambda sum_<ij> s_i s_j + sum_i mu_i s_i; each bond of the torus once.
 
-    Params are `IsingParams`. A side of length 2 has its two bonds to the same neighbour counted both.
+    Params are `IsingParams`. On a side of length 2, both bonds to the same neighbour count.
     """
 
     def log_density(params: IsingParams, x: Float[Array, "N"]) -> Float[Array, ""]:

@@ -1,4 +1,4 @@
-"""What a problem is, as far as graphs and quadratic forms have it in common."""
+"""The common interface of problems on graphs and on quadratic forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Evaluated(NamedTuple):
     Attributes:
       values: [B] in the problem's own sense and offset.
       feasible: [B] whether the repaired states satisfy the constraints, recounted.
-      states: [B, N] zeros and ones; only infeasible sets and cliques differ from what was given.
+      states: [B, N] zeros and ones; only infeasible sets and cliques differ from the given states.
     """
 
     values: Float64[np.ndarray, "B"]
@@ -32,13 +32,13 @@ class Evaluated(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Kind(abc.ABC):
-    """One problem; its source is the graph or the form that it is posed on.
+    """One kind of problem; its source is a graph or a quadratic form.
 
     Attributes:
-      name: as flags and results spell it.
-      title: heads a report.
-      recounted: how an answer is verified, in words.
-      answer: an answer in words, of its `size` and the numbers of `ones` and `zeros`.
+      name: its name in flags and results.
+      title: the heading of a report.
+      recounted: a text on how an answer is verified.
+      answer: a text on an answer, with its `size` and the numbers of `ones` and `zeros`.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def accepts(self, source: Any) -> bool:
-        """Whether the problem can be posed on this."""
+        """Whether this is a valid source."""
 
     @abc.abstractmethod
     def num_variables(self, source: Any) -> int:
@@ -56,7 +56,7 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def maximises(self, source: Any) -> bool:
-        """The sense: whether the largest value is the best."""
+        """Whether the best value is the largest."""
 
     @property
     @abc.abstractmethod
@@ -65,10 +65,10 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        """The quadratic model that is maximised: with its constant the value, or the negative of one to be minimised.
+        """The maximised quadratic model: with its constant, the value, or its negative if it is minimised.
 
         Raises:
-          InputError: a penalty that is not a finite number of at least 1, where the problem has conflicts.
+          InputError: the problem has conflicts, and the penalty is not a finite number of at least 1.
         """
 
     def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
@@ -77,4 +77,4 @@ class Kind(abc.ABC):
 
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """What repairs and evaluates states exactly; it prepares once what depends on the source alone."""
+        """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""

@@ -20,8 +20,8 @@ from sl_discs.models.coupling import Coupling, dense_coupling, sparse_coupling
 class QuadraticParams(NamedTuple):
     """c, K (symmetric, zero diagonal) and its scale; J = scale K.
 
-    The scale stands apart so that K can hold small integers: the running sums below are then exact in float32
-    and never drift, however long the chain and whatever the penalty.
+    The scale is separate so that K can hold small integers: the running sums below are then exact in float32
+    and do not drift, whatever the length of the chain and the penalty.
     """
 
     linear: Float[AnyArray, "N"]
@@ -30,7 +30,7 @@ class QuadraticParams(NamedTuple):
 
 
 class QuadraticField(NamedTuple):
-    """What a chain carries: Kx in the model's `field_dtype`, c.x and x'Kx/2."""
+    """The data that a chain keeps up to date: Kx in the model's `field_dtype`, c.x and x'Kx/2."""
 
     coupled: Num[Array, "N"]
     linear: Float[Array, ""]
@@ -43,7 +43,7 @@ class QuadraticModel(Model):
 
     Attributes:
       num_sites: N.
-      field_dtype: of Kx, see `coupling.field_dtype`; no number depends on it.
+      field_dtype: of Kx, see `coupling.field_dtype`; results do not depend on it.
     """
 
     num_sites: int
@@ -75,7 +75,7 @@ class QuadraticModel(Model):
         return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
     def change(self, params, x, before, flips, after):
-        """Differences of the exact parts first, so that nothing cancels."""
+        """Subtracts the exact parts first, so that nothing cancels."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
 
     def coupled(self, params, site):
@@ -91,7 +91,7 @@ def _add_rows(
 
     def add_next(_, carry):
         left, coupled = carry
-        # N where no site is left: chains with fewer flips than others then add nothing.
+        # N if no site is left: chains with fewer flips than others then add nothing.
         site = jnp.min(jnp.where(left, sites, sites.shape[0]))
         coupled = coupling.add_row(coupled, site, delta.at[site].get(mode="fill", fill_value=0.0))
         return left & (sites != site), coupled

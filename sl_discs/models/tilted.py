@@ -66,5 +66,5 @@ class Tilted(Model):
 
 
 def _tilt_gains(x: Int8[Array, "N"], tilt: Float[Array, "N"]) -> Float[Array, "N"]:
-    """-2 s h, what each flip adds to <s, h>."""
+    """-2 s h, the change of <s, h> by each flip."""
     return 2 * jnp.where(x > 0, -tilt, tilt)

@@ -1,4 +1,4 @@
-"""Problems as people have them, with their own labels, sense and offset, and the exact value of an answer."""
+"""Problems with the user's labels, sense and offset, and the exact values of answers."""
 
 from sl_discs.problems.bqm import from_bqm
 from sl_discs.problems.forms import ising, qubo

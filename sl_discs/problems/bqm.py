@@ -19,10 +19,10 @@ def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
 
     Args:
       bqm: a `dimod.BinaryQuadraticModel`, BINARY or SPIN.
-      name: what results call it.
+      name: used in results.
 
     Raises:
-      InputError: it is none, has no variables, or holds a number that is not finite.
+      InputError: it is not such a model, has no variables, or holds a number that is not finite.
     """
     if not all(hasattr(bqm, part) for part in ("linear", "quadratic", "offset", "vartype")):
         raise InputError(f"{name}: a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")

@@ -1,4 +1,4 @@
-"""QUBO and Ising models in the forms that people have them."""
+"""QUBO and Ising models from dicts, arrays and sparse matrices."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from sl_discs.problems.problem import Problem, in_order, timed
 def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qubo") -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
-    Every entry counts as it stands: an asymmetric matrix is as good as a symmetric one, and the pair i, j has the
-    coefficient Q_ij + Q_ji.
+    Every entry counts: the matrix may be asymmetric, and the pair i, j has the coefficient Q_ij + Q_ji.
 
     Args:
       Q: a dict {(i, j): number} with any labels, where (i, i) is linear; or a matrix [N, N], dense or SciPy's sparse.
       offset: a constant.
-      maximise: whether the largest value is the best.
-      name: what results call it.
+      maximise: whether the best value is the largest.
+      name: used in results.
 
     Raises:
       InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair.
@@ -51,15 +50,15 @@ def qubo(Q: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "qu
 def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: str = "ising") -> Problem:
     """offset + sum h_i s_i + sum J_ij s_i s_j over the entries of h and J, with s in {-1, 1}: dimod's energy.
 
-    Every entry of J counts as it stands, so the two halves of a symmetric matrix count both; s_i s_i is 1.
+    Every entry of J counts, so both halves of a symmetric matrix do; s_i s_i is 1.
 
     Args:
       h: a dict {i: number} with any labels, numbers [N], or None for none.
-      J: a dict {(i, j): number}, a matrix [N, N], dense or SciPy's sparse, or None for none. Beside an array, the
-        labels of a dict are 0 .. N-1.
+      J: a dict {(i, j): number}, a matrix [N, N], dense or SciPy's sparse, or None for none. Together with an
+        array, the labels of a dict are 0 .. N-1.
       offset: a constant.
-      maximise: whether the largest value is the best.
-      name: what results call it.
+      maximise: whether the best value is the largest.
+      name: used in results.
 
     Raises:
       InputError: no variables, arrays of other shapes, a number that is not finite, a key that is not a pair.
@@ -100,7 +99,7 @@ def _check_pairs(name: str, what: str, terms: Mapping) -> None:
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):
-    """Labels as they appear; 0 .. n-1, in whatever order they do, is a range."""
+    """Labels in order of appearance; a range if they are 0 .. n-1 in any order."""
     labels = list(dict.fromkeys(itertools.chain(first, itertools.chain.from_iterable(pairs))))
     if not labels:
         raise InputError(f"{name}: no variables; give at least one term")
@@ -115,8 +114,8 @@ def _positions(name: str, labels, keys: Iterable[tuple], length: int = 2) -> np.
         found = np.fromiter(map(place.__getitem__, itertools.chain.from_iterable(keys)), np.int32)
     except KeyError as error:
         raise InputError(
-            f"{name}: {error.args[0]!r} is not one of the labels 0..{len(labels) - 1}; beside an array, labels are "
-            "its positions"
+            f"{name}: {error.args[0]!r} is not one of the labels 0..{len(labels) - 1}; together with an array, "
+            "labels are its positions"
         ) from None
     return found.reshape(-1, length).T
 

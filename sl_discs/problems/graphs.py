@@ -1,4 +1,4 @@
-"""A function for each problem on graphs, which takes graphs in the forms that people have them."""
+"""A function for each problem on graphs, which takes graphs in several forms."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Args:
     triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge attribute
     `weight` of a networkx graph (1 on every edge where no edge has it), the entries of a sparse matrix, or those of
     a `Graph`.
-  weights: [E] of edges [E, 2]; None: 1.
-  num_nodes: of edges; None: the largest index and 1.
-  name: what results call it; empty: the graph's own name, or `{kind}`.
+  weights: [E] for edges [E, 2]; None: 1.
+  num_nodes: for edges; None: the largest index plus 1.
+  name: used in results; empty: the graph's own name, or `{kind}`.
 
 Raises:
   InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a weight that is not a
@@ -37,9 +37,9 @@ _PENALISED = """{task}
 Args:
   graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
     triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
-  num_nodes: of edges; None: the largest index and 1.
-  penalty: of a conflict in the model that is sampled; at least 1.
-  name: what results call it; empty: the graph's own name, or `{kind}`.
+  num_nodes: for edges; None: the largest index plus 1.
+  penalty: of a conflict in the sampled model; at least 1.
+  name: used in results; empty: the graph's own name, or `{kind}`.
 
 Raises:
   InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes.
@@ -47,7 +47,7 @@ Raises:
 
 
 def _constructor(kind: GraphKind) -> Callable[..., Problem]:
-    """The public function that poses this problem on a graph."""
+    """The public function that makes this problem from a graph."""
     if kind.weighted:
 
         def construct(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
@@ -71,7 +71,9 @@ CONSTRUCTORS = {name: _constructor(kind) for name, kind in GRAPH_KINDS.items()}
 def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
-        raise InputError(f"{kind.name}: weights and num_nodes belong to edges [E, 2]; a graph or matrix has its own")
+        raise InputError(
+            f"{kind.name}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own"
+        )
     if isinstance(given, Graph):
         return Problem(kind.name, name or given.name, range(given.num_nodes), given, penalty)
     if is_networkx(given):
@@ -106,7 +108,7 @@ def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) 
 
 
 def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
-    if matrix.dtype.kind == "b":  # edges of weight 1; an entry stored in parts is one edge
+    if matrix.dtype.kind == "b":  # edges of weight 1; duplicate entries are one edge
         matrix = matrix.tocsr().astype(np.int8)
     rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
     if matrix.shape[0] != matrix.shape[1]:

@@ -1,4 +1,4 @@
-"""Labels as JSON has them."""
+"""Labels in JSON files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def plain_label(path: Path, label: Hashable) -> Any:
     """A label as a plain value; tuples become lists.
 
     Raises:
-      InputError: it is not made of numbers, strings, None and tuples; `path` is the file that it is for.
+      InputError: it is not made of numbers, strings, None and tuples; the message names `path`.
     """
     if isinstance(label, tuple):
         return [plain_label(path, part) for part in label]

@@ -20,14 +20,14 @@ def is_sparse(matrix: Any) -> bool:
 def entries(
     name: str, matrix: Any
 ) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
-    """Rows, columns and values of a sparse matrix's entries that are not 0; those stored in parts are added up.
+    """Rows, columns and values of the nonzero entries of a sparse matrix; duplicates are summed.
 
     Raises:
-      InputError: the entries of the matrix, which the message calls by this name, are no real numbers.
+      InputError: the entries are not real numbers; the message gives the matrix this name.
     """
     coo = matrix.tocoo(copy=True)
     if coo.data.dtype.kind in "iu" and coo.data.dtype.itemsize < 8:
-        coo.data = coo.data.astype(np.int64)  # in which the parts of an entry add up without wrapping
+        coo.data = coo.data.astype(np.int64)  # in which duplicates sum without overflow
     coo.sum_duplicates()
     values = real_array(name, coo.data)
     kept = values != 0
@@ -35,7 +35,7 @@ def entries(
 
 
 def square(name: str, what: str, matrix: Any):
-    """Size, rows, columns and values of the entries that are not 0 of a dense or sparse [N, N] matrix.
+    """Size, rows, columns and values of the nonzero entries of a dense or sparse [N, N] matrix.
 
     Raises:
       InputError: it is not a square matrix of numbers, or one of more than 2^31 - 1 rows.
@@ -53,13 +53,13 @@ def square(name: str, what: str, matrix: Any):
 
 
 def _folded(matrix: Float64[np.ndarray, "N N"]) -> Float64[np.ndarray, "N N"]:
-    """The upper triangle with both entries of each pair added up, if all sums are exact; else the matrix as it is.
+    """The upper triangle with both entries of each pair summed, if all sums are exact; otherwise the matrix itself.
 
-    Exact sums leave every value of the problem what it was, and half as many terms.
+    Exact sums halve the number of terms and keep every value of the problem.
     """
     lower = np.tril(matrix, -1).T
     total = np.triu(matrix) + lower
-    # What rounding took away from each sum (Knuth's two-sum); NaN where an entry is not finite.
+    # The rounding error of each sum (Knuth's two-sum); NaN where an entry is not finite.
     part = total - lower
     with np.errstate(invalid="ignore"):
         lost = (np.triu(matrix) - part) + (lower - (total - part))

@@ -1,4 +1,4 @@
-"""A problem in its owner's words: labels, sense, offset, and the exact value of any answer."""
+"""A problem with the user's labels, sense and offset, and the exact value of any answer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be solved, exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and their like.
+    """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other constructors.
 
     Attributes:
       kind: its name, such as `mis` or `qubo`.
-      name: what results call it.
-      labels: N of them, a tuple or a range, in the order of the variables.
+      name: used in results.
+      labels: N labels, a tuple or a range, in the order of the variables.
       source: the graph, or the form with its sense and offset.
-      penalty: of a conflict, where there are any: at least 1.
-      construct_s: seconds that it took to make it of what was given.
+      penalty: of a conflict, for problems with conflicts: at least 1.
+      construct_s: seconds that its construction took.
     """
 
     kind: str
@@ -45,12 +45,10 @@ class Problem:
 
     def __post_init__(self):
         if self.kind not in KINDS or not self._kind.accepts(self.source):
-            raise InputError(
-                f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is no problem known here"
-            )
+            raise InputError(f"{self.name}: a {self.kind!r} of a {type(self.source).__name__} is not a known problem")
         distinct = self.labels if isinstance(self.labels, range) else set(self.labels)
         if not len(self.labels) == len(distinct) == self.num_variables:
-            raise InputError(f"{self.name}: expected {self.num_variables} distinct labels, one a variable")
+            raise InputError(f"{self.name}: expected {self.num_variables} distinct labels, one per variable")
         real(f"{self.name}: penalty", self.penalty, least=1)
 
     @property
@@ -64,7 +62,7 @@ class Problem:
 
     @property
     def maximise(self) -> bool:
-        """The sense: whether the largest value is the best."""
+        """Whether the best value is the largest."""
         return self._kind.maximises(self.source)
 
     @property
@@ -96,7 +94,7 @@ class Problem:
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 
-        A set or clique with conflicts counts as what is left when they are repaired.
+        A set or clique with conflicts is repaired first.
 
         Args:
           sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for `ising`.
@@ -107,7 +105,7 @@ class Problem:
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
-        """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each different one once.
+        """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
 
         Raises:
           InputError: a state is not [N] zeros and ones.
@@ -161,7 +159,7 @@ class Problem:
 
 
 def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:
-    """A function that makes problems, and has them say how long that took."""
+    """Wraps a function that makes problems, so that they record how long it took."""
 
     @functools.wraps(construct)
     def timed_construct(*args: Any, **keywords: Any) -> Problem:
@@ -174,7 +172,7 @@ def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:
 
 
 def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
-    """Labels as a range where they are 0 .. n-1 in this order, else as a tuple."""
+    """Labels as a range if they are 0 .. n-1 in this order, otherwise as a tuple."""
     plain = range(len(labels))
     whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
     return plain if whole and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)

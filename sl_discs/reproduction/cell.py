@@ -97,7 +97,7 @@ class Choice:
     Attributes:
       chain_length: steps a chain.
       batch_size: chains a graph.
-      engine: what plays.
+      engine: the engine used.
       seeds: of the chains.
     """
 
@@ -107,7 +107,7 @@ class Choice:
     seeds: tuple[int, ...]
 
     def steps(self, dataset: PublishedSet) -> int:
-        """Steps a chain on a dataset."""
+        """Steps per chain on a dataset."""
         return self.chain_length or dataset.experiment()["chain_length"]
 
     def cell(

@@ -67,7 +67,7 @@ def _figure(row: dict | None) -> str:
 
 _NOTE = """\
 Localization minus its base, each with a 95% interval. Unless said otherwise the base is the one at its defaults, on
-the same graphs. `as published` does what the paper does: {trials} trials with settings from its search space, played
+the same graphs. `as published` does what the paper does: {trials} trials with settings from its search space, run
 and judged on the test graphs themselves, and the best trial counts. `null` is the same search with the tilt switched
 off, where trials differ in their seed alone: what it gains is what choosing the best gives by itself, and the column
 after it is what is left of the other. `held out` was chosen on training graphs; the annealing is tuned there too, so

@@ -58,7 +58,7 @@ def unpack_records(content: bytes) -> dict[str, SamplerRecord]:
 def join_records(shares: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
     """One record a sampler, instances in the order of the shares.
 
-    Shares are played side by side: `run_s` and `compile_s` are those of the slowest, and the rate is that of all
+    Shares are run side by side: `run_s` and `compile_s` are those of the slowest, and the rate is that of all
     chain-steps in that time.
     """
     if len(shares) == 1:

@@ -1,4 +1,4 @@
-"""Base samplers. They know neither graphs nor stochastic localization."""
+"""Base samplers, which depend neither on graphs nor on stochastic localization."""
 
 from sl_discs.samplers.registry import known_samplers, register_sampler
 

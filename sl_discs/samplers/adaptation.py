@@ -11,7 +11,7 @@ from sl_discs.errors import InputError
 
 
 def adaptation_gain(steps: Int[Array, ""], adapt_until: int | None) -> Float[Array, ""]:
-    """1 for ever, or falling linearly from 1 to 0 at step `adapt_until` and 0 from then on.
+    """Always 1, or falling linearly from 1 to 0 at step `adapt_until`, and 0 from then on.
 
     A sampler whose scale never stops depending on the past is slightly inexact; set `adapt_until` to sample.
     """
@@ -29,14 +29,14 @@ def adapted(
     adapt_until: int | None,
     shared: bool,
 ) -> Float[Array, ""]:
-    """scale + gain (acceptance - target); DISCS's form shares one acceptance, the mean over the chains."""
+    """scale + gain (acceptance - target); DISCS's form uses the mean acceptance of the chains."""
     if shared:
         acceptance = chain_mean(acceptance)
     return scale + adaptation_gain(steps, adapt_until) * (acceptance - target)
 
 
 def check_adaptation(target: float, adapt_until: int | None) -> None:
-    """Raises InputError for an impossible target or horizon."""
+    """Raises InputError for an invalid target or horizon."""
     if not 0 < target < 1:
         raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
     if adapt_until is not None:

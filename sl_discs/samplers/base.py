@@ -18,10 +18,10 @@ SamplerState = Any
 
 
 class Info(NamedTuple):
-    """What one step reports.
+    """The statistics of one step.
 
     Attributes:
-      acceptance: the probability with which the proposal was to be accepted (1 for rejection-free samplers).
+      acceptance: the acceptance probability of the proposal (1 for rejection-free samplers).
       hops: number of sites that changed.
     """
 
@@ -30,10 +30,10 @@ class Info(NamedTuple):
 
 
 class Sampler(abc.ABC):
-    """A Markov kernel on {0,1}^N that knows its target only as a `Model`."""
+    """A Markov kernel on {0,1}^N that accesses its target only through a `Model`."""
 
     num_chains: int
-    # The field of the state that adapts, if any, and how many log-likelihood calls a step counts, as DISCS does.
+    # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
     adapts: ClassVar[str | None] = None
     calls_a_step: ClassVar[int] = 0
     # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
@@ -46,12 +46,12 @@ class Sampler(abc.ABC):
 
     @property
     def reversible(self) -> bool:
-        """Whether any number of its steps together satisfies detailed balance, if the sampler is exact at all."""
+        """Whether any number of steps satisfies detailed balance, if the sampler is exact."""
         return True
 
     @abc.abstractmethod
     def init_state(self, num_sites: int) -> SamplerState:
-        """The state of one chain before its first step, with the dtypes that it keeps."""
+        """The state of one chain before its first step, with fixed dtypes."""
 
     @abc.abstractmethod
     def kernel(
@@ -67,9 +67,9 @@ class Sampler(abc.ABC):
         """One step of one chain; sites outside `mask` never flip."""
 
     def make_init_state(self, rng: PRNGKeyArray) -> SamplerState:
-        """States of `num_chains` chains (DISCS's name and signature; nothing in them is random)."""
+        """States of `num_chains` chains (DISCS's name and signature; they are not random)."""
         del rng
-        # The number of sites only limits an adaptive radius, which every step clips to its own N again.
+        # The number of sites only limits an adaptive radius, which every step clips to its own N.
         state = self.init_state(num_sites=1)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_chains, *leaf.shape)), state)
 
@@ -84,7 +84,7 @@ class Sampler(abc.ABC):
     ) -> tuple[Int[Array, "B N"], SamplerState, Float[Array, ""]]:
         """One step of each chain of a batch, in DISCS's calling convention.
 
-        It builds the local field from nothing in every call; a run uses `kernel`, which carries it along.
+        It computes the local field anew in every call; a run uses `kernel`, which updates it.
 
         Returns:
           the new states in x's dtype, the new sampler states, and the mean acceptance of the batch.
@@ -108,5 +108,5 @@ def accept_or_keep(
     proposed: tuple[Int8[Array, "N"], Field],
     current: tuple[Int8[Array, "N"], Field],
 ) -> tuple[Int8[Array, "N"], Field]:
-    """The proposed state and field, or the current ones."""
+    """The proposed state and field if accepted, otherwise the current ones."""
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)

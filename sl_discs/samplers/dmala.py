@@ -26,7 +26,7 @@ from sl_discs.samplers.draws import floored_logits
 
 
 class DMALAState(NamedTuple):
-    """Steps done, log-likelihood calls (DISCS counts 4 a step), expected number of flips n."""
+    """Steps done, log-likelihood calls (4 per step, as in DISCS), expected number of flips n."""
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -50,16 +50,16 @@ class DMALA(Sampler):
 
     Attributes:
       scaling: `normalized` or `fixed`, see the module.
-      expected_flips: n of the normalized form, or where its adaptation starts.
+      expected_flips: n of the normalized form, or its initial value with adaptation.
       step_size: of the fixed form.
-      adaptive: whether n follows the acceptance (n += 3 gain (acceptance - target), at least 1).
-      target_acceptance_rate: what n aims at.
-      adapt_until: step at which adaptation has died away; None: never.
+      adaptive: whether n adapts to the acceptance (n += 3 gain (acceptance - target), at least 1).
+      target_acceptance_rate: target of the adaptation of n.
+      adapt_until: step at which adaptation ends; None: never.
       shared_scale: DISCS's form of the normalized step, from the mean over the chains of an instance. It breaks
-        detailed balance (total variation 0.01 to 0.03 on small cases) and is there to match published runs.
-      adjusted: whether the Metropolis-Hastings test is made.
+        detailed balance (total variation 0.01 to 0.03 on small cases) and serves to match published runs.
+      adjusted: whether to apply the Metropolis-Hastings test.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
-      num_chains: chains a batch in DISCS's calling convention.
+      num_chains: chains per batch in DISCS's calling convention.
     """
 
     adapts: ClassVar[str | None] = "expected_flips"
@@ -87,15 +87,15 @@ class DMALA(Sampler):
 
     @property
     def couples_chains(self):
-        """Where they share the step size."""
+        """Whether they share the step size."""
         return self.shared_scale
 
     def init_state(self, num_sites):
-        """n at `expected_flips`."""
+        """The initial state, with n = `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
     def kernel(self, key, model, params, x, field, state, mask):
-        """Flip each site independently, and the Metropolis-Hastings test with the flips back from y."""
+        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
         logits = self._logits(model.gains(params, x, field), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
         y, field_y = model.flip(params, x, field, flips)

@@ -1,8 +1,8 @@
-"""Draws of sites in proportion to their weights, and the probability of a sequence of draws.
+"""Draws of sites with probability proportional to their weights, and the probability of a sequence of draws.
 
 Weights are exp(logit - max), floored at exp(-80): in float32 every weight is then a normal number, and no sum of
-remaining weights can vanish. The floor is a function of the state alone, so a Metropolis-Hastings ratio formed with
-the floored weights is that of the proposal actually used, and the law stays exact.
+remaining weights can vanish. The floor depends only on the state, so the Metropolis-Hastings ratio with the floored
+weights is that of the actual proposal, and the sampler stays exact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Draws(NamedTuple):
     """Sites drawn one after the other.
 
     Attributes:
-      sites: [R] in the order of the draws, repeats included; the value N marks an unused place.
+      sites: [R] in the order of the draws, with repeats; the value N marks an unused entry.
       length: number of draws.
       flips: [N] True at the sites that were drawn.
     """
@@ -37,14 +37,14 @@ class Draws(NamedTuple):
 
 
 def _in_blocks(values: Float[Array, "N"], fill: float) -> Float[Array, "K W"]:
-    """Values in rows of 32, the last one filled up."""
+    """Values in rows of 32, the last one padded."""
     return jnp.pad(values, (0, -values.shape[0] % _BLOCK), constant_values=fill).reshape(-1, _BLOCK)
 
 
 def floored_logits(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
     """Logits relative to the largest over the mask and at least -80; -inf outside the mask."""
-    # The maximum of rows is taken row by row: with one of N numbers, which XLA does not vectorise on CPUs, a step of
-    # dmala takes a fifth longer (N = 640).
+    # The maximum is taken row by row: with one over N numbers, which XLA does not vectorise on CPUs, a step of dmala
+    # takes a fifth longer (N = 640).
     top = jnp.max(functools.reduce(jnp.maximum, _in_blocks(jnp.where(mask, logits, -jnp.inf), -jnp.inf)))
     return jnp.where(mask, jnp.maximum(logits - top, LOWEST_LOGIT), -jnp.inf)
 
@@ -55,19 +55,19 @@ def softmax_weights(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[
 
 
 def invert_cdf(uniform: Float[Array, ""], weights: Float[Array, "K"]) -> Int[Array, ""]:
-    """The first place of positive weight at which the running sum exceeds `uniform` times the total.
+    """The first index of positive weight at which the cumulative sum exceeds `uniform` times the total.
 
-    The total is the largest of those running sums, so there is such a place however they are rounded.
+    The total is the largest of these sums, so such an index exists whatever the rounding.
     """
     running = jnp.where(weights > 0, jnp.cumsum(weights), 0.0)
     return jnp.argmax(running > uniform * jnp.max(running))
 
 
 def draw_site(key: Key, weights: Float[Array, "N"]) -> Int[Array, ""]:
-    """A site drawn in proportion to its weight, which is positive somewhere.
+    """A site drawn with probability proportional to its weight; some weight must be positive.
 
-    The site's block of 32 is drawn first, then the site in it: on CPUs one running sum over N = 832 takes ten times
-    as long (4.9 microseconds instead of .5).
+    The site's block of 32 is drawn first, then the site in it: on CPUs one cumulative sum over N = 832 takes ten
+    times as long (4.9 microseconds instead of .5).
     """
     blocks = _in_blocks(weights, 0.0)
     uniforms = keys.uniforms(key, (2,))
@@ -81,10 +81,10 @@ def draw_sites(
     """Draws `length` sites in turn, with or without replacement.
 
     Args:
-      key: a key for this call alone.
+      key: used only in this call.
       weights: of the sites; at least `length` of them positive if drawn without replacement.
       length: number of draws.
-      most: a bound on `length`, the same for all chains.
+      most: an upper bound on `length`, the same for all chains.
       replacement: whether a site can be drawn again.
     """
     num_sites = weights.shape[0]
@@ -104,9 +104,9 @@ def log_probability(
 ) -> Float[Array, ""]:
     """Log-probability of drawing these sites from these weights, in the order of the draws or backwards.
 
-    Without replacement the mass that a site is drawn from is that of itself, of the sites drawn after it and of those
-    never drawn. It is summed from the last draw to the first, never subtracted: nothing cancels, however dominant
-    the first sites are.
+    Without replacement, a site is drawn from the total weight of itself, the sites drawn after it and those never
+    drawn. This weight is summed from the last draw to the first, never subtracted, so nothing cancels, however
+    dominant the first sites are.
     """
     num_sites = weights.shape[0]
     longest = batch_max(drawn.length)

@@ -11,7 +11,7 @@ from sl_discs.samplers.single_site import SingleSiteSampler
 
 @dataclasses.dataclass(frozen=True)
 class Gibbs(SingleSiteSampler):
-    """Draws the site from its conditional law: it flips with probability sigmoid(change)."""
+    """Resamples the site from its conditional distribution: it flips with probability sigmoid(change)."""
 
     def acceptance(self, change):
         """sigmoid(change)."""

@@ -13,8 +13,8 @@ from sl_discs.samplers.single_site import SingleSiteSampler
 class Metropolis(SingleSiteSampler):
     """Flips with probability min(1, exp(change)).
 
-    A change of 0 is always accepted: where nothing changes f, as at infinite temperature, a sequential scan flips
-    every site in every sweep and reaches few states. `Gibbs` has no such case.
+    A change of 0 is always accepted: if no flip changes f, as at infinite temperature, a sequential scan flips every
+    site in every sweep and reaches few states. `Gibbs` does not have this problem.
     """
 
     def acceptance(self, change):

@@ -1,4 +1,4 @@
-"""Samplers that flip a path of sites drawn from the balanced softmax at x: what gwg and path_auxiliary share."""
+"""Samplers that flip a path of sites drawn from the balanced softmax at x: the base of gwg and path_auxiliary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
 
 
 class PathState(NamedTuple):
-    """Steps done, log-likelihood calls (DISCS counts 4 a step), and the number of flips as a real number."""
+    """Steps done, log-likelihood calls (4 per step, as in DISCS), and the number of flips as a real number."""
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -29,13 +29,13 @@ class PathSampler(Sampler):
     """Draws sites in turn from softmax(balanced gains at x), flips them, and accepts or rejects the whole path.
 
     Attributes:
-      num_flips: number of draws, or where the adaptive radius starts.
-      adaptive: whether round(radius) sites are drawn, radius following each chain's acceptance.
-      target_acceptance_rate: what the radius aims at.
-      adapt_until: step at which adaptation has died away; None: never.
-      shared_adaptation: one radius step for all chains of an instance from their mean acceptance, as DISCS.
+      num_flips: number of draws, or the initial radius with adaptation.
+      adaptive: whether to draw round(radius) sites, where the radius adapts to each chain's acceptance.
+      target_acceptance_rate: target of the adaptation of the radius.
+      adapt_until: step at which adaptation ends; None: never.
+      shared_adaptation: whether all chains of an instance adapt to their mean acceptance, as in DISCS.
       balancing_fn_type: SQRT, RATIO, MAX or MIN.
-      num_chains: chains a batch in DISCS's calling convention.
+      num_chains: chains per batch in DISCS's calling convention.
     """
 
     adapts: ClassVar[str | None] = "radius"
@@ -58,17 +58,17 @@ class PathSampler(Sampler):
 
     @property
     def couples_chains(self):
-        """Where they share the radius."""
+        """Whether they share the radius."""
         return self.adaptive and self.shared_adaptation
 
     def init_state(self, num_sites):
-        """Radius at `num_flips`."""
+        """The initial state, with radius `num_flips`."""
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:
-        """round(radius) while it adapts; from then on one of two neighbouring numbers at random.
+        """round(radius) while it adapts; afterwards one of the two neighbouring integers at random.
 
-        Flipping exactly R sites for ever keeps the parity of |x| when R is even: such a chain is not ergodic.
+        Always flipping exactly R sites preserves the parity of |x| if R is even: such a chain is not ergodic.
         """
         nearest = jnp.round(state.radius)
         if self.adapt_until is not None:
@@ -77,7 +77,7 @@ class PathSampler(Sampler):
         return nearest.astype(jnp.int32)
 
     def kernel(self, key, model, params, x, field, state, mask):
-        """Draw, flip, and the Metropolis-Hastings test with the reverse path's probability."""
+        """Draws and flips, and applies the Metropolis-Hastings test with the reverse path's probability."""
         balance = BALANCING[self.balancing_fn_type]
         available = jnp.sum(mask, dtype=jnp.int32)
         wanted = self._rounded(keys.fold(key, 2), state) if self.adaptive else self.num_flips

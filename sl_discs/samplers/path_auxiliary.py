@@ -1,4 +1,4 @@
-"""Path auxiliary sampler (Sun et al. 2022): distinct sites in turn, and the reverse path from the end point."""
+"""Path auxiliary sampler (Sun et al. 2022): distinct sites drawn in turn, and the reverse path from the end point."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sl_discs.samplers.step_adapter import StepSampler
 
 PREFIX = "sl_"
 
-# What separates a namespace from a name in it, as in `discs:dlmc`, whose localized variant is `sl:discs:dlmc`.
+# The separator between a namespace and a name, as in `discs:dlmc`, whose localized variant is `sl:discs:dlmc`.
 _SEPARATOR = ":"
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
@@ -26,41 +26,41 @@ _DEFAULTS: dict[str, dict[str, Any]] = {}
 
 
 def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any) -> None:
-    """Makes `name` and `sl_<name>` known to configs, runs and the conformance suite.
+    """Makes `name` and `sl_<name>` available in configs, runs and the conformance suite.
 
     Args:
-      name: new, and not itself starting with `sl_`; a namespace may come before it, as in `mine:gwg`.
+      name: a new name that does not start with `sl_`; it may have a namespace, as in `mine:gwg`.
       factory: returns a sampler from keyword arguments; every argument with a default becomes a config field.
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
         of an instance, if it takes that argument.
-      **defaults: what the config says instead of the factory's own defaults.
+      **defaults: defaults of the config that differ from those of the factory.
     """
     if is_localized(name):
-        raise InputError(f"sampler name {name!r} is that of a localized variant; register the base sampler alone")
+        raise InputError(f"sampler name {name!r} is that of a localized variant; register only the base sampler")
     if name in _FACTORIES:
-        raise InputError(f"sampler {name!r} is registered already; choose another name")
+        raise InputError(f"sampler {name!r} is already registered; choose another name")
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
 
 
 def localized_name(base: str) -> str:
-    """The name of a base sampler's variant: `sl_gwg`, `sl:discs:gwg`."""
+    """The name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
     return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
 
 
 def is_localized(name: str) -> bool:
-    """Whether a name is that of a variant."""
+    """Whether a name is that of a localized variant."""
     return name.startswith((PREFIX, f"sl{_SEPARATOR}"))
 
 
 def known_samplers() -> list[str]:
-    """Base samplers and their variants."""
+    """The names of base samplers and their localized variants."""
     return [*_FACTORIES, *map(localized_name, _FACTORIES)]
 
 
 def base_name(name: str) -> str:
-    """The base sampler's name of a sampler or its variant; InputError if unknown."""
+    """The name of the base sampler of a sampler or its variant; InputError if unknown."""
     base = name[len(PREFIX) :] if is_localized(name) else name
     if base not in _FACTORIES or name not in (base, localized_name(base)):
         raise InputError(f"unknown sampler {name!r}; known: {', '.join(known_samplers())}")
@@ -101,10 +101,10 @@ def _dmala(
     co_opt_prob: bool = True,
     num_chains: int = 1,
 ) -> DMALA:
-    """DISCS's reading of its config.
+    """Interprets the config as DISCS does.
 
-    `adaptive` scales the step by the gains, and on other than combinatorial problems (`co_opt_prob` false) also
-    follows the acceptance; otherwise the step size is fixed.
+    `adaptive` scales the step by the gains and, if the problem is not combinatorial (`co_opt_prob` false), also
+    adapts to the acceptance; otherwise the step size is fixed.
     """
     return DMALA(
         scaling="normalized" if adaptive else "fixed",

@@ -1,4 +1,4 @@
-"""Samplers that try to flip one site a step: what gibbs and metropolis share."""
+"""Samplers that try to flip one site per step: the common part of gibbs and metropolis."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RANDOM, SEQUENTIAL = SCANS = ("random", "sequential")
 
 
 class SingleSiteState(NamedTuple):
-    """Steps done, which say whose turn a sequential scan has come to, and log-likelihood calls (2 a step)."""
+    """Steps done, which determine the next site of a sequential scan, and log-likelihood calls (2 per step)."""
 
     steps: Int[Array, ""]
     num_ll_calls: Int[Array, ""]
@@ -28,14 +28,14 @@ class SingleSiteState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SingleSiteSampler(Sampler):
-    """Tries one site a step; a subclass says with what probability a change of log-density is accepted.
+    """Tries one site per step; a subclass gives the acceptance probability of a change of log-density.
 
-    A sequential scan leaves the target invariant, as each of its steps does, but a sweep of it is not reversible.
+    Each step of a sequential scan leaves the target invariant, but a sweep is not reversible.
 
     Attributes:
-      num_chains: chains a batch in DISCS's calling convention.
-      scan: `random`, a uniformly drawn site each step, or `sequential`, the sites of the mask in their order, again
-        and again.
+      num_chains: chains per batch in DISCS's calling convention.
+      scan: `random`, a uniformly drawn site at each step, or `sequential`, repeated sweeps over the sites of the mask
+        in order.
     """
 
     calls_a_step: ClassVar[int] = 2
@@ -50,7 +50,7 @@ class SingleSiteSampler(Sampler):
 
     @property
     def reversible(self):
-        """A random scan is."""
+        """Whether the scan is random."""
         return self.scan == RANDOM
 
     @abc.abstractmethod
@@ -69,7 +69,7 @@ class SingleSiteSampler(Sampler):
         return jnp.argmax(jnp.cumsum(mask) > place)
 
     def kernel(self, key, model, params, x, field, state, mask):
-        """Flip one site with the rule's probability."""
+        """Flips one site with the probability of the rule."""
         site = self.site(keys.fold(key, 0), state, mask)
         flips = jnp.arange(x.shape[0]) == site
         y, field_y = model.flip(params, x, field, flips)

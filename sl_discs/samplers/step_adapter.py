@@ -1,4 +1,4 @@
-"""Lets a sampler that only has DISCS's batched `step` be played chain by chain."""
+"""Lets a sampler that only has DISCS's batched `step` be run chain by chain."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sl_discs.samplers.base import Info, Sampler
 class StepSampler(Sampler):
     """A batch of one chain for `inner.step(model, rng, x, model_param, state, x_mask)`.
 
-    `inner` sees models with `forward(params, x)` and `get_value_and_grad(params, x)` on x [1, N] int32; whatever it
-    shares between the chains of a batch is here a chain's own. The field is built anew after each step.
+    `inner` sees models with `forward(params, x)` and `get_value_and_grad(params, x)` on x [1, N] int32; anything that
+    it shares between the chains of a batch belongs to a single chain here. The field is recomputed after each step.
     """
 
     inner: Any

@@ -83,7 +83,7 @@ class Arena:
       num_chains: B.
       rungs: R of a ladder; 1: chains on their own.
       sweep: steps that count as one.
-      engine: that plays.
+      engine: the engine used.
       engine_note: why that one.
       steps: Markov steps of all chains so far.
     """
@@ -227,7 +227,7 @@ class Arena:
             yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
-        """How many moments to play at once; powers of two where each number has to be compiled."""
+        """How many moments to run at once; powers of two where each number has to be compiled."""
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:

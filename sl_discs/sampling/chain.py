@@ -1,9 +1,9 @@
 """Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
 
-Chains start in pairs of opposite states, and first take their sites in random order: sweeps that all have one order
-would lead many of them the same way. A warm-up of doubling rounds ends when the values of f of different chains
-agree; its last round also says how many sweeps lie between two draws, so that most draws count. Adaptation, where the
-sampler has any, ends with the first round. A mode that no chain has met shows in no diagnostic.
+Chains start in pairs of opposite states, and first visit sites in random order, because sweeps in the same order
+would lead many of them to the same mode. A warm-up of doubling rounds ends when the values of f of different chains
+agree; its last round also determines the number of sweeps between draws. Adaptation ends with the first round. A mode
+that no chain has visited does not show in any diagnostic.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sl_discs.sampling.options import Options
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048
-# R-hat of the values with which a warm-up ends.
+# The warm-up ends when R-hat of the values is below this.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
 # Number of the arena.
 DISPERSING = 5
-# Samplers that look at the sites in order, which costs half as much. metropolis does not: where all is equal, as at
-# infinite temperature, its sweeps in order do nothing but flip every site.
+# Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all gains are 0, as
+# at infinite temperature, its sequential scan only flips every site.
 ORDERED = ("gibbs",)
 
 
@@ -72,7 +72,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
 
 
 def _dispersed(terms: Coefficients, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
-    """States that chains have reached from far apart."""
+    """States that chains have reached from different starts."""
     fields = frozen_after(FIRST_ROUND, options, len(terms.linear))
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
@@ -87,7 +87,7 @@ def _dispersed(terms: Coefficients, temperature: float, options: Options) -> Int
 
 
 def frozen_after(sweeps: int, options: Options, size: int) -> dict:
-    """Fields of the base sampler's config with which its adaptation ends after so many sweeps."""
+    """Fields of the base sampler's config that end its adaptation after so many sweeps."""
     fields = dict(options.fields)
     if options.sampler in ORDERED:
         fields.setdefault("scan", "sequential")
@@ -97,22 +97,22 @@ def frozen_after(sweeps: int, options: Options, size: int) -> dict:
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
-    """How many sweeps lie between draws that hardly depend on each other.
+    """The number of sweeps between nearly independent draws.
 
     Args:
       values: of f after each of L sweeps of C chains.
-      states: likewise; what is looked at is the magnetisation, and the spins added up with signs drawn once.
+      states: after each sweep; used are the magnetisation, and the sum of the spins with signs drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)
-    # One moment at a time: all of them as floats would be gigabytes, and NumPy is slow at products of integers.
+    # One record at a time: all of them as floats would take gigabytes, and NumPy is slow at products of integers.
     sums = np.array([one.astype(np.float32) @ both for one in states])
     sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 
 def collect(arena: Arena, temperatures, thinning: int, store: Store, options: Options, budget: Budget) -> bool:
-    """Draws until there are enough or the time is over; whether it was interrupted."""
+    """Draws until there are enough or the time is over; returns whether it was interrupted."""
     wanted = options.draws_each or 2**31
     before, agreement = 0, Agreement()
     with budget.keeping(store):

@@ -1,8 +1,8 @@
 """Whether draws can be trusted: effective sample sizes, R-hat, and a verdict in words.
 
 Effective sample size (bulk and tail) and rank-normalised R-hat are those of Vehtari et al. (2021), by arviz-stats.
-They are taken of the value f, of the magnetisation (the mean spin), of the overlap between groups that started apart,
-and of the variables that look worst by the plain R-hat.
+They are computed for the value f, the magnetisation (the mean spin), the overlap between groups with different
+starts, and the variables with the worst plain R-hat.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HOPELESS = 100
 
 
 class Diagnostic(NamedTuple):
-    """Of one observable; R-hat is nan where there is a single group, or too few draws."""
+    """Diagnostics of one observable; R-hat is nan if there is a single group, or too few draws."""
 
     name: str
     r_hat: float
@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
 
 
 def plain_r_hat(values: Float[np.ndarray, "C D"]) -> float:
-    """The split R-hat of Gelman and Rubin, quickly: for progress bars and for choosing what to look at."""
+    """The split R-hat of Gelman and Rubin, which is fast: for progress bars and for choosing variables."""
     half = values.shape[1] // 2
     if half < 2:
         return float("nan")
@@ -55,7 +55,7 @@ def plain_r_hat(values: Float[np.ndarray, "C D"]) -> float:
 
 
 class Agreement:
-    """The plain R-hat of values as they come in, in words for a progress bar."""
+    """The plain R-hat of the values so far, as text for a progress bar."""
 
     def __init__(self):
         self._parts: list[np.ndarray] = []
@@ -63,7 +63,7 @@ class Agreement:
         self._words = ""
 
     def add(self, values: Float[np.ndarray, "C D"]) -> str:
-        """Takes D more values of each group; looks anew whenever a tenth more have come."""
+        """Adds D values of each group; recomputes R-hat whenever their number has grown by a tenth."""
         self._parts.append(values)
         self._count += values.shape[1]
         if self._count >= 1.1 * self._looked:
@@ -81,7 +81,7 @@ def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
 
 
 def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
-    """The variables whose halves of groups differ most for their variance, the worst first."""
+    """The variables whose halves of groups differ most relative to their variance, the worst first."""
     groups, draws = bits.shape[:2]
     half = draws // 2
     ones = np.zeros((2, groups, size))
@@ -94,13 +94,13 @@ def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
 
 
 def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | None = None) -> Diagnostic:
-    """Of one observable.
+    """Diagnoses one observable.
 
     Args:
-      name: of it.
+      name: of the observable.
       values: of D draws of each of C groups.
-      effective: how many independent draws they count for, where that is known; None: draws of a group follow each
-        other, and their autocorrelation says it.
+      effective: the number of independent draws that they are worth, if known; None: draws of a group form a chain,
+        and their autocorrelation determines it.
     """
     from arviz_stats.base import array_stats
 
@@ -117,20 +117,21 @@ def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | Non
             return Diagnostic(name, r_hat, effective, effective)
         bulk = float(array_stats.ess(values, **axes, method="bulk"))
         tail = float(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
-    # Where almost all values are the same, quantiles are too, and tails say nothing.
+    # If almost all values are equal, so are the quantiles, and tails carry no information.
     return Diagnostic(name, r_hat, bulk, bulk if np.isnan(tail) else tail)
 
 
 def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
-    """The largest R-hat that does not speak against draws, see `MOST_R_HAT`.
+    """The largest acceptable R-hat, see `MOST_R_HAT`.
 
     R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
-    of a half and F, the variance of the halves' means for its expectation, is chi-squared/(2 C - 1) if all is well.
+    of a half and F, the variance of the halves' means over its expectation, is chi-squared/(2 C - 1) under
+    convergence.
 
     Args:
       num_groups: C.
-      effective: number of draws of all groups; fewer than `LEAST_ESS` are not enough in any case.
-      tests: of how many R-hats this is the largest.
+      effective: number of draws of all groups; fewer than `LEAST_ESS` are never enough.
+      tests: number of R-hats of which this is the largest.
     """
     freedom = 2 * num_groups - 1
     spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom
@@ -144,11 +145,11 @@ def judge(
     """The verdict.
 
     Args:
-      scalars: diagnostics of the value and the like.
-      variables: those of the variables that look worst.
+      scalars: diagnostics of the value, magnetisation and overlap.
+      variables: diagnostics of the worst variables.
       num_groups: C.
       num_variables: N.
-      reasons: that the method itself has against its draws.
+      reasons: the method's own reasons against its draws.
     """
     reasons = list(reasons)
     for found, tests in (scalars, len(scalars)), (variables, num_variables):
@@ -156,13 +157,13 @@ def judge(
             limit = r_hat_limit(num_groups, one.ess_bulk, tests)
             if one.r_hat > limit:
                 said = f"R-hat of {one.name} is {min(one.r_hat, 99):.3f}, above {limit:.3f}"
-                reasons.append(f"{said}: groups that began apart disagree")
+                reasons.append(f"{said}: groups with different starts disagree")
                 break
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))
     size = min(least.ess_bulk, least.ess_tail)
     if size < LEAST_ESS:
         times = math.ceil(1.2 * LEAST_ESS / max(size, 1))
-        more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or by another method"
+        more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
         reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: {more}")
     return Verdict(not reasons, tuple(reasons))
 

@@ -1,8 +1,8 @@
-"""The few directions in which a model's coupling stands out of the rest, for low-rank localization.
+"""The few outlying directions of a model's coupling, for low-rank localization.
 
-A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. Where the largest eigenvalues of J stand apart from
-the others, a local sampler cannot cross between the modes that their eigenvectors make; without them it mixes fast if
-the eigenvalues that remain lie in an interval of length below 1 (Koehler, Lee and Risteski 2022).
+A model at a temperature is p(s) ~ exp(1/2 s'Js + b's) on spins. If the largest eigenvalues of J are well separated
+from the others, a local sampler cannot cross between the modes along their eigenvectors. Without them it mixes fast
+if the remaining eigenvalues lie in an interval of length below 1 (Koehler, Lee and Risteski 2022).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_DIRECTIONS = 2
 
 
 class SpinTerms(NamedTuple):
-    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings`, and `background` on all pairs beside.
+    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings` plus `background` on all pairs.
 
     Attributes:
       couplings: [N, N] symmetric, zero on the diagonal.
@@ -65,13 +65,13 @@ def spin_terms(terms: Coefficients, temperature: float) -> SpinTerms:
 
 
 class Directions(NamedTuple):
-    """r directions and what is left without them, J - U D U'.
+    """r directions, and the rest J - U D U'.
 
     Attributes:
       vectors: [N, r] U, orthonormal.
-      strengths: [r] D, how far the eigenvalue of each stands above the mean of the others. That puts the direction
-        into the middle of their interval, where it has no part in the coupling that remains.
-      width: of the interval that the other eigenvalues lie in.
+      strengths: [r] D, the distance of each eigenvalue from the mean of the others. This moves the direction to the
+        middle of their interval, where it takes no part in the remaining coupling.
+      width: of the interval of the other eigenvalues.
       eigenvalues: [r + 1] the largest ones of J, as far as they are known.
     """
 
@@ -107,7 +107,7 @@ def outer_eigenvalues(spin: SpinTerms, count: int) -> Outer | None:
         values, vectors = np.linalg.eigh(spin.matrix())
         return Outer(values[::-1][:count], vectors[:, ::-1][:, :count], float(values[0]))
     operator = linalg.LinearOperator((size, size), matvec=spin.times, matmat=spin.times, dtype=np.float64)
-    # A start that is the same each time, so that draws are.
+    # The same start each time, so that draws are reproducible.
     start = np.random.default_rng(0).normal(size=size)
     given = {"v0": start, "maxiter": _MOST_ITERATIONS}
     try:
@@ -123,11 +123,11 @@ def find_directions(spin: SpinTerms, number: int | None = None) -> Directions | 
 
     Args:
       spin: the model.
-      number: how many; None: the fewest, at most 2, that leave a rest narrower than 1, or else those above the
-        widest gap.
+      number: of directions; None: the smallest number, at most 2, that leaves a rest narrower than 1, or otherwise
+        the number above the wider gap.
 
     Returns:
-      None where eigenvalues lie so close that they are not found.
+      None if the eigenvalues are so close that they are not found.
     """
     size = len(spin.field)
     most = min((number or MOST_DIRECTIONS) + 1, size - 1)
@@ -140,6 +140,6 @@ def find_directions(spin: SpinTerms, number: int | None = None) -> Directions | 
         number = 1 + int(narrow[0] if len(narrow) else np.argmax(-np.diff(values)))
     if number >= most:
         return None
-    # J has no diagonal, so all eigenvalues together are 0.
+    # J has no diagonal, so the eigenvalues sum to 0.
     strengths = values[:number] + values[:number].sum() / (size - number)
     return Directions(vectors[:, :number], strengths, float(widths[number - 1]), values[: number + 1])

@@ -1,4 +1,4 @@
-"""What a method leaves behind, and the common part of all methods that play chains."""
+"""The outcome of a method, and the common part of all methods that run chains."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Say = Callable[[int, str], None]
 
 
 class Drawn(NamedTuple):
-    """Draws of C groups that know nothing of each other, D of each.
+    """Draws of C independent groups, D of each.
 
     Attributes:
       bits: [C, D, W] the draws, packed.
       dependence: of the draws of a group, as in `estimates.Batches`.
-      how: what was played, by name, for reports.
-      reasons: that the method has against its own draws.
-      notes: what else should be said of them.
-      log_weights: [C] of the groups, up to a constant; None: equal ones.
+      how: details of the run by name, for reports.
+      reasons: the method's own reasons against its draws.
+      notes: further remarks on the draws.
+      log_weights: [C] of the groups, up to a constant; None: equal weights.
       log_z: log Z and its standard error; None where the method does not give it.
-      ladder: of a method that has one.
-      interrupted: whether it was told to stop before its end.
+      ladder: of temperatures, if the method has one.
+      interrupted: whether the run was stopped before its end.
       exact: whether the draws are exact, however few they are.
       families: effective number of independent draws, of populations.
     """
@@ -62,12 +62,12 @@ class Ladder(NamedTuple):
 
 
 class Budget:
-    """How long a method may go on, and whom it tells.
+    """The time limit of a method, and its callbacks.
 
     Args:
-      seconds: left from now; None: as long as it takes.
-      interrupt: something true ends the run; None: nothing does.
-      say: called with a number of draws that were made, and words on all so far.
+      seconds: remaining from now; None: no limit.
+      interrupt: a true result ends the run; None: nothing does.
+      say: called with a number of new draws, and text on all draws so far.
     """
 
     def __init__(self, seconds: float | None, interrupt: Callable[[], object] | None, say: Say):
@@ -76,7 +76,7 @@ class Budget:
         self.interrupted = False
 
     def say(self, count: int, words: str = "") -> None:
-        """Tells of draws that were made."""
+        """Reports new draws."""
         self._say(count, words)
 
     @property
@@ -85,7 +85,7 @@ class Budget:
         return self._end is not None
 
     def left(self) -> float:
-        """Seconds that are left."""
+        """The remaining seconds."""
         return float("inf") if self._end is None else self._end - time.perf_counter()
 
     def is_over(self) -> bool:
@@ -94,14 +94,14 @@ class Budget:
         return self.interrupted or self.left() <= 0
 
     def check_interrupt(self) -> None:
-        """Before there are draws: KeyboardInterrupt if it was told to stop, for there is nothing to return."""
+        """Raises KeyboardInterrupt if the run was told to stop before there are draws to return."""
         self.is_over()
         if self.interrupted:
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def keeping(self, store: Store) -> Iterator[None]:
-        """While draws are made: Ctrl-C ends them, and what the store has is kept."""
+        """While draws are made, Ctrl-C ends the run and the draws in the store are kept."""
         try:
             yield
         except KeyboardInterrupt:
@@ -111,13 +111,13 @@ class Budget:
 
 
 class Store:
-    """Draws as they come in; at a time limit nobody knows how many there will be.
+    """Collects draws; under a time limit their number is not known in advance.
 
     Args:
       groups: C.
       size: N.
-      wanted: D; None: until the time is over.
-      path: of a .npy file that takes them, for more than memory holds; needs `wanted`.
+      wanted: D; None: as many as come.
+      path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
     """
 
     def __init__(self, groups: int, size: int, wanted: int | None, path: str | None = None):
@@ -132,7 +132,7 @@ class Store:
         return self._count
 
     def add(self, states) -> None:
-        """States [L, C, N] of L moments."""
+        """Adds the states [L, C, N] of L records."""
         bits = packed(np.swapaxes(states, 0, 1))
         if self._file is None:
             self._parts.append(bits)

@@ -37,7 +37,7 @@ class EssRecord:
       seconds: that it took.
       run_s: seconds of the whole run, without compilation.
       compile_s: seconds spent tracing and compiling.
-      engine: what played the chains, and why if it was not asked for by name.
+      engine: the engine used, and why if it was not asked for by name.
     """
 
     ess: DiscsEss
@@ -67,8 +67,8 @@ def check_stationary(methods: list[Method], settings: Settings) -> None:
         )
     if settings.resample_every:
         raise InputError(
-            f"config.experiment.resample_every is {settings.resample_every}; an effective sample size needs chains "
-            "that do not know of each other: give 0"
+            f"config.experiment.resample_every is {settings.resample_every}; an effective sample size needs "
+            "independent chains: give 0"
         )
     if settings.chain_length - _burn_in(settings) < 2:
         raise InputError(
@@ -84,7 +84,7 @@ def play_chains(terms: Coefficients, method: Method, settings: Settings, progres
       terms: of the model.
       method: that `check_stationary` has passed, with the settings.
       settings: how; `log_every_steps` is 1.
-      progress: called with the number of chain-steps that were played.
+      progress: called with the number of chain-steps done.
 
     Raises:
       InputError: the engine cannot show states, or memory cannot hold what is recorded.

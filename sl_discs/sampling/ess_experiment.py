@@ -47,7 +47,7 @@ def lattice_from(fields: Mapping[str, Any]) -> IsingLattice:
     """The lattice of a model config.
 
     Raises:
-      InputError: an unknown field, such as one of graphs, or a value that is no lattice's.
+      InputError: an unknown field, such as one of graphs, or a value that does not fit a lattice.
     """
     known = [field.name for field in dataclasses.fields(IsingLattice)]
     for name, value in fields.items():
@@ -72,7 +72,7 @@ def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
     check_methods(methods, settings)
     if settings.num_instances not in (None, 1):
         raise InputError(
-            f"config.experiment.num_instances is {settings.num_instances}; one lattice is played, number "
+            f"config.experiment.num_instances is {settings.num_instances}; one lattice is run, number "
             "config.experiment.first_instance"
         )
     if settings.events:

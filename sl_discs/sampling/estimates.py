@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float64, Num
 
-# Batches of a chain whose draws follow each other; a batch has at least as many draws.
+# Batches of a chain, and the least number of draws per batch.
 _BATCHES = 10
 
 
@@ -26,14 +26,14 @@ Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
 
 
 class Batches:
-    """How draws [C, D] of C groups are cut into batches with nearly independent means (Glynn and Whitt 1991).
+    """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
 
     Args:
       num_groups: C.
-      num_draws: D of each group.
-      dependence: `serial`: a group is a chain, whose draws follow each other; `none`: all draws are independent;
-        `group`: those of a group depend on each other, as in a population.
-      log_weights: [C] of the groups, up to a constant; None: equal ones.
+      num_draws: D, per group.
+      dependence: `serial`: a group is a chain; `none`: all draws are independent; `group`: the draws of a group
+        depend on each other, as in a population.
+      log_weights: [C] of the groups, up to a constant; None: equal weights.
     """
 
     def __init__(self, num_groups: int, num_draws: int, dependence: str, log_weights: Float[np.ndarray, "C"] | None):
@@ -47,7 +47,7 @@ class Batches:
         self._weights = (self._groups[:, None] * self._lengths).ravel()
 
     def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
-        """Means over all draws, and their errors: infinite where there is a single batch."""
+        """Means over all draws and their errors, which are infinite if there is a single batch."""
         sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
         counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
         means = (sums / counts).reshape(-1, *values.shape[2:])
@@ -61,8 +61,8 @@ class Batches:
     def share(self, events: Num[np.ndarray, "C D *shape"]) -> Estimates:
         """The probability of events, as `estimate`.
 
-        Batches that all agree would give an error of 0. The error is therefore at least that of as many independent
-        draws from the posterior mean of the probability under a uniform prior on it, (n p + 1)/(n + 2).
+        If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
+        whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2).
         """
         mean, error = self.estimate(events)
         effective = 1 / np.sum(self._groups**2) * events.shape[1]

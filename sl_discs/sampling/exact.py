@@ -13,18 +13,18 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.enumeration import enumerate_law
 from sl_discs.sampling.tree import tree_decomposition
 
-# Above, tree decomposition is tried first.
+# Above this, tree decomposition is tried first.
 _ENUMERATED = 20
 
 
 class ExactDraws(NamedTuple):
-    """Draws, and the quantities that other methods estimate.
+    """Draws, and exact values of what other methods estimate.
 
     Attributes:
-      states: [draws, N] independent.
+      states: [draws, N] independent draws.
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       marginals: [N] P(x_i = 1).
-      pair_marginals: [P] P(x_i = x_j = 1) of the pairs that were asked for.
+      pair_marginals: [P] P(x_i = x_j = 1) of the requested pairs.
       mean_value: of f.
       width: of the tree decomposition; None after enumeration.
     """
@@ -40,18 +40,18 @@ class ExactDraws(NamedTuple):
 def exact(
     terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"] | None = None
 ) -> ExactDraws:
-    """Draws by enumeration of up to 20 variables, by tree decomposition of more.
+    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
 
     Args:
       terms: f, as `Problem.terms()`.
       temperature: above 0.
-      draws: how many, at least 1.
+      draws: their number, at least 1.
       seed: 0 .. 2^32 - 1; the same seed gives the same draws.
       pairs: of different variables, for `pair_marginals`; None: none.
 
     Raises:
-      InputError: a wrong argument, or neither method can do it: the treewidth is too large, or dwave-samplers, which
-        more than 20 variables need, is not installed.
+      InputError: an argument is wrong, the treewidth is too large, or dwave-samplers, which more than 20 variables
+        need, is not installed.
     """
     temperature = real("temperature", temperature, above=0)
     draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)

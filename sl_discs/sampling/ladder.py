@@ -1,7 +1,7 @@
-"""A ladder of temperatures for tempering: where to put its rungs, and what went up and down on it (Syed et al. 2022).
+"""A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 
-Swaps between neighbours are rejected with rates r_k. Their running sum, the barrier, is a function of the inverse
-temperature that hardly depends on the ladder, and the best ladder of R rungs has equal steps of it.
+Swaps between neighbours are rejected with rates r_k. Their cumulative sum, the barrier, is a function of the inverse
+temperature that hardly depends on the ladder, and the best ladder of R rungs has equal increments of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SATURATED = 0.7
 
 
 def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, "R"]:
-    """Inverse temperatures from 0 to the one that is asked for, closer to each other where it is hot."""
+    """Inverse temperatures from 0 to the target, denser at high temperatures."""
     return inverse_temperature * np.linspace(0, 1, rungs) ** 2
 
 
@@ -30,7 +30,7 @@ def rejection_rates(
 
     Args:
       inverse: inverse temperatures.
-      values: of f at each rung, of D moments of L ladders.
+      values: of f at each rung, for D records of L ladders.
     """
     gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
@@ -39,7 +39,7 @@ def rejection_rates(
 def adapted_ladder(
     inverse: Float64[np.ndarray, "R"], rates: Float64[np.ndarray, "Q"], rungs: int
 ) -> Float64[np.ndarray, "S"]:
-    """So many inverse temperatures with equal steps of the barrier."""
+    """So many inverse temperatures with equal increments of the barrier."""
     barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rates, _LEAST_RATE))])
     found = np.interp(np.linspace(0, barrier[-1], rungs), barrier, inverse)
     found[[0, -1]] = inverse[[0, -1]]
@@ -47,9 +47,9 @@ def adapted_ladder(
 
 
 def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
-    """About twice the barrier, where half the swaps succeed and round trips are most frequent for the work.
+    """About twice the barrier, where half of the swaps succeed and round trips are most frequent for the work.
 
-    Where there are far too few rungs to see the barrier, it is twice as many.
+    If there are far too few rungs to estimate the barrier, it doubles their number.
     """
     saturated = rates.mean() > _SATURATED
     wanted = 2 * (len(rates) + 1) if saturated else math.ceil(2 * rates.sum()) + 1
@@ -57,14 +57,14 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
 
 
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
-    """How often a state went from the hottest rung to the coldest one and back, in each ladder.
+    """The number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
     Args:
-      exchanged: whether rung k exchanged with k + 1 at each of D moments; rung 0 is the coldest.
+      exchanged: whether rung k exchanged with k + 1 at each of D records; rung 0 is the coldest.
     """
     moments, ladders, rungs = exchanged.shape
     walker = np.tile(np.arange(rungs), (ladders, 1))
-    # Which end a walker has been to last: 0 none, 1 the hottest, 2 the coldest after the hottest.
+    # The end that a walker visited last: 0 none, 1 the hottest, 2 the coldest after the hottest.
     phase = np.zeros((ladders, rungs), np.int8)
     trips = np.zeros(ladders, np.int64)
     rows = np.arange(ladders)

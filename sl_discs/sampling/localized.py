@@ -1,10 +1,11 @@
-"""Method `localization`: Algorithm 1 at the temperature, one independent draw a chain.
+"""Method `localization`: Algorithm 1 at the temperature, one independent draw per chain.
 
-sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as good as the posterior
-means that the base sampler finds at each level: where it cannot cross between modes early on, mode weights are wrong,
-and nothing about independent draws shows it. Some of them therefore go on as chains of the base sampler, which leave
-the target as it is, for as many sweeps as a draw takes: the draws count as reliable only where the means stay, and
-where these chains forget where they began, as otherwise they say nothing about the weights of modes.
+sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as accurate as the
+posterior means that the base sampler estimates at each level: if it cannot cross between modes early in the run, mode
+weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
+the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
+only if the means stay the same and these chains forget where they began; otherwise they carry no information on mode
+weights.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 _LOOKS, _MOST_KEPT = 16, 0.5
 # Draws that are compared with them, at most.
 _MOST_COMPARED = 4096
-# Chains of a group that are played at once; batches of them that go on as chains, and the arena where they do.
+# Chains of a group that are run at once; batches of them that go on as chains, and the arena where they do.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
 def check_fields(options: Options) -> None:
-    """InputError for fields that do not fit."""
+    """InputError for fields with wrong values."""
     _method(options, None)
 
 
 def _method(options: Options, levels: int | None) -> tuple[Method, int]:
-    """What is played, with so many levels, None: as many as the options say; and their number."""
+    """The method and its number of levels; None: the levels of the options."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
     fields = _LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
     if levels is not None:
@@ -62,7 +63,7 @@ def _method(options: Options, levels: int | None) -> tuple[Method, int]:
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """A draw of each chain.
+    """One draw of each chain.
 
     Args:
       terms: of the model.
@@ -91,7 +92,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
 def _what_chains_say(
     terms: Coefficients, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], int]:
-    """Reasons against draws, from chains that go on from some of them for so many sweeps, and the steps of these."""
+    """Reasons against draws, from chains continued from some of them for so many sweeps, and the steps of these."""
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), len(terms.linear))
@@ -113,20 +114,20 @@ def _what_chains_say(
     limit = float(stats.norm.isf(FALSE_ALARM / (2 * now.shape[1])))
     reasons = []
     if (of_chains.var(axis=0) / np.maximum(then.var(axis=(0, 1)), hardly)).max() > _MOST_KEPT:
-        reasons.append("chains that go on from the draws stay where they began: nothing says whether modes are right")
+        reasons.append("chains continued from the draws stay where they began: mode weights are unknown")
     if apart > limit:
         reasons.append(
-            f"chains that go on from the draws move away: means differ by {min(apart, 99):.1f} standard errors, "
+            f"chains continued from the draws drift: means change by {min(apart, 99):.1f} standard errors, "
             f"above {limit:.1f}"
         )
     return tuple(reasons), arena.steps
 
 
 class _Batches:
-    """Plays batches of chains from the first level to the last.
+    """Runs batches of chains from the first level to the last.
 
     Attributes:
-      engine: name of what plays.
+      engine: name of the engine used.
       steps: Markov steps of all chains so far.
     """
 
@@ -136,7 +137,7 @@ class _Batches:
         self.engine, self.steps = "", 0
 
     def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
-        """sign(Y) of each chain of a batch, which has random numbers of its own."""
+        """sign(Y) of each chain of a batch, which has its own random numbers."""
         options, size = self._options, len(self._terms.linear)
         steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
         method, _ = _method(options, levels)

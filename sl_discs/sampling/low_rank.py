@@ -5,15 +5,16 @@ stand D above the mean of the rest. Given the observation z = D^(1/2) U's + nois
 
     p(s|z) ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s),    p(z) ~ exp(-|z|^2/2) Z0(b + U D^(1/2) z),
 
-with Z0 the normalisation of the former, whose gradient by z is D^(1/2) U'E[s|z]. Draws take three steps:
+where Z0 is the normalisation of p(s|z), and the gradient of log Z0 with respect to z is D^(1/2) U'E[s|z]. There are
+three steps:
 
-1. chains at the nodes of a grid over z, all in parallel, find E[s|z], by Rao-Blackwell means;
-2. log Z0 is fitted to these gradients, which gives a table of p(z), and log Z with Z0 at one node;
+1. parallel chains at the nodes of a grid over z estimate E[s|z], by Rao-Blackwell means;
+2. log Z0 is fitted to these gradients, which gives a table of p(z) and, with Z0 at one node, log Z;
 3. z is drawn from the table, and s given z by a chain that starts at the nearest node.
 
-Where J0 = 0 all of it is in closed form. The draws are as good as the chains given z, which mix fast if the spectrum
-of J0 is narrower than 1 (Koehler, Lee and Risteski 2022): otherwise, and where chains that started apart at the same
-z disagree, the verdict says so. Groups share nothing but the grid, and their differences are the error.
+If J0 = 0 everything has a closed form. The draws are as accurate as the chains given z, which mix fast if the
+spectrum of J0 is narrower than 1 (Koehler, Lee and Risteski 2022). If it is wider, or if chains with different starts
+at the same z disagree, the verdict says so. Groups share only the grid, and their differences give the error.
 """
 
 from __future__ import annotations
@@ -45,33 +46,33 @@ _ROUGH_DROP, _DROP = 12.0, 40.0
 _NODES = {1: (17, 129), 2: (9, 33)}
 # Moments: of a warm-up, of the first round, and of all rounds at most.
 _WARM_UP, _FIRST_ROUND, _MOST_MOMENTS = 32, 32, 4096
-# What the grid grows by in each direction where it is too small.
+# The relative growth of the grid in each direction if it is too small.
 _LARGER = 0.5
-# Chi-squared for its degrees of freedom above which more nodes are needed.
+# Chi-squared per degree of freedom above which more nodes are needed.
 _MOST_MISFIT = 2.0
 # R-hat at a node above which chains disagree, whatever their number.
 _DISAGREE = 1.1
-# Variances below this change nothing that matters.
+# Variances below this are negligible.
 _HARDLY = 1e-6
 # Sweeps from the node to a draw: so many autocorrelation times, within limits.
 _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
-# Part of a time limit that the table of z may take, and chains that draw at once.
+# Part of a time limit that the table of z may take, and number of chains that draw in parallel.
 _PART_OF_TABLE, _TOGETHER = 0.5, 4096
-# Draws where there is a time limit and all is in closed form.
+# Draws under a time limit if everything has a closed form.
 _DRAWS_IN_TIME = 10_000
 # Of the arenas.
 _STREAM = 64
 
 
 def check_fields(options: Options) -> None:
-    """InputError for a number of directions that cannot be."""
+    """InputError for an invalid number of directions."""
     number, name = options.fields.get(FIELD), f"sampler_config.{FIELD}"
     if number is not None and whole(name, number, 1) > MOST_DIRECTIONS:
-        raise InputError(f"{name} is {number}; a grid has room for at most {MOST_DIRECTIONS}")
+        raise InputError(f"{name} is {number}; a grid supports at most {MOST_DIRECTIONS}")
 
 
 def applies(terms: Coefficients, temperature: float) -> bool:
-    """Whether few directions stand out of a rest that is narrow, and small enough to be played."""
+    """Whether few directions stand out from a rest that is narrow and small enough to sample."""
     spin = spin_terms(terms, temperature)
     found = find_directions(spin)
     if found is None or found.width >= NARROW:
@@ -89,12 +90,12 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
       budget: time, interruption and progress.
 
     Raises:
-      InputError: nothing stands out of the couplings, or what remains is too large.
+      InputError: no direction stands out from the couplings, or the rest is too large.
     """
     spin = spin_terms(terms._replace(constant=0.0), temperature)
     directions = find_directions(spin, options.fields.get(FIELD))
     if directions is None:
-        raise InputError("method low_rank: no direction stands out of the couplings; use method='tempering'")
+        raise InputError("method low_rank: no direction stands out from the couplings; use method='tempering'")
     options = options._replace(fields={name: value for name, value in options.fields.items() if name != FIELD})
     if is_free(spin, directions):
         return _in_closed_form(spin, directions, options, budget)
@@ -110,7 +111,7 @@ def _description(directions: Directions) -> dict:
 
 
 def _reachable(loadings: Float64[np.ndarray, "N r"]) -> Float64[np.ndarray, "r 2"]:
-    """A box that no z leaves but for six standard deviations of its noise."""
+    """A box that contains every z up to six standard deviations of its noise."""
     most = np.abs(loadings).sum(axis=0) + 6
     return np.stack([-most, most], axis=1)
 
@@ -153,14 +154,14 @@ class _Nodes:
         self._rest, self._box, self._groups = rest, box, groups
         self._points = np.tile(self.fit.nodes, (groups, 1))
         self._arena = rest.arena(len(self._points), stream)
-        # Chains that start apart: at random in one group, along their fields in the next.
+        # Different starts: random in one group, along the fields in the next.
         shape = groups, len(self.fit.nodes), len(rest.terms.linear)
         states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
         states[1::2] = rest.along(self.fit.nodes)
         self._arena.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 
     def watch(self, moments: int) -> Series:
-        """Plays on for so many moments."""
+        """Continues the chains for so many records."""
         return self._rest.watch(self._arena, self._points, moments)
 
     def states(self) -> Int8[np.ndarray, "G Q N"]:
@@ -168,7 +169,7 @@ class _Nodes:
         return self._arena.states.reshape(self._groups, len(self.fit.nodes), -1)
 
     def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
-        """Of log Z0 at the nodes, by each group."""
+        """Gradients of log Z0 at the nodes, from each group."""
         return series.means[:, :-1].reshape(self._groups, len(self.fit.nodes), -1)
 
     def table(self, series: Series, distance: float) -> DensityTable:
@@ -177,16 +178,16 @@ class _Nodes:
         return DensityTable(axes, self.fit.values(self.fit(self.gradients(series)), axes) + _log_normal(axes))
 
     def times(self, series: Series) -> Float64[np.ndarray, "Q K"]:
-        """Autocorrelation times in moments, as if correlations fell geometrically."""
+        """Autocorrelation times in records, assuming geometrically falling correlations."""
         shape = self._groups, len(self.fit.nodes), -1
         variance = (series.squares / series.moments - series.means**2).reshape(shape).mean(axis=0)
         moves = (series.moves / series.moments).reshape(shape).mean(axis=0)
-        # What hardly varies counts as white noise.
+        # Quantities that hardly vary count as white noise.
         correlation = np.clip(1 - (moves + _HARDLY) / (2 * variance + _HARDLY), 0, 0.999)
         return (1 + correlation) / (1 - correlation)
 
     def disagreement(self, first: Series, last: Series) -> tuple[float, float]:
-        """The split R-hat of the node where it is largest for its limit, and that limit; halves of equal length."""
+        """The split R-hat of the node where it is largest relative to its limit, and that limit; halves are equal."""
         count, both = first.moments, first.joined(last)
         halves = np.stack([first.means, last.means]).reshape(2 * self._groups, len(self.fit.nodes), -1)
         within = np.stack([one.squares / count - one.means**2 for one in (first, last)])
@@ -201,7 +202,7 @@ class _Nodes:
 
 
 def _grown(box: np.ndarray, part: float, inside: np.ndarray) -> np.ndarray:
-    """A box that is larger by a part in each direction, within another one."""
+    """A box that is larger by this part in each direction, but inside another one."""
     margin = 1 + part / 2 * (box[:, 1] - box[:, 0])
     return np.stack([np.maximum(box[:, 0] - margin, inside[:, 0]), np.minimum(box[:, 1] + margin, inside[:, 1])], 1)
 
@@ -215,13 +216,13 @@ def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"])
 
 
 class _Table:
-    """p(z) as it is found: with more nodes while polynomials do not fit, with more sweeps while draws would show it.
+    """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws would show it.
 
     Attributes:
       nodes: the chains.
       density: p(z) of each group.
-      series: what the chains showed.
-      reasons: against it.
+      series: the records of the chains.
+      reasons: against the table.
       burn: sweeps from a node to a draw.
     """
 
@@ -260,7 +261,7 @@ class _Table:
         if r_hat > limit:
             self.reasons.append(f"R-hat of chains at the same z is {min(r_hat, 99):.2f}, above {limit:.2f}")
         if misfit > _MOST_MISFIT:
-            self.reasons.append(f"p(z) is not resolved by {count} nodes a direction")
+            self.reasons.append(f"p(z) is not resolved by {count} nodes per direction")
         if outside.any():
             self.reasons.append("the grid over z does not hold all of the mass")
 
@@ -296,7 +297,9 @@ def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget
         budget.say(groups * together)
     reasons = list(table.reasons)
     if directions.width >= NARROW:
-        reasons.insert(0, f"the spectrum of what remains is {directions.width:.2f} wide, not below {NARROW:g}")
+        reasons.insert(
+            0, f"the spectrum of the remaining coupling is {directions.width:.2f} wide, not below {NARROW:g}"
+        )
     how = _description(directions) | {
         "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
         "sweeps at a node": SWEEPS * table.series.moments, "sweeps a draw": table.burn,

@@ -1,4 +1,4 @@
-"""What a user may choose of any method."""
+"""The choices that all methods share."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 
 class Options(NamedTuple):
-    """Choices that all methods share.
+    """The user's choices.
 
     Attributes:
-      draws_each: of each group; None: as many as there is time for.
-      groups: chains, ladders or populations that know nothing of each other.
+      draws_each: draws per group; None: as many as there is time for.
+      groups: independent chains, ladders or populations.
       sampler: name of a base sampler.
       fields: of its config.
       engine: as in settings.
-      seed: of everything.
-      store: path of a .npy file that takes the draws; None: memory.
+      seed: of all random numbers.
+      store: path of a .npy file for the draws; None: memory.
     """
 
     draws_each: int | None

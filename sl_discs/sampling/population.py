@@ -1,9 +1,9 @@
 """Method `population`: population annealing with exact weights (Hukushima and Iba 2003; Machta 2010).
 
-Populations start at infinite temperature, where draws are coin tosses and log Z = N log 2, and cool in steps. At each
+Populations start at infinite temperature, where spins are independent and log Z = N log 2, and cool in steps. At each
 step the members are weighted by exp((b' - b) f), resampled with these weights, and moved by a few sweeps at the new
-temperature. The mean weights multiply to an unbiased estimate of Z, and each population counts with its own. The
-steps are chosen by a smaller run, so that they do not depend on the draws.
+temperature. The product of the mean weights is an unbiased estimate of Z, and each population is weighted by its own.
+A smaller run chooses the steps, so that they do not depend on the draws.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
 
-# Members of the run that chooses the steps, and the part of them that still counts after a step.
+# Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
 _MOST_STEPS = 10_000
 # Sweeps at each temperature.
 _SWEEPS = 4
-# Members of a population at least, fewer where each has many variables.
+# Least number of members of a population, fewer if there are many variables.
 _LEAST_MEMBERS, _MEMBERS_TIMES_VARIABLES = (64, 512), 2**19
 # Part of a time limit that the populations may plan with.
 _SAFE = 0.7
@@ -34,12 +34,12 @@ _MOST_LOG_Z_ERROR = 0.25
 
 
 def _effective(log_weights: np.ndarray) -> float:
-    """The effective number of weighted members as a part of all (Kish)."""
+    """The effective number of weighted members divided by their number (Kish)."""
     return float(np.exp(2 * logsumexp(log_weights) - logsumexp(2 * log_weights))) / len(log_weights)
 
 
 def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
-    """How far the inverse temperature may go for `_KEPT` of the members to count."""
+    """The next inverse temperature, at which `_KEPT` of the members are effective."""
 
     def excess(step: float) -> float:
         return _effective(step * values) - _KEPT
@@ -49,7 +49,7 @@ def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
 
 
 class _Cooling:
-    """Populations that cool together, each on its own."""
+    """Independent populations that cool together."""
 
     def __init__(self, terms: Coefficients, options: Options, groups: int, members: int, stream: int):
         self.groups, self.members = groups, members
@@ -64,7 +64,7 @@ class _Cooling:
         self.values = self.arena.record(np.inf, 1).values[-1].astype(np.float64)
 
     def cool(self, inverse: float) -> None:
-        """Goes on to another inverse temperature."""
+        """Cools to another inverse temperature."""
         weights = ((inverse - self.inverse) * self.values).reshape(self.groups, self.members)
         self.log_z += logsumexp(weights, axis=1) - np.log(self.members)
         chosen = [places_after(*one) for one in zip(weights, self.arena.uniforms(self.groups), strict=True)]
@@ -80,7 +80,7 @@ class _Cooling:
 
 
 def _steps(terms: Coefficients, temperature: float, options: Options) -> tuple[list[float], int]:
-    """Inverse temperatures at which a small run keeps most of its members, and its Markov steps."""
+    """Inverse temperatures between which a small run keeps most of its members, and its number of Markov steps."""
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
     last = 1 / temperature
     found: list[float] = []
@@ -91,12 +91,12 @@ def _steps(terms: Coefficients, temperature: float, options: Options) -> tuple[l
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """One draw of each member of every population; they have at least as many members as there are to be draws.
+    """One draw per member of every population, whose number of members is at least that of the draws.
 
     Args:
       terms: of the model.
       temperature: tau > 0.
-      options: number of populations and of members, sampler, engine, seed.
+      options: number of populations and members, sampler, engine, seed.
       budget: time, interruption and progress.
     """
     begin = budget.left()

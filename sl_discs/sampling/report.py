@@ -1,4 +1,4 @@
-"""Draws on one page: the verdict, estimates with their evidence, and pictures of what the chains did."""
+"""A report on draws: the verdict, estimates with their evidence, and plots of the chains."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Run(NamedTuple):
 
     Attributes:
       samples: of `sl_discs.sample`.
-      given: what is known of the problem's source, as (title, words).
-      read_s: seconds of reading it.
+      given: information about the problem's source, as (title, text).
+      read_s: seconds that reading it took.
     """
 
     samples: Samples
@@ -31,13 +31,13 @@ class Run(NamedTuple):
 
 
 def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
-    """Writes the page, atomically.
+    """Writes the page atomically.
 
     Args:
       path: of the .html file.
-      runs: a section each.
-      command: that repeats the run.
-      note: on the whole of it.
+      runs: one section for each.
+      command: the command that repeats the run.
+      note: a remark on the whole run.
 
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
@@ -48,7 +48,7 @@ def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") 
 
 
 def seconds(run: Run) -> dict[str, float]:
-    """Where the time went."""
+    """How the time was spent."""
     spent = run.samples.seconds
     parts = {"compiling": "compile_s", "drawing": "draw_s", "evidence": "evaluate_s"}
     return {"reading": run.read_s} | {words: spent[name] for words, name in parts.items()}
@@ -81,13 +81,25 @@ def _plots(samples: Samples):
     shown = [
         ("traces", plots.paint_traces, "Values by draw; chains that agree cover the same band."),
         ("values", plots.paint_values, "The distribution of values."),
-        ("overlaps", plots.paint_overlaps, "Overlap of draws that started apart; several peaks mean several modes."),
-        ("marginals", plots.paint_marginals, "P(x = 1) of all variables in increasing order, with two errors."),
+        (
+            "overlaps",
+            plots.paint_overlaps,
+            "Overlap of draws with different starts; several peaks mean several modes.",
+        ),
+        (
+            "marginals",
+            plots.paint_marginals,
+            "P(x = 1) of all variables in increasing order, with two standard errors.",
+        ),
     ]
     if samples.ladder is not None:
         shown += [
             ("swaps", plots.paint_swaps, "Acceptance of swaps; equal bars are best."),
-            ("barrier", plots.paint_barrier, "Rejections add up; where the curve is steep, tempering is slow."),
+            (
+                "barrier",
+                plots.paint_barrier,
+                "Cumulative rejection rate; where the curve is steep, tempering is slow.",
+            ),
             ("trips", plots.paint_round_trips, "Round trips between the hottest and the coldest temperature."),
         ]
     for name, paint, caption in shown:

@@ -1,6 +1,6 @@
-"""What is left of a model when its outlying directions are observed: s|z ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
+"""The model given an observation of its outlying directions: s|z ~ exp(1/2 s'J0 s + (b + U D^(1/2) z)'s).
 
-`FreeRest` is for J0 = 0, where spins are independent and all is known in closed form; `CoupledRest` plays chains.
+`FreeRest` is for J0 = 0, where spins are independent and everything has a closed form; `CoupledRest` runs chains.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PIECE = 2**24
 
 
 def is_free(spin: SpinTerms, directions: Directions) -> bool:
-    """Whether J0 = J - U D U' is zero but for its diagonal, which is a constant on spins."""
+    """Whether J0 = J - U D U' is zero except on its diagonal, which is a constant on spins."""
     size = len(spin.field)
     probes = np.random.default_rng(0).choice((-1.0, 1.0), (size, 2))
     loadings = directions.loadings
@@ -70,10 +70,10 @@ class FreeRest:
 
 
 class Series(NamedTuple):
-    """L moments of B chains: sums of K observables, of their squares, and of the squares of what they move by.
+    """L records of B chains: sums of K observables, of their squares, and of their squared changes.
 
     Attributes:
-      moments: L.
+      moments: L, the number of records.
       sums: [B, K].
       squares: [B, K].
       moves: [B, K].
@@ -86,11 +86,11 @@ class Series(NamedTuple):
 
     @property
     def means(self) -> Float64[np.ndarray, "B K"]:
-        """Of each chain."""
+        """The means of each chain."""
         return self.sums / self.moments
 
     def joined(self, later: Series) -> Series:
-        """Both together."""
+        """Both series joined."""
         return Series(self.moments + later.moments, *(a + b for a, b in zip(self[1:], later[1:], strict=True)))
 
 
@@ -99,17 +99,17 @@ class CoupledRest:
 
     Attributes:
       terms: of 1/2 s'J0 s, without its constant.
-      seed: of everything.
+      seed: of all random numbers.
       steps: Markov steps so far.
-      engine: name of what plays.
+      engine: name of the engine used.
     """
 
     def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Options):
         size = len(spin.field)
         if size > MOST_COUPLED:
             raise InputError(
-                f"method low_rank: what remains without the outlying directions couples all of {size:,} variables, "
-                f"above {MOST_COUPLED:,}; use method='tempering'"
+                f"method low_rank: without the outlying directions, the remaining coupling is dense on "
+                f"{size:,} variables, above {MOST_COUPLED:,}; use method='tempering'"
             )
         self._loadings, self._options = loadings, options
         self._field = spin.field.astype(np.float32)
@@ -119,12 +119,12 @@ class CoupledRest:
         pairs = np.stack(np.triu_indices(size, 1), axis=1).astype(np.int32)
         sums = couplings.sum(axis=1)
         self.terms = Coefficients(-2 * sums, pairs, 4 * couplings[pairs[:, 0], pairs[:, 1]], 1.0)
-        # What values of f leave out, of x in {0,1}^N and of s_i^2 = 1.
+        # Constants that f omits, from x in {0,1}^N and from s_i^2 = 1.
         self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
         self.seed, self.steps, self.engine = options.seed, 0, ""
 
     def arena(self, num_chains: int, stream: int) -> Arena:
-        """Chains that do not know their z yet."""
+        """Chains whose z is not set yet."""
         options = self._options
         fields = frozen_after(FIRST_ROUND, options, len(self._field))
         arena = Arena(
@@ -153,8 +153,8 @@ class CoupledRest:
     def log_z(self, z: Float64[np.ndarray, "r"], stream: int) -> Float64[np.ndarray, "G"]:
         """log of the sum over s, for each group.
 
-        Without J0 it is in closed form; the mean of 1/2 s'J0 s with parts of J0, integrated over the part, is the
-        rest. The tilt holds all else, so that a part of J0 is a temperature.
+        Without J0 it has a closed form. The rest is the mean of 1/2 s'J0 s under lambda J0, integrated over lambda in
+        [0, 1]. The tilt holds all other terms, so that lambda is an inverse temperature.
         """
         groups = self._options.groups
         parts, weights = np.polynomial.legendre.leggauss(_PARTS)
@@ -170,10 +170,9 @@ class CoupledRest:
         return self._constant + free_log_z + values.reshape(groups, -1) @ weights / 2
 
     def watch(self, arena: Arena, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
-        """Plays on, and sums up D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s at so many moments.
+        """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over so many records.
 
-        These means over one spin at a time have the same expectations as the spins, and less variance (Rao and
-        Blackwell).
+        These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
         """
         loadings, fields = self._loadings.astype(np.float32), self.fields(points)
         shape = len(points), loadings.shape[1] + 1

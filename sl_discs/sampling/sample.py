@@ -36,12 +36,12 @@ METHODS = {
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables, and gives a chain and low-rank localization these parts of a time limit.
+# `auto` enumerates up to so many variables, and gives chains and low-rank localization these parts of a time limit.
 _ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
-# Groups that know nothing of each other; where the draws of a group depend on each other, more of them are needed.
+# Independent groups; where the draws of a group depend on each other, more of them are needed.
 _GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
-# Fields that a method knows beside those of its sampler.
+# Fields of a method in addition to those of its sampler.
 _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 
@@ -64,33 +64,32 @@ def sample(
 ) -> Samples:
     """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
 
-    The same problem, arguments and engine give the same draws again, unless there is a time limit.
+    The same problem, arguments and engine give the same draws, unless there is a time limit.
 
     Args:
-      problem: of `sl_discs.maxcut`, `sl_discs.ising` and their like. Sets and covers may have conflicts, each of
-        which costs the problem's `penalty`.
+      problem: from `sl_discs.maxcut`, `sl_discs.ising` or another constructor. Sets and covers may have conflicts,
+        each of which costs the problem's `penalty`.
       temperature: tau > 0, in units of the problem's value.
-      draws: at least so many: a multiple of the number of groups.
+      draws: minimum number of draws, rounded up to a multiple of the number of groups.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
-        problems, plays chains on larger ones, and where these do not agree goes on to low_rank, if one or two
-        directions stand out of a narrow rest, and else to tempering. What it chose stands in `Samples.chosen`.
+        problems and runs chains on larger ones. If the chains do not agree, it switches to low_rank where one or two
+        directions stand out from a narrow rest, and otherwise to tempering. `Samples.chosen` says what it chose.
       seed: at least 0, less than 2^64.
-      time_limit: seconds, compilation included; there are then as many draws as there is time for.
-      sampler: a base sampler, which all methods but `exact` play: `gibbs`, `metropolis`, `exchange`, `gwg`,
+      time_limit: seconds, including compilation, which then determine the number of draws.
+      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
         `path_auxiliary`, `dmala`, or one of your own.
-      groups: chains, ladders or populations that know nothing of each other; None: 8, or 16 of population and
-        low_rank.
+      groups: number of independent chains, ladders or populations; None: 8, or 16 for population and low_rank.
       engine: `auto`, `cpu` or `reference`.
-      store: path of a .npy file that takes the draws, packed, for more than memory holds; only with `chain` or
+      store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
         `tempering`, and without a time limit.
-      interrupt: called without arguments now and then; something true ends the run, and what was drawn comes back.
-      progress: draws a bar on the terminal, with tqdm.
-      **sampler_fields: of the sampler's config; of low_rank also `directions`, 1 or 2 instead of what the eigenvalues
-        say.
+      interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
+      progress: whether to show a progress bar, with tqdm.
+      **sampler_fields: of the sampler's config; for low_rank also `directions`, 1 or 2, by default chosen from the
+        eigenvalues.
 
     Raises:
-      InputError: a wrong argument, whose name the message has.
-      KeyboardInterrupt: Ctrl-C before there were draws; later, `Samples` come back, marked as interrupted.
+      InputError: an argument is wrong; the message names it.
+      KeyboardInterrupt: Ctrl-C before there are draws; later, the run returns `Samples` marked as interrupted.
     """
     begin = time.perf_counter()
     check_threads()
@@ -117,7 +116,7 @@ def sample(
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
-    """Arguments of `sample`, `fields` those of the sampler's config, as `Options`; InputError names what is wrong."""
+    """The arguments of `sample`, with `fields` of the sampler's config, as `Options`; InputError if one is wrong."""
     real("temperature", temperature, above=0)
     if method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
@@ -148,7 +147,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
 
 
 class _Run:
-    """Plays methods on one problem, and makes `Samples` of what they draw."""
+    """Runs methods on one problem, and returns their draws as `Samples`."""
 
     def __init__(
         self, problem: Problem, terms: Coefficients, temperature: float, options: Options, interrupt, bar, begin
@@ -169,8 +168,8 @@ class _Run:
 
         Args:
           method: its name.
-          seconds: since the call of `sample` when it has to end; None: whenever it has its draws.
-          chosen: why this method.
+          seconds: since the call of `sample` at which it has to end; None: when it has its draws.
+          chosen: why this method was chosen.
         """
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
@@ -230,13 +229,13 @@ def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:
     if size <= _ENUMERATED:
         return run("exact", time_limit, f"auto: {size} variables are enumerated")
     part = None if time_limit is None else _FIRST_PART * time_limit
-    found = run("chain", part, "auto: chains that started apart agree")
+    found = run("chain", part, "auto: chains with different starts agree")
     if found.reliable or found.interrupted:
         return found
     why = f"auto: chains were not enough ({found.verdict.reasons[0]})"
     if run.has_few_directions():
         part = None if time_limit is None else _SECOND_PART * time_limit
-        found = run("low_rank", part, f"{why}, and few directions stand out of the couplings")
+        found = run("low_rank", part, f"{why}, and few directions stand out from the couplings")
         if found.reliable or found.interrupted:
             return found
         why = f"{why}, nor was low_rank ({found.verdict.reasons[0]})"

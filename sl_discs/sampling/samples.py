@@ -1,4 +1,4 @@
-"""What `sl_discs.sample` returns: draws in the problem's own words, estimates with errors, and a verdict."""
+"""The result of `sl_discs.sample`: draws with the problem's own labels, estimates with errors, and a verdict."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ _INSTALL = "install it with: pip install {0}"
 class Samples:
     """Draws from p(x) ~ exp(f(x)/temperature), where f is what the problem maximises, or minus what it minimises.
 
-    Draws are states as they were drawn: sets may have conflicts, each of which costs `penalty` in f.
+    Draws are not repaired: sets may have conflicts, each of which costs `penalty` in f.
 
     Attributes:
       kind: of the problem.
       name: of the problem.
-      labels: N of them.
-      maximise: the problem's sense.
+      labels: [N] labels of the variables.
+      maximise: whether the problem's best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       temperature: tau, in units of the problem's value.
-      method: what drew: `chain`, `tempering`, `population`, `localization` or `exact`.
-      chosen: why that method; empty if it was asked for.
-      how: what was played, by name.
-      bits: [C, D, W] the draws of C groups that started apart, packed eight variables a byte.
+      method: the method used: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`.
+      chosen: why this method; empty if it was requested.
+      how: details of the run, by name.
+      bits: [C, D, W] the draws of C groups with different starts, packed eight variables per byte.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
-      group_overlaps: [C, D] s.s'/N of each draw and one of another group.
+      group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
       group_magnetisations: [C, D] the mean spin of each draw.
       dependence: of the draws of a group, as in `estimates.Batches`.
-      log_weights: [C] of the groups; None: equal ones.
+      log_weights: [C] of the groups; None: equal weights.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
-      ladder: of temperatures, for `tempering`.
+      ladder: the ladder of temperatures, for `tempering`.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
         variables.
       verdict: whether the draws are reliable, and why not.
-      notes: what else is to be said of them.
-      interrupted: whether the run was told to stop before its end.
+      notes: further remarks on the draws.
+      interrupted: whether the run was stopped before its end.
       seconds: of wall time: `compile_s`, `draw_s` without it, `evaluate_s` for estimates and evidence, and `total_s`
-        since the call, which has the chains that `auto` tried first, too.
-      seed: of everything.
+        since the call, including the chains that `auto` tried first.
+      seed: of all random numbers.
     """
 
     kind: str
@@ -86,7 +86,7 @@ class Samples:
 
     @property
     def reliable(self) -> bool:
-        """Whether nothing speaks against the draws."""
+        """Whether the verdict has no reasons against the draws."""
         return self.verdict.reliable
 
     @property
@@ -97,12 +97,12 @@ class Samples:
 
     @property
     def values(self) -> Float64[np.ndarray, "S"]:
-        """Of all draws, in the order of `states`."""
+        """The values of all draws, in the order of `states`."""
         return self.group_values.ravel()
 
     @property
     def weights(self) -> Float64[np.ndarray, "S"]:
-        """Of all draws, with sum 1; equal ones but for populations."""
+        """The weights of all draws, with sum 1; equal except for populations."""
         logs = np.zeros(len(self.bits)) if self.log_weights is None else self.log_weights
         groups = np.exp(logs - logs.max())
         return np.repeat(groups / groups.sum(), self.bits.shape[1]) / self.bits.shape[1]
@@ -114,7 +114,7 @@ class Samples:
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Estimate]:
-        """The probability of each variable to be 1, with its standard error."""
+        """The probability that each variable is 1, with its standard error."""
         batches, size = self._batches, len(self.labels)
         means, errors = np.empty(size), np.empty(size)
         # A few variables of all draws at a time.
@@ -128,11 +128,11 @@ class Samples:
         return {label: Estimate(mean, error) for label, mean, error in found}
 
     def marginal(self, label: Hashable) -> Estimate:
-        """The probability of one variable to be 1; InputError for an unknown label."""
+        """The probability that one variable is 1; InputError for an unknown label."""
         return _estimate(self._batches.share(self._column(label).astype(float)))
 
     def pair_marginal(self, first: Hashable, second: Hashable) -> Estimate:
-        """The probability that both are 1; InputError for an unknown label."""
+        """The probability that two variables are both 1; InputError for an unknown label."""
         return _estimate(self._batches.share((self._column(first) & self._column(second)).astype(float)))
 
     def pair_marginals(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> dict[tuple[Hashable, Hashable], Estimate]:
@@ -157,7 +157,7 @@ class Samples:
         return known[name]
 
     def expectation(self, function) -> Estimate:
-        """The mean of a function of states [S, N] in the problem's own values, that returns [S] numbers."""
+        """The mean of a function that maps states [S, N], in the problem's own values, to [S] numbers."""
         size, parts = len(self.labels), []
         for _, states in pieces(self.bits, size):
             own = (2 * states - 1).astype(np.int8) if self.spins else states
@@ -178,7 +178,7 @@ class Samples:
         return column(self.bits, place)
 
     def to_dataframe(self, value: Hashable = VALUE):
-        """A pandas DataFrame with a row for each draw: a column for each label, then the value's and `weight`'s.
+        """A pandas DataFrame with a row for each draw, and columns for the labels, the value and `weight`.
 
         Raises:
           InputError: pandas is not installed, or a label has the name of another column.
@@ -186,13 +186,13 @@ class Samples:
         pandas = _imported("pandas")
         for name in (value, "weight"):
             if name in self._places:
-                raise InputError(f"{name!r} is a label, too; name the values' column by to_dataframe(value=...)")
+                raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
         frame[value], frame["weight"] = self.values, self.weights
         return frame
 
     def to_dimod(self):
-        """A dimod SampleSet; energies are values, negative ones where the problem is maximised.
+        """A dimod SampleSet; energies are values, negated if the problem is maximised.
 
         Raises:
           InputError: dimod is not installed.
@@ -209,10 +209,10 @@ class Samples:
         """The draws for arviz: variables `x` [chain, draw, variable], `value`, `magnetisation` and `overlap`.
 
         Raises:
-          InputError: arviz is not installed, or draws have unequal weights, which arviz does not know.
+          InputError: arviz is not installed, or draws have unequal weights, which arviz does not support.
         """
         if self.log_weights is not None:
-            raise InputError("populations have weights, which arviz does not know; use another method")
+            raise InputError("populations have weights, which arviz does not support; use another method")
         arviz = _imported("arviz")
         own = self.states.reshape(*self.group_values.shape, -1)
         names = {VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps}
@@ -236,10 +236,10 @@ class Samples:
         }  # fmt: skip
 
     def plot(self, path: str | os.PathLike | None = None):
-        """Draws values by draw and their histogram, the overlaps' distribution P(q), and a ladder if there is one.
+        """Plots values by draw and their histogram, the distribution P(q) of overlaps, and a ladder if there is one.
 
         Args:
-          path: of a PNG file; None to get the matplotlib figure instead, which a notebook shows.
+          path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
 
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
@@ -253,7 +253,7 @@ class Samples:
         return new_figure(size, paint) if path is None else save_figure(Path(path), size, paint)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+        """Writes everything atomically to one .npz file, which `load` reads without unpickling.
 
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
@@ -264,10 +264,10 @@ class Samples:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Samples:
-        """What `save` wrote.
+        """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, or it is another one.
+          InputError: there is no such file, or it is another kind of file.
         """
         from sl_discs.sampling.storing import read_samples
 
@@ -283,13 +283,13 @@ class Samples:
 
 
 def _estimate(found: Estimates) -> Estimate:
-    """Of a single mean."""
+    """The estimate of a single mean."""
     mean, error = found
     return Estimate(float(mean), float(error))
 
 
 def group_overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float64[np.ndarray, "C D"]:
-    """`packed.overlaps`, zeros where there are too few draws to compare."""
+    """`packed.overlaps`, or zeros if there are too few draws to compare."""
     return overlaps(bits, size) if bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS else np.zeros(bits.shape[:2])
 
 

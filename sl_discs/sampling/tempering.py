@@ -1,9 +1,9 @@
-"""Method `tempering`: non-reversible parallel tempering on several ladders that know nothing of each other.
+"""Method `tempering`: non-reversible parallel tempering on several independent ladders.
 
-Each ladder leads from infinite temperature, where a sweep forgets everything, to the temperature that is asked for.
-Neighbours exchange their states in turn by even and odd pairs (Okabe et al. 2001; Syed et al. 2022). Rounds of
-doubling length put the rungs where all swaps are rejected equally often and choose how many there are; then the
-ladder stays as it is, and draws are taken of its coldest rung. R-hat compares the ladders.
+Each ladder leads from infinite temperature, where a sweep forgets everything, to the target temperature. Even and odd
+pairs of neighbours alternate in exchanging their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
+length place the rungs so that all swaps are rejected equally often, and choose their number; then the ladder is
+fixed, and draws are taken from its coldest rung. R-hat compares the ladders.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sl_discs.sampling.options import Options
 # keeps their number, and is followed by a round that warms the chains up.
 _FIRST_RUNGS, _ROUNDS, _FIRST_ROUND = 16, 5, 32
 _LAST_ROUND = 256
-# By how much the number of rungs may be off.
+# Relative tolerance of the number of rungs.
 _ABOUT_RIGHT = 0.2
 # Of the first arena; the others follow.
 _STREAM = 16
-# With fewer round trips in all, modes that only tempering connects were hardly exchanged.
+# With fewer round trips in total, modes that only tempering connects were hardly exchanged.
 _LEAST_ROUND_TRIPS = 20
 _MOST_MOMENTS_FOR_LOG_Z = 2_000
 
@@ -46,7 +46,7 @@ class _Tempering:
 
     @property
     def temperatures(self) -> np.ndarray:
-        """[B] of the chains."""
+        """[B] temperatures of the chains."""
         with np.errstate(divide="ignore"):
             return np.tile(1 / self.inverse[::-1], self.ladders)
 
@@ -56,7 +56,7 @@ class _Tempering:
         return np.swapaxes(values, 0, 1)[:, :, ::-1]
 
     def better_ladder(self, sweeps: int, *, keep_rungs: bool) -> np.ndarray:
-        """Plays on, and says where the rungs should be; their number stays if it is about right."""
+        """Continues the chains, and returns better rungs; keeps their number if it is about right."""
         rates = rejection_rates(self.inverse, self.by_rung(self.arena.record(self.temperatures, sweeps)))
         rungs = best_number_of_rungs(rates)
         if keep_rungs or abs(rungs - self.rungs) <= _ABOUT_RIGHT * self.rungs:
@@ -65,14 +65,14 @@ class _Tempering:
 
 
 def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
-    """The states of the old ladders that are next in temperature to each rung of the new ones."""
+    """For each rung of the new ladders, the states of the old ones at the nearest temperature."""
     nearest = np.abs(new.inverse[::-1, None] - old.inverse[::-1]).argmin(axis=1)
     states = old.arena.states.reshape(old.ladders, old.rungs, -1)
     return states[:, nearest].reshape(new.arena.num_chains, -1)
 
 
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """Draws of the coldest rung of every ladder.
+    """Draws from the coldest rung of every ladder.
 
     Args:
       terms: of the model.

@@ -1,1 +1,1 @@
-"""From a problem to its answer: default annealing, chains, rounds, and what comes back."""
+"""From a problem to its answer: default annealing, chains, rounds, and the result."""

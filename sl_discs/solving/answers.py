@@ -1,4 +1,4 @@
-"""Files of answers: what was found, by label, so that anybody can recount it from the problem's own file."""
+"""Files of answers by label, whose values anybody can recompute from the problem's own file."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Answer:
 
     Attributes:
       name: of the problem.
-      value: that is claimed.
-      labels: N of them, as the problem's file names its nodes or variables.
-      values: N, of each: 0 and 1, or -1 and 1 for `ising`.
+      value: the claimed value.
+      labels: [N] labels of nodes or variables, as in the problem's file.
+      values: [N] their values: 0 and 1, or -1 and 1 for `ising`.
     """
 
     name: str
@@ -43,11 +43,11 @@ class Answers:
     Attributes:
       kind: of the problems, such as `mis` or `qubo`.
       source: name of their file.
-      sha256: of its bytes.
-      command: that found them.
+      sha256: digest of the file.
+      command: the command that found them.
       answers: in the order of the file.
-      interrupted: the run was stopped from outside: the last answer is the best that was found until then, and
-        problems after it have none.
+      interrupted: whether the run was stopped: the last answer is then the best that was found, and later problems
+        have none.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Answers:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal; InputError where it cannot be read."""
+    """SHA-256 digest of a file, in hexadecimal; InputError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -68,7 +68,7 @@ def digest_of(path: Path) -> str:
 
 
 def write_answers(path: Path, answers: Answers) -> Path:
-    """Writes a JSON file, atomically; InputError where it cannot be written."""
+    """Writes a JSON file atomically; InputError if it cannot be written."""
     content = {
         "format": _FORMAT,
         "version": __version__,
@@ -87,10 +87,10 @@ def write_answers(path: Path, answers: Answers) -> Path:
 
 
 def read_answers(path: Path) -> Answers:
-    """What `write_answers` wrote.
+    """Reads a file of `write_answers`.
 
     Raises:
-      InputError: it cannot be read, or is something else.
+      InputError: it cannot be read, or is another kind of file.
     """
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
@@ -107,20 +107,20 @@ def read_answers(path: Path) -> Answers:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):
-        raise InputError(f"{path}: no file of answers; sl-discs solve FILE --save=... writes one") from None
+        raise InputError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
 
 
 def _number(value: Any) -> float:
-    """A claimed value as it stands in the file: a whole number is not rounded, and so equals no double next to it."""
+    """A claimed value as in the file: whole numbers are not rounded, so they do not equal neighbouring doubles."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError
     return value
 
 
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
-    """The exact value of an answer in the problem as its file states it, and whether it satisfies the constraints.
+    """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
 
-    A set or clique with conflicts is not repaired here: it is not an answer.
+    A set or clique with conflicts is not repaired here, because it is not an answer.
 
     Raises:
       InputError: labels are missing or unknown, or a value is not one of the two.

@@ -1,4 +1,4 @@
-"""The arguments of `sl_discs.solve`: whatever is wrong with them without looking at the problem."""
+"""Checks of the arguments of `sl_discs.solve` that do not need the problem."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Int8
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
 from sl_discs.problems import Problem
-from sl_discs.solving.recipe import MOST_STEPS, Recipe, choose_sampler, given_annealing
+from sl_discs.solving.recipe import CHAINS, MOST_STEPS, Recipe, choose_sampler, given_annealing
 
 
 def check_arguments(
@@ -20,7 +20,7 @@ def check_arguments(
     steps: Any = None,
     time_limit: Any = None,
     target: Any = None,
-    chains: Any,
+    chains: Any = None,
     annealing: Any = None,
     engine: str,
     seed: Any,
@@ -28,15 +28,16 @@ def check_arguments(
     interrupt: Any = None,
     **sampler_fields: Any,
 ) -> Recipe:
-    """Checks arguments of `sl_discs.solve`, whose names they have.
+    """Checks the arguments of `sl_discs.solve` of the same names.
 
     Returns:
-      what the chains have in common; of the annealing, what is given.
+      the common settings of the chains; of the annealing, only the given ones; 32 chains by default.
 
     Raises:
-      InputError: a wrong argument; its message says which.
+      InputError: an argument is wrong; the message names it.
     """
-    chains, seed = whole("chains", chains, 1, bits=31), whole("seed", seed, bits=64)
+    seed = whole("seed", seed, bits=64)
+    chains = CHAINS if chains is None else whole("chains", chains, 1, bits=31)
     steps = MOST_STEPS if steps is None else whole("steps", steps, 1, bits=31)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
@@ -45,7 +46,8 @@ def check_arguments(
     for name, function in ("callback", callback), ("interrupt", interrupt):
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")
-    recipe = Recipe(choose_sampler(sampler, engine), sampler_fields, chains, engine, given_annealing(annealing), seed)
+    name, fields = choose_sampler(sampler, engine, sampler_fields)
+    recipe = Recipe(name, fields, chains, engine, given_annealing(annealing), seed)
     method = recipe.method(steps, fit=time_limit is not None)
     if method.localization is not None:
         method.localization.levels(steps)
@@ -53,10 +55,10 @@ def check_arguments(
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The states that chains begin at, as zeros and ones, of the forms that `sl_discs.solve` takes.
+    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes.
 
     Raises:
-      InputError: it is none of them, too many, or a state is not one of the problem's.
+      InputError: they have another form, are too many, or a state does not fit the problem.
     """
     if given is None:
         return None

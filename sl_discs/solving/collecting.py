@@ -1,4 +1,4 @@
-"""Gathers what rounds of chains leave into one result, with everything evaluated anew."""
+"""Collects the outcomes of rounds of chains into one result, with all values recomputed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Collector:
     """The best state of each chain over all rounds, the last samples, and the trajectory."""
 
     def __init__(self, problem: Problem, constant: float):
-        """`constant` is what the model leaves out of the problem's value."""
+        """`constant` is the part of the problem's value that the model omits."""
         self._problem, self._constant = problem, constant
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
@@ -35,11 +35,11 @@ class Collector:
         self._steps = self._rounds = 0
 
     def begin(self, states: Int8[np.ndarray, "B N"]) -> None:
-        """The states that chains begin with, which count as met."""
+        """Adds the initial states, which count as visited."""
         self._begun = self._problem.evaluate(states)
 
     def add(self, outcome: Outcome, settings: Settings, steps: int) -> None:
-        """A round of so many steps, fewer than the settings say where it was cut short."""
+        """Adds a round of so many steps, fewer than in the settings if it was cut short."""
         size = self._problem.num_variables
         values, states = outcome.best[0][0], outcome.best[1][0][:, :size]
         if self._states is not None:
@@ -71,9 +71,7 @@ class Collector:
         self._rounds += 1
 
     def _met(self) -> Evaluated:
-        """The best states that chains met, evaluated once, at the end: of a dense problem that takes longer than a
-        short round.
-        """  # fmt: skip
+        """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
         found = self._problem.evaluate(self._states)
         if self._begun is None:
             return found
@@ -93,7 +91,7 @@ class Collector:
         return best, self._sign * (best.values - met.values)
 
     def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
-        """Everything so far; `how` are the remaining fields of `Result`, and `timing` is all but `verify_s`."""
+        """The result so far; `how` holds the remaining fields of `Result`, `timing` all but `verify_s`."""
         begin = time.perf_counter()
         problem, (best, improved) = self._problem, self._best()
         timing = {**timing, "verify_s": time.perf_counter() - begin}
@@ -123,5 +121,5 @@ class Collector:
 
 
 def _mean(parts: list[np.ndarray]) -> float:
-    """Over logged steps of all rounds and chains."""
+    """The mean over logged steps of all rounds and chains."""
     return float(np.concatenate(parts).mean(dtype=np.float64))

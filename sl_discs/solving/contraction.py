@@ -12,14 +12,14 @@ from sl_discs.localization.method import Method
 
 
 class Contraction(NamedTuple):
-    """Looks at localized chains, Q of them; means over variables and chains. All empty without localization.
+    """Q records of localized chains, averaged over variables and chains. Empty without localization.
 
     Attributes:
       step: of the last round.
-      time: t of the level at work.
-      mean: |U|, of the estimate of the posterior mean of the spins; NaN where a level had just begun. A mean over few
-        samples looks more decided than the posterior is.
-      field: |tanh h|, of what the observation's field h alone would make of free spins.
+      time: t of the current level.
+      mean: |U|, where U is the estimated posterior mean of the spins; NaN where a level has just begun. A mean over
+        few samples overestimates it.
+      field: |tanh h|, the mean of free spins in the field h of the observation.
     """
 
     step: Int64[np.ndarray, "Q"]
@@ -29,7 +29,7 @@ class Contraction(NamedTuple):
 
 
 class ContractionRecorder:
-    """Told of each call of a round by the player."""
+    """A recorder that the player calls after each call to the engine."""
 
     def __init__(self, method: Method, num_chains: int, num_steps: int):
         self._chosen = slice(1), slice(num_chains)
@@ -38,7 +38,7 @@ class ContractionRecorder:
         self._rows: list[tuple[float, float, float, float]] = []
 
     def recall(self, every: int, trace) -> None:
-        """Nothing: what was before an interruption is not looked at again."""
+        """Does nothing: records from before an interruption are not used."""
 
     def add(self, first, stop, every, trace, chains, batch, program, seconds) -> None:
         """As `monitor.Curves.add`."""
@@ -49,6 +49,6 @@ class ContractionRecorder:
             self._rows.append((stop, self._times[at], mean, found["tilt_contraction"]))
 
     def contraction(self) -> Contraction:
-        """What was seen."""
+        """The records."""
         columns = np.array(self._rows, np.float64).reshape(-1, 4).T
         return Contraction(columns[0].astype(np.int64), *columns[1:])

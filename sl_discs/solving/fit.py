@@ -1,4 +1,4 @@
-"""What laying a problem out will cost, said before it is done: memory that is not there, time that a limit lacks."""
+"""Estimates the memory and time that building the arrays of a problem will take, before they are built."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import Recipe, tries_one_site
 
-# Of a term in the problem, the model and the matrices that temperatures and exact values are taken from.
+# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
 _TERM_BYTES = 60
-# Terms laid out a second on one core, at least.
+# The least number of terms that one core processes per second.
 _TERMS_PER_S = 2e6
 
 
 def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shape: Shape | None = None) -> None:
-    """Compares an estimate with the machine's memory.
+    """Compares the estimated memory with that of the machine.
 
     Args:
-      problem: to be sampled.
+      problem: the problem to sample.
       recipe: of the chains.
       steps: of a chain.
-      engine: that plays.
-      shape: of the batch; None: it is not known yet, and couplings are left out.
+      engine: the engine used.
+      shape: of the batch; None: not known yet, so couplings do not count.
 
     Raises:
       InputError: it does not fit.
@@ -43,7 +43,7 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
 
 
 def layout_seconds(problem: Problem) -> float:
-    """About how long it takes to lay a problem out, on the high side."""
+    """An upper estimate of the time to build the arrays of a problem."""
     return _num_terms(problem) / _TERMS_PER_S
 
 

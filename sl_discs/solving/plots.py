@@ -1,4 +1,4 @@
-"""The plots of a report: each function returns what fills a figure."""
+"""The plots of a report: each function returns one that paints a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sl_discs.solving.result import Result
 
 
 def objective(result: Result) -> Callable:
-    """Values over steps: the best so far, the mean of the chains, and the band that holds 80 % of them."""
+    """Values against steps: the best so far, the mean of the chains, and the central 80 % of them."""
 
     def paint(figure) -> None:
         axes, found = figure.subplots(), result.trajectory
@@ -26,7 +26,7 @@ def objective(result: Result) -> Callable:
 
 
 def temperature(result: Result) -> Callable:
-    """Temperature and acceptance over steps."""
+    """Temperature and acceptance against steps."""
 
     def paint(figure) -> None:
         axes, found = figure.subplots(), result.trajectory
@@ -43,7 +43,7 @@ def temperature(result: Result) -> Callable:
 
 
 def contraction(result: Result) -> Callable:
-    """|posterior mean| over the time of localization."""
+    """|posterior mean| against the time of localization."""
 
     def paint(figure) -> None:
         axes, found = figure.subplots(), result.contraction
@@ -73,7 +73,7 @@ def histogram(result: Result) -> Callable:
 
 
 def seconds(parts: dict[str, float]) -> Callable:
-    """Where the time went."""
+    """How the time was spent."""
 
     def paint(figure) -> None:
         axes = figure.subplots()

@@ -1,4 +1,4 @@
-"""A run on one page: an HTML file of its own with the question, the verified answer, plots, and how to repeat it."""
+"""A report on a run: a self-contained HTML page with the problem, the verified answer, plots and the command."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MOST_LABELS = 2_000
 
 
 class Run(NamedTuple):
-    """One problem and what was found.
+    """One problem and its result.
 
     Attributes:
       problem: as it was given.
       result: of `sl_discs.solve`.
-      given: what is known of the source, as (title, words).
-      read_s: seconds of reading it.
+      given: information about the source, as (title, text).
+      read_s: seconds that reading it took.
     """
 
     problem: Problem
@@ -35,13 +35,13 @@ class Run(NamedTuple):
 
 
 def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
-    """Writes the page, atomically.
+    """Writes the page atomically.
 
     Args:
       path: of the .html file.
-      runs: a section each.
-      command: that repeats the run.
-      note: on the whole of it.
+      runs: one section for each.
+      command: the command that repeats the run.
+      note: a remark on the whole run.
 
     Raises:
       InputError: matplotlib is not installed, or the file cannot be written.
@@ -53,17 +53,17 @@ def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") 
 
 
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:
-    """Whether the best answer has the value that is claimed in the problem as given, and how that was found out."""
+    """Whether the best answer has the claimed value in the problem as given, and how this was verified."""
     value = problem.value(result.best_sample)
     if value != result.best_value:
-        return False, f"not verified: counted anew, the answer is worth {value:.17g}"
+        return False, f"not verified: recomputed, the value of the answer is {value:.17g}"
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
     return True, f"verified: {KINDS[problem.kind].recounted}"
 
 
 def seconds(read_s: float, result: Result) -> dict[str, float]:
-    """Where the time went, from reading the source to the verified answer."""
+    """How the time was spent, from reading the source to the verified answer."""
     parts = {"layout": "build_s", "compiling": "compile_s", "sampling": "run_s", "recounting": "verify_s"}
     return {"reading": read_s} | {words: result.timing[name] for words, name in parts.items()}
 
@@ -79,7 +79,7 @@ def _section(number: int, run: Run) -> str:
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
 {_plots(number, run)}
-<h2>The question</h2>
+<h2>The problem</h2>
 {table([*run.given, *_question(problem)])}
 <h2>How it was sampled</h2>
 {table(_settings(result))}
@@ -91,14 +91,14 @@ def _section(number: int, run: Run) -> str:
 def _plots(number: int, run: Run) -> str:
     result = run.result
     shown = [
-        ("objective", plots.objective(result), "Values at logged steps, in the sense of the problem."),
-        ("temperature", plots.temperature(result), "Temperature, and acceptance of steps, mean of the chains."),
+        ("objective", plots.objective(result), "Values at logged steps."),
+        ("temperature", plots.temperature(result), "Temperature, and mean acceptance of the chains."),
     ]
     if len(result.contraction.step):
-        words = "How the observation localizes the state: from 0, nothing known, to 1, every variable decided."
+        words = "How the observation localizes the state: from 0 (nothing is known) to 1 (every variable is decided)."
         shown.append(("contraction", plots.contraction(result), words))
-    shown.append(("histogram", plots.histogram(result), "What each chain found."))
-    shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "Where the time went."))
+    shown.append(("histogram", plots.histogram(result), "Best values of the chains."))
+    shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "How the time was spent."))
     return side_by_side(number, shown)
 
 
@@ -129,7 +129,7 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         *_improvement(result),
         ("end", result.ending),
         ("seed", str(result.seed)),
-        ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change a step"),
+        ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change per step"),
     ]
 
 

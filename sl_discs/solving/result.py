@@ -1,4 +1,4 @@
-"""What `sl_discs.solve` returns: the best answer, what every chain found, and how the run went."""
+"""The result of `sl_discs.solve`: the best answer, the best of every chain, and a record of the run."""
 
 from __future__ import annotations
 
@@ -33,31 +33,30 @@ class Result:
     Attributes:
       kind: of the problem.
       name: of the problem.
-      labels: N of them.
-      maximise: the problem's sense.
+      labels: [N] labels of the variables.
+      maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      values: [B] of the best state that each chain met at any step, after `Problem.improve`.
-      improved: [B] by how much that made them better than the states met; not negative.
-      states: [B, N] those states, in the problem's own values and the order of `labels`; sets are repaired.
+      values: [B] value of the best state that each chain visited at any step, after `Problem.improve`.
+      improved: [B] how much better this is than before; not negative.
+      states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
-      final_states: [B, N] what each chain ended with, as sampled and not repaired: the samples of a run at a constant
-        temperature; of the last round that was whole.
-      final_is: what these are: `last state`; of an `sl_` sampler `sign(Y)`, the sign of the observation, or
-        `last state (not localized)` where that sign is mostly noise, see `Localization.localizes`.
-      trajectory: what logged steps recorded.
+      final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired. In a
+        run at a constant temperature these are the samples.
+      final_is: the kind of final state: `last state`; for an `sl_` sampler `sign(Y)`, the sign of the observation, or
+        `last state (not localized)` if that sign is mostly noise, see `Localization.localizes`.
+      trajectory: records of the logged steps.
       contraction: how the observation localized the chains, for `sl_` samplers.
       acceptance: mean acceptance probability of a step.
       hops: mean number of variables that a step changed.
-      steps: of each chain, over all rounds.
-      rounds: annealings that were played.
+      steps: steps of each chain, over all rounds.
+      rounds: number of annealings.
       stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
-      timing: seconds: `construct_s` to make the problem of what was given, `build_s` to lay it out, `compile_s` to
-        trace and compile, `run_s` of sampling, `verify_s` to repair, improve and recount the best state of every
-        chain.
-      engine: what played.
-      engine_note: why that one; empty if it was asked for.
+      timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
+        compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
+      engine: the engine used.
+      engine_note: why this engine; empty if it was requested.
       sampler: its name.
-      annealing: the temperature's fields.
+      annealing: settings of the temperature.
       seed: of the chains.
     """
 
@@ -88,12 +87,12 @@ class Result:
 
     @property
     def best_chain(self) -> int:
-        """The chain with the best value, the first of equal ones."""
+        """The chain with the best value; the first one if there are several."""
         return int(np.argmax(self.values if self.maximise else -self.values))
 
     @property
     def best_value(self) -> float:
-        """Of all chains."""
+        """The best value of all chains."""
         return float(self.values[self.best_chain])
 
     @property
@@ -122,7 +121,7 @@ class Result:
         return _ENDINGS[self.stopped]
 
     def to_dataframe(self, value: Hashable = "value"):
-        """A pandas DataFrame with a row for each chain, the best first: a column for each label, then the value's.
+        """A pandas DataFrame with a row for each chain, the best first, and columns for the labels and the value.
 
         Args:
           value: name of the column of values.
@@ -131,9 +130,7 @@ class Result:
           InputError: pandas is not installed, or a label has the name of the column of values.
         """
         if value in self.labels:
-            raise InputError(
-                f"{value!r} is a label, too; give the column of values another name: to_dataframe(value=...)"
-            )
+            raise InputError(f"{value!r} is also a label; name the column of values with to_dataframe(value=...)")
         try:
             import pandas
         except ImportError as error:
@@ -144,10 +141,10 @@ class Result:
         return frame.iloc[order].reset_index(drop=True)
 
     def plot(self, path: str | os.PathLike | None = None):
-        """Draws best and mean value and the temperature over steps.
+        """Plots best and mean value and the temperature against steps.
 
         Args:
-          path: of a PNG file; None to get the matplotlib figure instead, which a notebook shows.
+          path: of a PNG file; None to return the matplotlib figure, which a notebook shows.
 
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
@@ -167,7 +164,7 @@ class Result:
         other.spines["right"].set_visible(True)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything to one .npz file, whole or not at all, that `load` reads without unpickling anything.
+        """Writes everything atomically to one .npz file, which `load` reads without unpickling.
 
         Raises:
           InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
@@ -176,10 +173,10 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
-        """What `save` wrote.
+        """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, or it is another one.
+          InputError: there is no such file, or it is another kind of file.
         """
         return cls(**read_fields(Path(path)))
 

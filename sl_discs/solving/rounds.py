@@ -11,14 +11,14 @@ from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.contract import Best
 from sl_discs.problems import Problem
 
-# Part of the time left that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
+# Part of the remaining time that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
 _SAFE = 0.9
-# A last round shorter than this part of the longest is not worth its start.
+# A last round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
 
 
 class Clock:
-    """Seconds of wall time since it was made, without those that this thread spent compiling."""
+    """Seconds of wall time since it was created, without those that this thread spent compiling."""
 
     def __init__(self):
         self._compiled, self._begin = compile_seconds(), time.perf_counter()
@@ -29,13 +29,13 @@ class Clock:
 
 
 def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:
-    """Lengths of rounds, asked for one after the other was played: doubling, until one that fills the time left.
+    """Lengths of rounds, each requested after the previous round: doubling, until one that fills the time left.
 
     Args:
       first: steps of the first round, which measures the rate.
-      unit: of which lengths are multiples.
-      most: steps of a round.
-      left: seconds that are left.
+      unit: lengths are multiples of it.
+      most: the most steps of a round.
+      left: returns the remaining seconds.
     """
     length = longest = first
     while True:
@@ -45,14 +45,14 @@ def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -
         fits = _SAFE * after * length / max(before - after, 1e-9)
         if fits < max(unit, _WORTH * longest):
             return
-        # Twice the length again would not fit after a doubled round: this one takes all.
+        # No further round would fit after a doubled one: this round takes all the remaining time.
         length = fits if fits < 6 * length else 2 * length
         length = max(unit, int(min(length, most)) // unit * unit)
         longest = max(longest, length)
 
 
 class Watcher:
-    """Looks at the chains after each call, and ends the run when there is a reason to.
+    """Checks the chains after each call to the engine, and decides when the run ends.
 
     Attributes:
       reason: `target`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -76,13 +76,13 @@ class Watcher:
         self._highest = -np.inf
 
     def next_round(self) -> int:
-        """After a round; how many steps of it were played."""
+        """Ends a round; the number of its steps that were run."""
         done, self._done, self._highest = self._done, 0, -np.inf
         self._before += done
         return done
 
     def reached(self, states: np.ndarray) -> bool:
-        """Takes notice of states [B, N]; whether the target is reached."""
+        """Takes states [B, N] into account; returns whether the target is reached."""
         values = self._problem.evaluate(states).values
         self._best = self._sign * max(self._sign * self._best, float((self._sign * values).max()))
         if self._target is not None and self._sign * (self._best - self._target) >= 0:
@@ -90,7 +90,7 @@ class Watcher:
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
-        """As `Player.play` calls it; values are exact where somebody looks at them."""
+        """The callback of `Player.play`; values are recomputed exactly where they are used."""
         self._done = done
         if self._target is not None or self._callback is not None:
             values = np.asarray(best.value)[0, : self._chains]

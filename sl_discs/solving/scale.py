@@ -1,17 +1,17 @@
-"""Temperatures for a model that nobody has tuned, from the gains of its flips.
+"""Default temperatures for annealing a model, from the gains of its flips.
 
-A few random states are quenched: of the sites whose flip gains, half flip at a time, until hardly any is left. There
-flips lose, by amounts that a chain meets where good answers are. Losses below a thousandth of the mean are left out:
-they are free at any temperature. Annealing starts at half the lower quartile of the others, where small losses are
-still often accepted, and larger ones are left to the descent. It ends where the smallest that matter, their 1 %
-quantile, are nearly frozen: at temperature loss / log N a sweep over all N sites accepts about one.
+A few random states are quenched: half of the sites whose flips gain are flipped at a time, until hardly any are left.
+All flips then lose, by amounts that are typical of good states. Losses below a thousandth of the mean are ignored,
+because they are accepted at any temperature. Annealing starts at half the lower quartile of the other losses, where
+small losses are still often accepted, and ends where the smallest relevant ones, their 1 % quantile, are nearly
+frozen: at temperature loss / log N about one of them is accepted in a sweep over all N sites.
 
-To begin where losses are free and to end where small ones are frozen is White's rule ("Concepts of scale in
-simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` reads both off the coefficients. Losses at quenched
-states, instead, keep a penalty, a hub, or the tiniest of many coefficients from deciding. White begins at the spread
-of the values; for as long as people wait, most of that time is lost: in half a second each on eight graphs, half the
-lower quartile found independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the mean loss did, and cuts
-smaller by 1.75 of 3,159 (BA-1024).
+To begin where losses are accepted and to end where small ones are frozen is White's rule ("Concepts of scale in
+simulated annealing", 1984); D-Wave's `SimulatedAnnealingSampler` derives both temperatures from the coefficients.
+Losses at quenched states are used instead so that a penalty, a hub, or the smallest of many coefficients does not
+decide. White begins at the spread of the values, which wastes most of a short run: with half a second for each of
+eight graphs, half the lower quartile gave independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the
+mean loss did, and cuts smaller by 1.75 of 3,159 (BA-1024).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
     losses = np.concatenate([np.abs(_gains(terms, above, _quenched(terms, above, rng))) for _ in range(states)])
     mean = float(losses.mean())
     if mean == 0:
-        # Quenched into states that no flip changes; what the coefficients can do is the only scale left.
+        # No flip changes the quenched states, so the coefficients are the only scale left.
         mean = float(max(np.abs(terms.linear).max(), abs(terms.scale) * terms.largest_coupling())) or 1.0
         return mean, mean / _sweep(num_sites)
     smallest, small = np.quantile(losses[losses > _NEGLIGIBLE * mean], (_QUANTILE, 0.25))
@@ -47,12 +47,12 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
 
 
 def _sweep(num_sites: int) -> float:
-    """log N, and at least 4, so that small models end cold, too."""
+    """log N, and at least 4, so that small models also end cold."""
     return max(4.0, float(np.log(num_sites)))
 
 
 def _above_background(terms: Coefficients) -> sparse.csr_matrix:
-    """[N, N] K on the listed pairs u < v, less the background."""
+    """[N, N] K on the listed pairs u < v, minus the background."""
     size = len(terms.linear)
     return sparse.csr_matrix((terms.weights - terms.background, tuple(terms.edges.T)), (size, size))
 

@@ -26,17 +26,24 @@ from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.contraction import ContractionRecorder
 from sl_discs.solving.fit import check_fit, layout_seconds
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, tries_one_site
+from sl_discs.solving.recipe import (
+    AUTO,
+    MOST_STEPS,
+    complete_annealing,
+    default_chains,
+    default_steps,
+    tries_one_site,
+)
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher, round_lengths
 from sl_discs.solving.stage import Stage, terms_of
 
-# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems too end
-# cold: sweeps of samplers that try one site a step, steps of others.
+# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
+# cold: sweeps for samplers that try one site per step, steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
-# Seconds between two looks at the clock that loops on CPU cores aim at.
+# Target seconds between two checks of the clock on CPU cores.
 _LOOK_S = 0.1
-# About how often a localized chain is looked at, for its contraction.
+# About how many records of the contraction a localized run makes.
 _LOOKS = 50
 
 
@@ -48,7 +55,7 @@ def solve(
     steps: int | None = None,
     time_limit: float | None = None,
     target: float | None = None,
-    chains: int = 32,
+    chains: int | None = None,
     annealing: tuple[float, float] | Mapping[str, Any] | None = None,
     initial_states: Any = None,
     engine: str = "auto",
@@ -60,45 +67,46 @@ def solve(
 ) -> Result:
     """Anneals many chains of a sampler on a problem.
 
-    The same problem, arguments and engine give the same bits again, unless there is a time limit.
+    The same problem, arguments and engine give bit-identical results, unless there is a time limit.
 
     Args:
-      problem: of `sl_discs.maxcut`, `sl_discs.qubo` and their like.
-      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any as `sl_path_auxiliary`,
-        or `auto`: `metropolis` where the CPU engine plays, else `path_auxiliary`.
-      steps: of each chain; None: 1,000 a variable for `metropolis` and `gibbs`, which try one variable a step, but
-        10 million at most; ten a variable for the others, but 2,000 to 20,000.
-      time_limit: seconds of wall time for laying the problem out and sampling; compilation and the exact recount of
-        the answers come on top. A short annealing measures the rate, then each is twice as long as the one before,
-        until one that fills the time. With `steps`, annealings of that length follow each other. The best of all
-        counts. Time is looked at between calls to the engine, about ten times a second on CPU cores, so the limit may
-        be overrun by that. Where nothing is left of it for sampling, a warning says so, before the layout of a
-        problem that is much too large for the limit, and one short annealing is played all the same.
-      target: a value: the run ends as soon as one as good is found, seen between calls to the engine.
-      chains: that run side by side.
-      annealing: None: exponential decay between temperatures taken from the problem's gains
-        (`sl_discs.solving.scale`); (initial, final) for others; or a dict of t_schedule, init_temperature,
-        final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of temperatures, each of which
-        lasts for an equal part of the steps. Temperatures are in units of the problem's value.
-      initial_states: where chains begin, in every round: one sample as a dict or [N] for all chains, or a list or
-        array [R, N] of up to `chains` of them, which are repeated in turn; None: at random. They count as met.
-      engine: `auto`, `cpu`, `gpu` or `reference`, which plays what another cannot.
+      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
+      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of them localized, as `sl_gwg`,
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
+      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis` and `gibbs`, which try
+        one variable per step; ten per variable, but 2,000 to 20,000, for the others.
+      time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
+        the answers are not included. A short annealing measures the rate, then each is twice as long as the previous
+        one, until one that fills the time. With `steps`, annealings of that length follow each other. The best state
+        of all counts. The time is checked between calls to the engine, about ten times per second on CPU cores, and
+        may be exceeded by that much. If none is left for sampling, a warning says so (in advance, if the problem is
+        much too large for the limit), and one short annealing is run all the same.
+      target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
+        engine.
+      chains: number of parallel chains; None: 32, but fewer under a time limit in which 32 chains of `metropolis` or
+        `gibbs` would have less than about 20,000 sweeps each.
+      annealing: None: exponential decay between temperatures chosen from the problem's gains
+        (`sl_discs.solving.scale`); (initial, final) for other temperatures; or a dict of t_schedule,
+        init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
+        temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
+      initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
+        [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
+      engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
       seed: at least 0, less than 2^64.
-      callback: called between calls to the engine with the steps done and the exact best value so far; something true
+      callback: called between calls to the engine with the steps done and the exact best value so far; a true result
         ends the run.
-      interrupt: called without arguments between calls to the engine; something true ends the run. Cheaper than
-        `callback`, since nothing is evaluated for it.
-      progress: draws a bar on the terminal, with tqdm.
-      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. Levels K that are not
-        given are as many as the steps suffice for, 256 at most; those that are given are lowered in the short rounds
-        of a time limit alone.
+      interrupt: called without arguments between calls to the engine; a true result ends the run. It is cheaper
+        than `callback`, since nothing is evaluated for it.
+      progress: whether to show a progress bar, with tqdm.
+      **sampler_fields: of the sampler's config, such as `K=128, sigma=4.0` of localized ones. The default number of
+        levels K is the largest for which the steps suffice, but at most 256; a given K is only lowered in the short
+        rounds of a time limit.
 
     Raises:
-      InputError: a wrong argument, whose name the message has; a problem or run that does not fit into memory; or a
-        process that was forked from one in which JAX was at work, where chains would wait for ever for threads: use
+      InputError: an argument is wrong (the message names it), the problem or run does not fit into memory, or the
+        process was forked from one that was using JAX, where chains would wait for threads for ever: use
         multiprocessing's start method `spawn`.
-      KeyboardInterrupt: as everywhere in Python, and nothing comes back. To keep what was found so far, end the run
-        with `interrupt` or `callback`.
+      KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
     """
     begin = time.perf_counter()
     check_threads()
@@ -120,7 +128,10 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
-    name, chains, steps = recipe.sampler, recipe.chains, steps and int(steps)
+    name, steps = recipe.sampler, steps and int(steps)
+    if chains is None:
+        recipe = dataclasses.replace(recipe, chains=default_chains(name, problem.num_variables, time_limit))
+    chains = recipe.chains
     states = as_states(problem, initial_states, chains)
     kernel = recipe.method(MOST_STEPS, fit=True).sampler
     player_engine, engine_note = choose_engine(engine, kernel)
@@ -134,8 +145,8 @@ def solve(
     too_large = time_limit is not None and layout_seconds(problem) > time_limit
     if too_large:
         warnings.warn(
-            f"{problem.name}: laying the problem out will take about {layout_seconds(problem):.1f} s, more than the "
-            f"time limit of {time_limit:g} s; one short annealing will be played",
+            f"{problem.name}: building the arrays of the problem will take about {layout_seconds(problem):.1f} s, "
+            f"more than the time limit of {time_limit:g} s; one short annealing will be played",
             stacklevel=2,
         )
     terms = terms_of(problem)
@@ -145,7 +156,7 @@ def solve(
     clock = Clock()
     if time_limit is not None and build_s >= time_limit and not too_large:
         warnings.warn(
-            f"{problem.name}: laying the problem out took {build_s:.1f} s, more than the time limit of "
+            f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit of "
             f"{time_limit:g} s; one short annealing is played",
             stacklevel=2,
         )
@@ -197,10 +208,10 @@ def solve(
 
 
 def _unit(engine: Engine, sampler: str) -> int:
-    """Of which lengths of rounds are multiples; JAX plays so many steps a call, so that one program serves all."""
+    """Lengths of rounds are multiples of this; on JAX, the steps of a call, so that rounds share one program."""
     return 1_000 if not engine.on_host and tries_one_site(sampler) else 100
 
 
 def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
-    """A hundredth of the steps, or as many as make a call, whose parts cannot be looked at."""
+    """A hundredth of the steps, or the steps of a call if these cannot be divided."""
     return max(1, min(steps // 100, engine.steps_per_call(sampler)))

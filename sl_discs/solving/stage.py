@@ -1,4 +1,4 @@
-"""One problem laid out in arrays, on which rounds of chains are played."""
+"""The arrays of one problem, and rounds of chains on them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sl_discs.problems import Problem
 from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe
 
-# Sums of so many terms of these sizes stay finite in float32, and the smallest do not vanish.
+# Sums of terms between these sizes stay finite in float32, and the smallest terms do not vanish.
 _LARGEST, _SMALLEST = 1e30, 1e-30
-# Padded sites up to which rows cost next to nothing.
+# Up to so many padded sites, rows cost next to nothing.
 _SMALL = 128
 
 
 def terms_of(problem: Problem) -> Coefficients:
-    """The model that is maximised, as `Kind.terms`.
+    """The maximised model, as `Kind.terms`.
 
     Raises:
-      InputError: coefficients beyond the range of the model's 32-bit numbers.
+      InputError: coefficients are beyond the range of the model's 32-bit numbers.
     """
     terms = problem.terms()
     largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
@@ -42,7 +42,7 @@ def terms_of(problem: Problem) -> Coefficients:
 
 
 class Stage:
-    """Chains of one problem; each round of them has its own random numbers."""
+    """Chains of one problem; each round has its own random numbers."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Stage:
         """Lays out chains.
 
         Args:
-          problem: that is sampled.
+          problem: the problem to sample.
           terms: of its model.
           recipe: for the chains.
           steps: of the first round.
-          states: that the chains begin at, in turn; None: random ones.
+          states: initial states of the chains, in turn; None: random ones.
           fit: as in `Recipe.method`.
 
         Raises:
@@ -93,13 +93,13 @@ class Stage:
         """One round of chains.
 
         Args:
-          number: of the round, which names its random numbers.
+          number: of the round, which determines its random numbers.
           method: of the recipe.
-          settings: likewise.
+          settings: of the recipe.
           watch: as in `Player.play`.
-          progress: likewise.
+          progress: as in `Player.play`.
           steps_per_call: as in `Player.play`.
-          recorder: likewise.
+          recorder: as in `Player.play`.
         """
         names = [number] * len(self._batch.mask)
         batch = self._batch._replace(keys=step_keys(names, self._shape, self._seed))
@@ -118,9 +118,9 @@ class Stage:
 
 
 def _rounded(degree: int | None, num_sites: int) -> int | None:
-    """The length of neighbour lists, so chosen that problems alike share a program; None: rows.
+    """The length of neighbour lists, chosen so that similar problems share a program; None: rows.
 
-    Lists are a power of two long, and small problems have none.
+    Lengths are powers of two, and small problems have no lists.
     """
     if degree is None or num_sites <= _SMALL:
         return None

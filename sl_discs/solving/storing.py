@@ -1,4 +1,4 @@
-"""The fields of a `Result` as one .npz file: arrays, and all else as JSON text in it. Nothing is pickled."""
+"""Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAIN = (
 
 
 def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
-    """Writes the fields by their names; errors are those of `Result.save`."""
+    """Writes fields by name; errors are those of `Result.save`."""
     labels = fields["labels"]
     text = {name: fields[name] for name in _PLAIN}
     text |= {
@@ -41,7 +41,7 @@ def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
 
 
 def read_fields(path: Path) -> dict[str, Any]:
-    """The fields by their names; errors are those of `Result.load`."""
+    """Reads the fields by name; errors are those of `Result.load`."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)

@@ -1,4 +1,4 @@
-"""How the values of chains went."""
+"""Values of chains against steps."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from jaxtyping import Float64, Int64
 
 
 class Trajectory(NamedTuple):
-    """What L logged steps recorded, in the problem's own sense and offset; values are in 32 bits, conflicts counted.
+    """Records of L logged steps, in the problem's own sense and offset; values have 32 bits and include penalties.
 
     Attributes:
       step: of the whole run, over all rounds.
       round: of the step, from 0.
       best: the best value at a logged step so far.
-      mean: over chains, of the value at this step.
-      low: the tenth part of the chains has smaller values.
-      high: the tenth part of the chains has larger values.
+      mean: mean value of the chains at this step.
+      low: the 10 % quantile of the chains' values.
+      high: their 90 % quantile.
       temperature: at this step.
       acceptance: mean acceptance probability of the steps since the previous logged step.
     """

@@ -3,7 +3,7 @@
 The error in total variation against the number of levels, the sweeps a level and the number of sites, with the exact
 posterior mean and with that of Gibbs sweeps; fitted rates; other ways to the mean at equal work; and, as the null
 control, as many exact draws. Tables go to convergence.md, figures beside it. Finished pieces are kept in a folder
-cells, so that a command that was stopped goes on where it was.
+cells, so that a stopped command continues where it left off.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def run(profile: Profile, folder: Path) -> None:
       folder: of the study.
 
     Raises:
-      InputError: no target could be played, or the folder cannot be written.
+      InputError: no target could be run, or the folder cannot be written.
     """
     draws = can_draw()
     tasks = list(_tasks(profile))

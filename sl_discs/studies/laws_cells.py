@@ -124,7 +124,7 @@ def play(truth: Truth, cell: Cell) -> Play:
 
     Raises:
       InputError: the method refuses the target.
-      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they are no cell.
+      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
     samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
@@ -188,7 +188,7 @@ def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Pa
     """Arguments with the settings of Algorithm 1 that have the least error on another draw of the family.
 
     Raises:
-      InputError: something that the target needs is not installed, or no settings can be played.
+      InputError: something that the target needs is not installed, or no settings can be run.
     """
 
     def compute() -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Found(NamedTuple):
       width: of the rest of the spectrum.
       evidence: of a truth by long tempering.
       null: errors of the null control.
-      plays: by method and time limit, one a seed.
+      plays: runs by method and time limit, one per seed.
       refused: why methods were left out, by method.
     """
 

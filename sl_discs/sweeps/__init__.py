@@ -1,1 +1,1 @@
-"""Sweep files of DISCS's form, and workers that share their runs."""
+"""Sweep files in DISCS's format, and workers that share their runs."""

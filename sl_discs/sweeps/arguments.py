@@ -24,18 +24,20 @@ _CONFIGS = ("config", "model_config", "sampler_config")
 
 
 def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
-    """Flags and values of `--flag=value` arguments that go to every run.
+    """Flags and values of `--flag=value` arguments for every run.
 
     Raises:
-      InputError: an argument of another form, or the folder of the results, which the sweep chooses.
+      InputError: an argument has another form, or sets the folder of the results, which the sweep chooses.
     """
     extra = {}
     for argument in arguments:
         flag, equals, value = argument.removeprefix("--").partition("=")
         if not (argument.startswith("--") and equals):
-            raise InputError(f"{argument!r} after -- is not understood; write --flag=value")
+            raise InputError(f"{argument!r} after -- is not valid; write --flag=value")
         if flag == _SAVE_ROOT:
-            raise InputError(f"--{_SAVE_ROOT} is not for a sweep, whose runs have a folder each; give --save_root")
+            raise InputError(
+                f"--{_SAVE_ROOT} cannot be set in a sweep, whose runs have their own folders; give --save_root"
+            )
         extra[flag] = value
     return extra
 
@@ -43,8 +45,8 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
 def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mapping[str, str]) -> dict[str, str]:
     """Flags and values of a run, counted from 1, without the folder of its results.
 
-    Samplers that this project has are its own; others are those of DISCS, `discs:NAME`. Fields that mean something
-    to DISCS alone are left out (see `left_out`).
+    Samplers of this project are preferred; others are taken from DISCS as `discs:NAME`. Fields that only DISCS uses
+    are omitted (see `left_out`).
     """
     settings = sweep.runs[number - 1]
     name = _own_name(sweep.sampler_of(number))
@@ -64,14 +66,14 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
 
 
 def left_out(sweep: Sweep) -> list[str]:
-    """Flags of the file that mean something to DISCS alone, sorted."""
+    """Flags of the file that only DISCS uses, sorted."""
     samplers = [_own_name(sweep.sampler_of(number)) for number in range(1, len(sweep.runs) + 1)]
     pairs = zip(sweep.runs, samplers, strict=True)
     return sorted({flag for settings, name in pairs for flag in settings if _is_left_out(flag, name)})
 
 
 def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
-    """The arguments as the program takes them; configs are found here or beside the package."""
+    """The arguments of the program; configs are found here or next to the package."""
     found = {flag: _find(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
@@ -81,11 +83,11 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
 
     Args:
       sweep: the file.
-      numbers: runs that are to be done, counted from 1.
+      numbers: of the runs to perform, from 1.
       arguments: of each of them.
 
     Raises:
-      InputError: this project cannot do one of the runs.
+      InputError: this project cannot perform one of the runs.
     """
     if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
@@ -101,7 +103,7 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
 
 
 def _own_name(name: str) -> str:
-    """What the runner calls a sampler: a name that only DISCS has gets its namespace."""
+    """The runner's name of a sampler: one that only DISCS has gets its namespace."""
     if name in known_samplers() or ":" in name:
         return name
     base = NAMESPACE + name.removeprefix(PREFIX)

@@ -1,12 +1,12 @@
-"""Claims: of any number of workers on any number of machines that share a folder, one holds a run.
+"""Claims: at most one of any number of workers, on machines that share a folder, holds a run.
 
-A claim is a file ATTEMPTS/<n>.json, made by exclusive creation; the highest n counts. Whoever finds that claim ended
-(its holder wrote so) or stale (its holder is dead, or was silent for too long) may try to create n + 1. No file is
-ever removed or created anew, so of many who found claim n stale one creates n + 1, and who comes late, having looked
-long ago, fails. A holder that was taken for dead, and was not, sees n + 1 and stops.
+A claim is a file ATTEMPTS/<n>.json, made by exclusive creation; the highest n counts. A worker that finds this claim
+ended (its holder wrote so) or stale (its holder is dead, or was silent for too long) may try to create n + 1. No file
+is ever removed or recreated, so of several workers that find claim n stale only one creates n + 1, and a worker that
+checked long ago fails. A live holder that was taken for dead sees n + 1 and stops.
 
-The holder shows that it lives by the file's time of change. That time is the file server's, and so is the present
-that it is compared with: clocks of machines may differ.
+The heartbeat of a holder is the modification time of its file. This time, and the present time that it is compared
+with, are those of the file server: clocks of machines may differ.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from sl_discs.errors import InputError
 from sl_discs.finished_work import Damaged, read_json, write_json
 from sl_discs.sweeps.processes import is_running, this_machine
 
-# Seconds between two signs of life, and the least that anyone may wait for one.
+# Seconds between two heartbeats, and the shortest allowed wait for one.
 BEAT_S = 5.0
 LEAST_STALE_S = 4 * BEAT_S
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """The claim that counts, as it was found.
+    """The current claim, as it was found.
 
     Attributes:
-      number: which attempt it is.
+      number: of the attempt.
       host: name of the holder's machine; `?` while the holder is just writing it.
       pid: its process there.
       since: when it was made, in seconds since 1970, by the holder's clock.
@@ -59,7 +59,7 @@ def _path(folder: Path, number: int) -> Path:
 
 
 def latest(folder: Path) -> Seen | None:
-    """The claim that counts in a folder of claims; None where there is none."""
+    """The current claim in a folder of claims; None if there is none."""
     try:
         numbers = [int(path.stem) for path in folder.iterdir() if path.suffix == ".json" and path.stem.isdecimal()]
     except (FileNotFoundError, NotADirectoryError):
@@ -84,7 +84,7 @@ def latest(folder: Path) -> Seen | None:
 
 
 def _now_ns(folder: Path) -> int:
-    """The present by the clock that stamps the files of a folder; this machine's where it may not write there."""
+    """The time of the clock that stamps the files of a folder, or of this machine if it may not write there."""
     probe = folder / f".now.{uuid.uuid4().hex}"
     try:
         probe.touch()
@@ -102,7 +102,7 @@ def silence_s(folder: Path, seen: Seen) -> float:
 
 
 def is_held(folder: Path, seen: Seen | None, stale_after: float) -> bool:
-    """Whether a claim counts that has not ended and whose holder lives, as far as one can tell."""
+    """Whether there is a claim that has not ended and whose holder seems to be alive."""
     if seen is None or seen.outcome is not None:
         return False
     if seen.machine == this_machine() and not is_running(seen.pid):
@@ -117,23 +117,23 @@ class Claim:
         self._folder, self.number, self._content = folder, number, content
 
     def beat(self) -> bool:
-        """Shows a sign of life; False if another has taken the run meanwhile."""
-        with contextlib.suppress(OSError):  # a file server may be away for a while
+        """Sends a heartbeat; False if another worker has taken the run."""
+        with contextlib.suppress(OSError):  # a file server may be unreachable for a while
             os.utime(_path(self._folder, self.number))
             return not _path(self._folder, self.number + 1).exists()
         return True
 
     def end(self, outcome: str) -> None:
-        """Writes how the attempt ended, and so frees the run."""
+        """Writes how the attempt ended, which frees the run."""
         content = self._content | {"outcome": outcome, "seconds": round(time.time() - self._content["since"], 3)}
         write_json(_path(self._folder, self.number), content, indent=None)
 
 
 def take(folder: Path, stale_after: float) -> Claim | None:
-    """A claim on a run, or None where another holds it.
+    """A claim on a run, or None if another worker holds it.
 
     Args:
-      folder: of the run's claims; made where needed.
+      folder: of the run's claims; created if necessary.
       stale_after: seconds without a sign of life after which a claim no longer counts.
 
     Raises:
@@ -144,7 +144,7 @@ def take(folder: Path, stale_after: float) -> Claim | None:
 
 
 def take_after(folder: Path, seen: Seen | None) -> Claim | None:
-    """The claim that follows one that no longer counts, or None where another was faster; raises as `take`."""
+    """The claim that follows one that no longer counts, or None if another worker was faster; raises as `take`."""
     number = 1 if seen is None else seen.number + 1
     content = {"host": socket.gethostname(), "pid": os.getpid(), "since": time.time(), "machine": this_machine()}
     try:
@@ -159,14 +159,14 @@ def take_after(folder: Path, seen: Seen | None) -> Claim | None:
 
 
 class HeartBeat:
-    """Shows signs of life of a claim, from a thread, while the block runs.
+    """Sends heartbeats of a claim, from a thread, while the block runs.
 
     Attributes:
-      lost: whether another has taken the run meanwhile.
+      lost: whether another worker has taken the run.
     """
 
     def __init__(self, claim: Claim, every_s: float, lost: Callable[[], object]):
-        """`lost` is called, in the thread, once another has taken the run."""
+        """`lost` is called, in the thread, once another worker has taken the run."""
         self.lost = False
         self._claim, self._every_s, self._tell = claim, every_s, lost
         self._ended = threading.Event()

@@ -1,4 +1,4 @@
-"""Who a process is, on which machine, and whether it still runs."""
+"""The identity of a process and its machine, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def this_machine() -> str:
-    """A name that two processes share only where their process numbers mean the same.
+    """A name that two processes share only if their process numbers are comparable.
 
-    The name of the host alone could be that of two machines, or of containers on one.
+    Two machines, or containers on one machine, may have the same host name.
     """
     parts = [socket.gethostname()]
     with contextlib.suppress(OSError):
@@ -29,7 +29,7 @@ def is_running(pid: int) -> bool:
     except PermissionError:
         return True
     try:
-        # The name of the program, in brackets, may contain anything.
+        # The name of the program, in brackets, may contain any character.
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return True

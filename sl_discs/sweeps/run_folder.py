@@ -1,13 +1,13 @@
-"""A run's folder: what was asked for, how it stands, and why it failed.
+"""A run's folder: the requested settings, the state of the run, and the reason of a failure.
 
 | file | content |
 |---|---|
 | `run.json` | flags and values of the run, written before it starts |
-| `attempts/<n>.json` | the claims on it, one an attempt (`sl_discs.sweeps.claims`) |
+| `attempts/<n>.json` | the claims on it, one per attempt (`sl_discs.sweeps.claims`) |
 | `stdout.txt`, `stderr.txt` | what the attempts printed |
 | `failed.json` | how the last attempt failed, if it did |
 | `checkpoint/` | where the run was interrupted (`sl_discs.experiment.checkpoint`) |
-| `results.json` | the results, written whole or not at all: they are there, so the run is done |
+| `results.json` | the results, written atomically; the run is done if the file exists |
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Run:
 
     Attributes:
       number: counted from 1.
-      label: its settings in words.
+      label: a text with its settings.
       folder: of its results.
-      arguments: flags and values that its numbers depend on.
+      arguments: flags and values that determine its results.
     """
 
     number: int
@@ -49,19 +49,19 @@ class Run:
 
     @property
     def results(self) -> Path:
-        """The file that is there when the run is done."""
+        """The file that exists once the run is done."""
         return self.folder / "results.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """How a run stands.
+    """The state of a run.
 
     Attributes:
       name: `done`, `running`, `failed`, `missing`, or `differs`: the folder holds results of other arguments.
-      detail: who runs it, why it failed, what differs, that it was interrupted; else empty.
-      seen: the claim of a run that is running.
-      failed_ns: when the failure was written, in nanoseconds by the file server's clock; 0 for other states.
+      detail: who runs it, why it failed, what differs, or that it was interrupted; otherwise empty.
+      seen: the claim of a run in progress.
+      failed_ns: the time of the failure, in nanoseconds by the file server's clock; 0 for other states.
     """
 
     name: str
@@ -71,13 +71,13 @@ class State:
 
 
 def state_of(run: Run, stale_after: float) -> State:
-    """How a run stands.
+    """The state of a run.
 
     Args:
-      run: which.
+      run: the run.
       stale_after: seconds without a sign of life after which a claim no longer counts.
     """
-    # Claims first: a run that ends between the two looks is then seen as done or failed, not as missing.
+    # Claims first: a run that ends between the two checks then counts as done or failed, not as missing.
     seen = claims.latest(run.attempts)
     held = claims.is_held(run.attempts, seen, stale_after)
     outcome = outcome_of(run)
@@ -88,20 +88,20 @@ def state_of(run: Run, stale_after: float) -> State:
 
 
 def outcome_of(run: Run) -> State:
-    """How a run stands, whoever may hold it."""
+    """The state of a run, regardless of who holds it."""
     if run.results.exists():
         difference = _difference(run)
         return State(DIFFERS, difference) if difference else State(DONE)
     path = run.folder / "failed.json"
-    failure = _read(path)  # a damaged one does not count
+    failure = _read(path)  # a damaged file does not count
     if failure is None:
         begun = (run.folder / "checkpoint").is_dir()
-        return State(MISSING, "interrupted; it goes on from its checkpoint" if begun else "")
+        return State(MISSING, "interrupted; it continues from its checkpoint" if begun else "")
     return State(FAILED, in_words(failure["exit_code"], failure["message"]), failed_ns=path.stat().st_mtime_ns)
 
 
 def note_arguments(run: Run) -> None:
-    """Writes what is about to run, and forgets the last failure."""
+    """Writes the arguments of a run before it starts, and removes the record of its last failure."""
     write_json(run.folder / "run.json", {"number": run.number, "arguments": dict(run.arguments)})
     (run.folder / "failed.json").unlink(missing_ok=True)
 
@@ -110,7 +110,7 @@ def note_failure(run: Run, exit_code: int, message: str) -> None:
     """Writes why a run failed.
 
     Args:
-      run: which.
+      run: the run.
       exit_code: of its program, negative if a signal ended it.
       message: the last line that it wrote to stderr.
     """
@@ -125,11 +125,11 @@ def in_words(exit_code: int, message: str) -> str:
         except ValueError:
             name = str(-exit_code)
         return f"ended by signal {name}" + (f"; it last said: {message}" if message else "")
-    return message or f"exit code {exit_code}, and nothing on stderr"
+    return message or f"exit code {exit_code}, with nothing on stderr"
 
 
 def read_results(run: Run) -> dict[str, Any]:
-    """The results of a run that is done; InputError where the file is damaged."""
+    """The results of a finished run; InputError if the file is damaged."""
     content = _read(run.results)
     if content is None:
         raise InputError(f"{run.results}: damaged; remove it and run again")
@@ -137,7 +137,7 @@ def read_results(run: Run) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """What a file holds, None where it is not there or damaged."""
+    """The content of a file, None if it is missing or damaged."""
     try:
         return read_json(path)
     except Damaged:
@@ -145,7 +145,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _difference(run: Run) -> str:
-    """What sets a run apart from the one whose results its folder holds; empty if nothing."""
+    """The difference between a run and the one whose results are in its folder; empty if there is none."""
     noted = _read(run.folder / "run.json")
     if noted is None:
         return "results of another command, without a readable run.json"

@@ -1,4 +1,4 @@
-"""Sweep files of DISCS: `sweep=[{flag: [values], ...}, ...]`, every combination of each dictionary is a run."""
+"""Sweep files of DISCS: `sweep=[{flag: [values], ...}, ...]`, each combination of values is a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sweep:
       name: of the file's folder and the file; DISCS's launcher calls the experiment `discs-NAME`.
       model: DISCS's name of the model.
       sampler: the sampler of runs that do not name one.
-      graph_type: of combinatorial problems, else None.
+      graph_type: for combinatorial problems, otherwise None.
       runs: flags and values of each run.
     """
 
@@ -35,11 +35,11 @@ class Sweep:
     runs: tuple[dict[str, Any], ...]
 
     def folder(self, number: int) -> str:
-        """Name of a run's folder, counted from 1; DISCS's plotting scripts read settings off it."""
+        """Name of a run's folder, counted from 1; DISCS's plotting scripts read the settings from it."""
         return f"{number}_{self.label(number)}".replace("/", "-")
 
     def label(self, number: int) -> str:
-        """The settings of a run, counted from 1, in words."""
+        """A text with the settings of a run, counted from 1."""
         return ",".join(f"{short(flag)}={value!r}" for flag, value in self.runs[number - 1].items())
 
     def sampler_of(self, number: int) -> str:
@@ -48,7 +48,7 @@ class Sweep:
 
 
 def short(flag: str) -> str:
-    """A flag without the config that it belongs to."""
+    """A flag without its config's prefix."""
     prefix = next((prefix for prefix in _FLAGS if flag.startswith(prefix)), "")
     return flag.removeprefix(prefix)
 
@@ -85,11 +85,11 @@ def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
     """The sweep of a file that has `get_config()`.
 
     Args:
-      path: the file, which is run.
-      samplers: which to run; an `sl_` sampler that the file does not name gets the settings of its base.
+      path: the file, which is executed.
+      samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of its base.
 
     Raises:
-      InputError: the file is no sweep.
+      InputError: the file is not a sweep.
     """
     config = _config(path)
     runs = combinations(config["sweep"])

@@ -1,4 +1,4 @@
-"""How a sweep stands, and what it found: tables for the screen and for programs."""
+"""The state and the results of a sweep, as tables for the screen and for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 
 
 def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
-    """The settings in which runs differ: what each is called, and its value for every run, None where it has none."""
+    """The settings in which runs differ: the name of each, and its values for all runs, None where it has none."""
     values = [{SAMPLER: sweep.sampler} | settings for settings in sweep.runs]
     flags = dict.fromkeys(flag for settings in values for flag in settings)
     columns = {flag: [settings.get(flag) for settings in values] for flag in flags}
@@ -29,7 +29,7 @@ def varied(sweep: Sweep) -> list[tuple[str, list[Any]]]:
 
 
 def status_lines(sweep: Sweep, runs: Sequence[Run], states: Sequence[State]) -> list[str]:
-    """A row a run, what there is to say about runs that are not done, and how many there are of each kind."""
+    """A row for each run, details on runs that are not done, and the number of runs in each state."""
     columns = varied(sweep)
     rows = [["run", *(name for name, _ in columns), "state"]]
     pairs = [(run.number, state) for run, state in zip(runs, states, strict=True)]
@@ -38,14 +38,14 @@ def status_lines(sweep: Sweep, runs: Sequence[Run], states: Sequence[State]) -> 
     details = [f"run {number} {state.name}: {state.detail}" for number, state in pairs if state.detail]
     counts = Counter(state.name for state in states)
     known = [f"{counts[name]} {name}" for name in (DONE, RUNNING, FAILED, MISSING, DIFFERS) if counts[name]]
-    return [*aligned(rows), *details, f"{len(runs)} in all: {', '.join(known)}"]
+    return [*aligned(rows), *details, f"{len(runs)} in total: {', '.join(known)}"]
 
 
 def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
-    """Writes `collect.csv` and `collect.json` of the runs that are done, and returns the table as lines.
+    """Writes `collect.csv` and `collect.json` of the finished runs, and returns the table as lines.
 
     A row is a run, or each sampler of a run that had several: the settings in which runs differ, `mean` and `std` of
-    the best objective over `n` instances (divisor n), chain-steps a second and the engine.
+    the best objective over `n` instances (divisor n), chain-steps per second and the engine.
 
     Raises:
       InputError: no run is done, a folder holds results of other arguments, or results are damaged.
@@ -54,20 +54,20 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     for run in runs:
         outcome = outcome_of(run)
         if outcome.name == DIFFERS:
-            raise InputError(f"{run.folder}: another run is there: {outcome.detail}; choose another --save_root")
+            raise InputError(f"{run.folder}: holds another run: {outcome.detail}; choose another --save_root")
         missing += outcome.name != DONE
         if outcome.name == DONE:
             settings = {name: column[run.number - 1] for name, column in columns}
             rows += [{"run": run.number} | settings | row for row in _results(run, "sampler" not in settings)]
     if not rows:
-        raise InputError(f"{folder}: no run of the sweep is done; `run` does them, `status` shows how they stand")
+        raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
     titles = list(dict.fromkeys(title for row in rows for title in row))
     paths = [
         write_atomically(folder / "collect.csv", lambda file: file.write(_csv(titles, rows))),
         write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
-    note = [f"{missing} of {len(runs)} runs are not done and left out"] if missing else []
+    note = [f"{missing} of {len(runs)} runs are not done and not included"] if missing else []
     return [*table, *note, f"saved {', '.join(map(str, paths))}"]
 
 

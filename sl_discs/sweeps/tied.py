@@ -1,9 +1,9 @@
-"""Program: becomes another program that is killed when the process that started it ends, however that ends.
+"""Program: becomes another program, which is killed when the process that started it ends for any reason.
 
 python -m sl_discs.sweeps.tied PARENT COMMAND...
 
-A worker that is killed outright cannot stop its run; without this, the run would go on beside that of the worker
-which takes it over. Linux alone can do it; elsewhere the run goes on.
+A worker that is killed outright cannot stop its run; without this, the run would continue alongside that of the
+worker that takes it over. Only Linux supports it; elsewhere the run continues.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> None:
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != int(parent):
-        return  # it ended before the tie held
+        return  # the parent ended before the tie was established
     os.execvp(command[0], command)
 
 

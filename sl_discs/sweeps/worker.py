@@ -1,4 +1,4 @@
-"""A worker: does the runs of a sweep that are neither done nor held by another, until none is left."""
+"""A worker: performs the runs of a sweep that are neither done nor held by another worker, until none is left."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 # What a program gets for any of them. Slurm may send SIGTERM to a job's every process, and a second SIGTERM would end
 # a program that saves its checkpoint because of the first.
 _TO_PROGRAM = signal.SIGUSR1
-# How long a program that was killed with its worker may hold its folder: it gives back its memory first. Less than
-# claims.LEAST_STALE_S, as there are no signs of life meanwhile.
+# How long a program that was killed with its worker may hold its folder, since it first releases its memory. Less
+# than claims.LEAST_STALE_S, because no heartbeats are sent meanwhile.
 _LAST_BREATH_S = 10.0
 
 
@@ -45,12 +45,12 @@ class Worker:
     """One worker of a sweep; any number may share the folders of its runs.
 
     Attributes:
-      runs: to do, in this order.
+      runs: to perform, in this order.
       command: the program of a run.
       say: takes lines for the screen.
       stale_after: seconds without a sign of life after which another worker's claim no longer counts.
-      beat: seconds between two signs of life of this one.
-      retry: whether to do runs again that had failed when this worker began.
+      beat: seconds between two heartbeats of this one.
+      retry: whether to repeat runs that had failed when this worker began.
     """
 
     runs: Sequence[Run]
@@ -64,9 +64,9 @@ class Worker:
     _old_failures: dict[int, int] = dataclasses.field(default_factory=dict, init=False)
 
     def work(self) -> int:
-        """Does the runs; at SIGTERM, SIGINT or SIGUSR1 the program of the moment is interrupted and the worker stops.
+        """Performs the runs; at SIGTERM, SIGINT or SIGUSR1 it interrupts the current program and stops.
 
-        A second SIGINT, as of somebody impatient at a terminal, kills the program.
+        A second SIGINT kills the program.
 
         Returns:
           0, 1 if runs have failed, or `RESUME_ME` if the worker or a run was interrupted.
@@ -77,7 +77,7 @@ class Worker:
         states = [(run, self._state(run)) for run in self.runs]
         for run, state in states:
             if state.name == DIFFERS:
-                raise InputError(f"{run.folder}: another run is there: {state.detail}; choose another --save_root")
+                raise InputError(f"{run.folder}: holds another run: {state.detail}; choose another --save_root")
         self._old_failures = {run.number: state.failed_ns for run, state in states if state.name == FAILED}
         with self._signals():
             while True:
@@ -94,7 +94,7 @@ class Worker:
         for run, state in bad:
             self.say(f"[{run.number}] {state.name}: {state.detail}")
         if any(state.name == FAILED for _, state in bad):
-            self.say("--retry does failed runs again")
+            self.say("--retry repeats failed runs")
         return 1 if bad else 0
 
     def _state(self, run: Run) -> State:
@@ -106,7 +106,7 @@ class Worker:
         return state.name == MISSING
 
     def _attempt(self, run: Run) -> bool:
-        """Does a run if it is to be done and nobody else does it; whether this worker did."""
+        """Performs a run that is missing and not held by another worker; returns whether it did."""
         if self._stops or not self._is_to_do(run, self._state(run)):
             return False
         claim = claims.take(run.attempts, self.stale_after)
@@ -114,14 +114,14 @@ class Worker:
             return False
         outcome = "interrupted"
         try:
-            # Another may have ended the run between the look and the claim. Since the claim, nobody can.
+            # Another worker may have ended the run between the check and the claim; after the claim, none can.
             outcome = self._run(run, claim) if self._is_to_do(run, outcome_of(run)) else "not needed"
         finally:
             claim.end(outcome)
         return True
 
     def _run(self, run: Run, claim: claims.Claim) -> str:
-        """Plays the program of a run under a claim and returns how it ended."""
+        """Runs the program of a run under a claim and returns how it ended."""
         note_arguments(run)
         wait_until_free(run.folder, _LAST_BREATH_S)
         self.say(f"[{run.number}] {run.label}: started")
@@ -131,7 +131,7 @@ class Worker:
             code, lost = self._play(self.command(run), claim, out, err)
         seconds = f"{time.monotonic() - begin:.1f} s"
         if lost:
-            self.say(f"[{run.number}] stopped: another worker took this one for dead, and has the run now")
+            self.say(f"[{run.number}] stopped: another worker took this one for dead and has taken over the run")
             return "lost"
         if run.results.exists():
             note = f"; its program failed after that: {in_words(code, _last_line(errors, before))}" if code else ""
@@ -139,10 +139,10 @@ class Worker:
             return "done"
         # A program that is told to stop before it listens is ended by the signal.
         if code == RESUME_ME or (self._stops and code < 0):
-            self._stops = True  # also if not this worker, but the program alone was told
+            self._stops = True  # also if only the program was told, not this worker
             self.say(f"[{run.number}] interrupted after {seconds}")
             return "interrupted"
-        message = _last_line(errors, before) if code else "ended well, but left no results.json"
+        message = _last_line(errors, before) if code else "exit code 0, but no results.json"
         note_failure(run, code, message)
         self.say(f"[{run.number}] failed after {seconds}: {in_words(code, message)}")
         return "failed"
@@ -150,7 +150,8 @@ class Worker:
     def _play(self, command: list[str], claim: claims.Claim, out: IO[bytes], err: IO[bytes]) -> tuple[int, bool]:
         """The exit code of a program that stops with this worker and dies with it; whether the claim was lost."""
         tied = [sys.executable, "-m", "sl_discs.sweeps.tied", str(os.getpid()), *command]
-        # In a session of its own: a terminal would send it SIGINT beside the worker, which passes it on.
+        # In a session of its own: otherwise a terminal would send it SIGINT in addition to the worker, which passes
+        # it on.
         program = subprocess.Popen(tied, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
         self._program = program
         try:
@@ -163,14 +164,14 @@ class Worker:
             self._program = None
 
     def _wait_for_others(self) -> bool:
-        """Whether runs that others hold become free; False once every holder has given a sign of life.
+        """Whether runs held by other workers become free; False once every holder has sent a heartbeat.
 
-        So a worker that has nothing left to do does not leave runs behind whose worker was killed lately.
+        This way an idle worker does not leave behind the runs of a recently killed worker.
         """
         states = [(run, self._state(run)) for run in self.runs]
         watched = {run.number: (run, state.seen) for run, state in states if state.name == RUNNING}
         if watched:
-            self.say(f"held by others: {', '.join(map(str, watched))}; waiting for a sign of life")
+            self.say(f"held by others: {', '.join(map(str, watched))}; waiting for a heartbeat")
         while watched and not self._stops:
             time.sleep(min(1.0, self.beat / 2))
             for run, first in list(watched.values()):
@@ -199,7 +200,7 @@ class Worker:
 
 
 def _last_line(path: Path, start: int) -> str:
-    """The last line that is not empty, of what a file has from an offset on."""
+    """The last nonempty line of a file after an offset."""
     with path.open("rb") as file:
         file.seek(start)
         lines = file.read().decode(errors="replace").split("\n")

@@ -28,7 +28,7 @@ def check_agreement(
     Args:
       engine: to compare with the reference.
       sampler: one that it knows.
-      cfg_str: of the family of MaxCut graphs, of which two are played.
+      cfg_str: of the family of MaxCut graphs, of which two are run.
       num_chains: of each graph.
       num_steps: of each chain, an even number.
 

@@ -1,9 +1,9 @@
-"""Does a sampler leave its target invariant? Statistical tests of any sampler with DISCS's calling convention.
+"""Statistical tests that a sampler leaves its target invariant, for any sampler with DISCS's calling convention.
 
     from sl_discs.testing import check_sampler
-    check_sampler(MySampler())        # raises ConformanceError and says which law was broken, and by how much
+    check_sampler(MySampler())        # raises ConformanceError with the violated property
 
-The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model it gets has
+The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model has
 `forward(params, x)`, `get_value_and_grad(params, x)` and the methods of `sl_discs.models.base.Model`. One that only
 looks plausible on a benchmark does not pass: chains start from exact draws of the target, so that after any number of
 steps their states must be independent exact draws again (chains that adapt together excepted), which a chi-squared
@@ -29,11 +29,11 @@ FALSE_ALARM = 1e-6
 
 
 class ConformanceError(AssertionError):
-    """A sampler broke a law; the message says which, on what target, and by how much."""
+    """A sampler is incorrect; the message says which property it violates, on which target, and by how much."""
 
 
 def _for_batches(sampler, chains: int):
-    """A sampler for batches of `chains` chains, and that number; its own where it was built for another for good."""
+    """A sampler for batches of `chains` chains, and that number; its own if it cannot be rebuilt."""
     built = getattr(sampler, "num_chains", chains)
     if built != chains and isinstance(sampler, Sampler) and dataclasses.is_dataclass(sampler):
         return dataclasses.replace(sampler, num_chains=chains), chains
@@ -54,7 +54,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
             return (x, state), x
 
         if warm_up:
-            # From other draws than x: what adapts must not depend on the state that the test starts from.
+            # From other draws than x: the adaptation must not depend on the initial state of the test.
             (_, state), _ = jax.lax.scan(step, (elsewhere, state), jnp.arange(warm_up))
         _, visited = jax.lax.scan(step, (x, state), warm_up + jnp.arange(steps))
         return jnp.concatenate([x[None], visited])
@@ -66,7 +66,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
 
 
 def total_variation(states, law: Law) -> float:
-    """Distance between the empirical law of states [..., N] and a law."""
+    """Total variation between the empirical distribution of states [..., N] and a law."""
     counts = np.bincount(state_index(states).ravel(), minlength=len(law.probabilities))
     return float(np.abs(counts / counts.sum() - law.probabilities).sum() / 2)
 
@@ -88,18 +88,18 @@ def check_case(
     Args:
       sampler: with DISCS's calling convention.
       case: the target.
-      reversible: whether to test detailed balance too, of one step and of all together; None: as a `Sampler` says of
-        itself, and of any other.
+      reversible: whether to test detailed balance, of one step and of all together; None: as given by a `Sampler`,
+        and True for any other object.
       batches: independent batches of chains.
       chains: in a batch; more than one, so that coupling between chains shows. A sampler with another `num_chains` is
         rebuilt for so many if it is a dataclass and a `Sampler`; any other keeps its own number.
       steps: between exact draw and test.
       warm_up: steps before, for a sampler that adapts; its adaptation must have ended by then.
-      seed: of everything.
+      seed: of all random numbers.
       false_alarm: probability with which a correct sampler fails any one of the tests.
 
     Raises:
-      ConformanceError: the sampler broke a law.
+      ConformanceError: the sampler is incorrect.
     """
     sampler, chains = _for_batches(sampler, chains)
     law = enumerate_law(case.model, case.params, case.mask, case.start)
@@ -141,7 +141,7 @@ def check_convergence(
     sampler, case: Case, *, steps: int = 200, batches: int = 2**13, chains: int = 4, warm_up: int = 0, seed: int = 0,
     bound: float = 0.03,
 ) -> float:  # fmt: skip
-    """From one fixed state, the law after `steps` steps is within `bound` of the target in total variation.
+    """Checks that from a fixed state the law after `steps` steps is within `bound` of the target in total variation.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
@@ -167,7 +167,7 @@ def check_sampler(sampler, cases: list[Case] | None = None, **options) -> None:
       **options: of `check_case`.
 
     Raises:
-      ConformanceError: the first law that is broken.
+      ConformanceError: the first violated property.
     """
     cases = standard_cases() if cases is None else cases
     for case in cases:

@@ -94,7 +94,7 @@ def check_single_steps(
     """A sampler's step on an engine is the oracle's; each call but the first goes on with what a chain carries.
 
     Args:
-      engine: that plays.
+      engine: the engine used.
       sampler: one that it knows.
       num_sites: 3 or 4.
       temperatures: of the targets.

@@ -1,4 +1,4 @@
-"""The engines by name, and small targets as they play them: batches and chains."""
+"""The engines by name, and small targets in the form that they take: batches and chains."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ ENGINES = ("reference", "cpu", "gpu")
 
 
 def entry(name: str) -> Engine:
-    """An engine that can be played on any machine.
+    """An engine that can be run on any machine.
 
     Args:
       name: one of `ENGINES`, the kernel for GPUs being interpreted; or `gpu body`, what that kernel does mapped over
-        chains by JAX, which plays many chains faster.
+        chains by JAX, which runs many chains faster.
     """
     ways = {"gpu": "interpret", "gpu body": "mapped"}
     return Gpu(ways[name]) if name in ways else get_engine(name)
 
 
 def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
-    """The names of those samplers that an engine can play, whatever machine this is."""
+    """The names of those samplers that an engine can run, whatever machine this is."""
     return [key for key, sampler in samplers.items() if entry(name).obstacle(sampler) is None]
 
 

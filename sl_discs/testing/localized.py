@@ -29,7 +29,7 @@ from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import all_states, enumerate_law
 
-# Base samplers of each kind, for checks of what plays them.
+# Base samplers of each kind, for checks of the engines.
 BASES = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
@@ -90,7 +90,7 @@ def localized_samples(
     """Final samples of localization with a base sampler, `count` chains of chain_length steps.
 
     Args:
-      engine: that plays, see `engines.entry`.
+      engine: the engine used, see `engines.entry`.
       sampler: the base sampler.
       case: a target without tilt and mask.
       localization: its hyperparameters.

@@ -94,7 +94,7 @@ def play_steps(
     """Plays steps of an engine from every state; the only place that knows how an engine is entered.
 
     Args:
-      engine: that plays.
+      engine: the engine used.
       sampler: that takes the steps.
       targets: of one number of sites, all of them tilted or none.
       temperature: of the targets.

@@ -62,7 +62,7 @@ class Journal(BaseJournalBackend):
         torn, whole = line[:last], line[last:].rstrip(b"\n")
         if not all(_BEGINNING.startswith(part[: len(_BEGINNING)]) for part in (torn, whole)):
             raise InputError(
-                f"{self._path}: {line[:40]!r} is no line of a journal of Optuna's; give another --storage, or remove "
+                f"{self._path}: {line[:40]!r} is not a line of an Optuna journal; give another --storage, or remove "
                 "that line"
             )
         try:
@@ -91,7 +91,7 @@ class Journal(BaseJournalBackend):
                     raise
         except OSError as error:
             raise InputError(
-                f"{self._path}: cannot write ({error.strerror or error}); the same command goes on once it can"
+                f"{self._path}: cannot write ({error.strerror or error}); the same command continues once it can"
             ) from error
         finally:
             self._lock.release()

@@ -17,7 +17,7 @@ from sl_discs.tuning.points import Candidate
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """Where candidates are played.
+    """Where candidates are evaluated.
 
     Attributes:
       settings: chains, steps and engine; annealing is the candidate's.
@@ -36,7 +36,7 @@ class Stage:
           candidate: settings to try; InputError where they are impossible.
           dataset: the instances.
           seed: of the chains.
-          progress: called with the number of chain-steps that were played.
+          progress: called with the number of chain-steps done.
         """
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)

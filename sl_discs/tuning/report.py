@@ -35,7 +35,7 @@ def held_out(
     """Test means and paired differences; an instance counts with its mean over run seeds 0..seeds-1.
 
     Args:
-      stage: where to play.
+      stage: where to evaluate candidates.
       test: the instances.
       seeds: how many run seeds.
       tuned: the best settings of the search.

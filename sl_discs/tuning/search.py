@@ -58,7 +58,7 @@ class Played:
 
     Attributes:
       number: of the trial.
-      value: mean verified best over the instances that it was played on.
+      value: mean verified best over the instances that it was run on.
       instances: how many.
       pruned: whether it ended before all of them.
       seconds: that it took.

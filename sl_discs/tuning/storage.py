@@ -156,10 +156,10 @@ def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]
 
 
 def next_trial(study: optuna.Study, total: int, stale_after: float) -> Trial | None:
-    """A trial to play, or None if as many as there are to be have been taken.
+    """A trial to run, or None if as many as there are to be have been taken.
 
     Two workers may take the last one at once. Trials are numbered in the order in which they were taken, and the
-    later of the two gives its own up: together they play exactly `total`.
+    later of the two gives its own up: together they run exactly `total`.
     """
     if len(counted_trials(study, stale_after)) >= total:
         return None
@@ -177,7 +177,7 @@ def unfinished(study: optuna.Study, stale_after: float) -> int:
 
 
 def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that were played on all training instances, by number."""
+    """Trials that were run on all training instances, by number."""
     return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
 
 

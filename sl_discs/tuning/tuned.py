@@ -34,7 +34,7 @@ def read_tuned(path: str | os.PathLike) -> Candidate:
     except OSError as error:
         raise InputError(f"{path}: cannot read it ({error.strerror})") from None
     except (ValueError, KeyError, TypeError):
-        raise InputError(f"{path}: these are no tuned settings; sl-discs tune writes them") from None
+        raise InputError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
     odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
     if odd:
         raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")

@@ -113,10 +113,10 @@ def test_the_choice_of_an_engine_is_explained():
     assert choose_engine("cpu", GWG()) == (CPU, "")
     assert choose_engine("auto", GWG()) == (CPU, "auto: the fastest on CPU cores")
     engine, note = choose_engine("cpu", DMALA(shared_scale=True))
-    assert engine is reference and note.startswith("not cpu: its chains do not know of each other")
+    assert engine is reference and note.startswith("not cpu: its chains are independent")
     assert choose_engine("auto", DMALA(scaling="fixed"))[0] is CPU
     assert choose_engine("auto", Metropolis(scan="sequential"))[0] is CPU
-    assert Gpu("mapped").obstacle(Metropolis(scan="sequential")) == "it knows scan random alone"
+    assert Gpu("mapped").obstacle(Metropolis(scan="sequential")) == "it only supports scan random"
     assert "SQRT" in CPU.obstacle(GWG(balancing_fn_type="MIN"))
     with pytest.raises(InputError, match="known: auto, reference"):
         get_engine("cuda")

@@ -174,7 +174,9 @@ def test_auto_takes_it_once_it_is_entered(monkeypatch):
     monkeypatch.setitem(registry._AUTO, "gpu", "the fastest on GPUs")
     assert choose_engine("auto", GWG()) == (get_engine("gpu"), "auto: the fastest on GPUs")
     engine, note = choose_engine("auto", GWG(balancing_fn_type="MIN"))
-    assert engine is REFERENCE and note.startswith("not cpu: no CPU; not gpu: it knows balancing_fn_type SQRT")
+    assert engine is REFERENCE and note.startswith(
+        "not cpu: no CPU; not gpu: it only supports balancing_fn_type SQRT"
+    )
 
 
 def test_a_whole_run_on_it(monkeypatch):

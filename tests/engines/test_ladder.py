@@ -197,7 +197,7 @@ def test_a_program_that_cannot_be_played_is_refused(engine):
     case = _case()
     batch, mesh = batch_of(case, 8), make_mesh(Layout(1, 1))
     program = _program([1.0], 8, 12, ladder=3)
-    with pytest.raises(InputError, match="8 chains are not made of whole ladders of 3"):
+    with pytest.raises(InputError, match="8 chains do not form whole ladders of 3"):
         entry(engine).prepare(case.model, Gibbs(), batch, program, mesh, 0)
     localized = program._replace(ladder=4, levels=Localization(K=3).levels(12))
     with pytest.raises(InputError, match="localized chains"):

@@ -86,7 +86,7 @@ def test_torn_and_corrupt_checkpoints_are_passed_over(tmp_path, short_calls, cap
         newest.write_bytes(content)
 
     times, resumed = play_with_interruptions(tmp_path, SHORT_CALLS, meddle=meddle)
-    assert times >= 3 and "the checkpoint before it is used" in capsys.readouterr().err
+    assert times >= 3 and "falling back to the previous checkpoint" in capsys.readouterr().err
     for name, record in whole.items():
         assert_equal(record, resumed[name])
 
@@ -149,7 +149,7 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(checkpoint, "write_atomically", refuse)
     whole, other = play(), play(checkpoints=Checkpoints(tmp_path, KIND, 0.0, Notice()))
-    assert capsys.readouterr().err.count("the run goes on without") == 1
+    assert capsys.readouterr().err.count("the run continues without") == 1
     for name, record in whole.items():
         assert_equal(record, other[name])
 

@@ -99,7 +99,7 @@ def test_a_host_that_waits_can_be_told_to_stop(tmp_path):
     notice = Notice()
     notice.given = True
     for wait in (Hosts(0, 2).collect, functools.partial(Hosts(1, 2).hand_in, b"share")):
-        with pytest.raises(Interrupted, match=r"goes on from .*host-.-of-2"):
+        with pytest.raises(Interrupted, match=r"continues from .*host-.-of-2"):
             wait(tmp_path, notice)
     assert Hosts(0, 2).collect(tmp_path, notice) == [b"share"]
 
@@ -231,4 +231,4 @@ def test_all_told_to_stop(tmp_path):
     for process in run.processes:
         process.terminate()
     for code, output, error in run.end(60):
-        assert code == RESUME_ME and output == "" and "interrupted; the same command, run again, goes on" in error
+        assert code == RESUME_ME and output == "" and "interrupted; the same command, run again, continues" in error

@@ -37,7 +37,7 @@ def test_batches_are_halved_until_they_fit():
         limited = dataclasses.replace(settings, memory_gib=need(dataset, instances) / GIB)
         fitted, line = fit_to_memory(dataset, 1.0001, methods, limited)
         assert fitted == dataclasses.replace(limited, instances_per_batch=instances)
-        assert ("8 instances a batch would not fit into" in line and f": {instances} a batch" in line) or (
+        assert ("8 instances per batch would not fit into" in line and f": using {instances} per batch" in line) or (
             instances == 8 and line == ""
         )
     limited = dataclasses.replace(settings, memory_gib=0.99 * need(dataset, 1) / GIB)

@@ -198,11 +198,11 @@ def test_what_is_unknown_or_missing(tmp_path, arguments, says):
 def test_a_folder_that_is_named_must_exist(root, tmp_path, problem, capsys):
     (tmp_path / "file").write_text("")
     for wrong in (tmp_path / "absent", tmp_path / "file", root / "typo"):
-        with pytest.raises(InputError, match=f"the data root {wrong} is no folder"):
+        with pytest.raises(InputError, match=f"the data root {wrong} is not a folder"):
             load_dataset(*problem, wrong)
     flags = [f"--{name}={value}" for name, value in zip(("problem", "graph_type", "cfg_str"), problem, strict=True)]
     assert archive(["discs archive", *flags, "--data_root=absent", f"--output={tmp_path / 'a.npz'}"]) == 2
-    assert "absent is no folder" in capsys.readouterr().err
+    assert "absent is not a folder" in capsys.readouterr().err
 
 
 def test_the_default_folder_need_not_exist(root, tmp_path, monkeypatch):

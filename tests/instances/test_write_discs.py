@@ -163,8 +163,8 @@ def test_command_reads_archives(tmp_path, capsys):
     ("arguments", "says"),
     [
         (["--model=mis", "--graph_type=satlib"], "mis/satlib cannot be written"),
-        (["--model=maxclique", "--graph_type=twitter"], "not random; give --source"),
-        (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is no folder"),
+        (["--model=maxclique", "--graph_type=twitter"], "cannot be generated; give --source"),
+        (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is not a folder"),
         (["--model=maxcut", "--graph_type=optsicom", "--num_instances=0"], "at least one graph"),
         (["--model=maxcut"], "graph_type"),
         (["--model=maxcut", "--graph_type=optsicom", "extra"], "unexpected argument 'extra'"),

@@ -170,7 +170,7 @@ BAD = {
     "a directed matrix": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]),), "directed"),
     "two weights": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1], [2, 0]]),), "directed"),
     "a loop in a matrix": (sl_discs.mis, (scipy.sparse.coo_array([[1]]),), "self-loop at node 0"),
-    "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "belong to edges"),
+    "weights of a graph": (sl_discs.maxcut, (nx.path_graph(3), [1, 1]), "are only for edges"),
     "a QUBO of nothing": (sl_discs.qubo, ({},), "no variables"),
     "a QUBO with a vector": (sl_discs.qubo, (np.ones(3),), "square"),
     "a wide QUBO": (sl_discs.qubo, (np.ones((2, 3)),), "square"),

@@ -236,7 +236,7 @@ def test_the_command(tmp_path):
     )
     done = reference(tmp_path, *size)
     assert done.returncode == 0, done.stderr
-    assert f"{NAME}: 2 graphs, 2 of them played now, 0 improved" in done.stdout
+    assert f"{NAME}: 2 graphs, 2 of them run now, 0 improved" in done.stdout
     kept = load_references(NAME, 0, tmp_path)
     assert kept.runs[0]["chain_length"] == 200 and kept.runs[0]["seeds"] == [0, 1]
     assert kept.runs[0]["command"].startswith("sl-discs references --datasets=")

@@ -337,7 +337,7 @@ def test_the_command_and_the_command_that_it_prints(tmp_path):
         (["main", "--profile=huge"], "profile"),
         (["main", "--seeds=0"], "seeds"),
         (["main", "--seeds=1000000000"], "seeds"),
-        (["main", "--data_root=nowhere"], "nowhere is no folder"),
+        (["main", "--data_root=nowhere"], "nowhere is not a folder"),
     ],
 )
 def test_bad_flags_are_one_line_and_exit_code_2(refusal, arguments, message):

@@ -131,18 +131,18 @@ def test_an_interrupted_run_keeps_its_draws(ring, tmp_path, capsys, monkeypatch,
         (["--temperature=1", "--penalty=0.5"], "penalty is 0.5"),
         (["--temperature=1", "--field=colour=red"], "no field 'colour'"),
         (["--temperature=1", "--field=scan=zigzag"], "scan is 'zigzag'"),
-        (["--temperature=1", "--field=draws=9"], "a flag of its own, --draws"),
+        (["--temperature=1", "--field=draws=9"], "use the flag --draws"),
         (["--temperature=1", "--method=localization", "--field=sigma=wide"], "sigma is 'wide'"),
         (["--temperature=1", "--method=localization", "--field=sigma=10.0"], "sign(Y) is mostly noise"),
         (["--temperature=1", "--store=d.npy"], "--store: needs the method"),
-        (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws means nothing with --time_limit"),
-        (["--temperature=1", "--method=exact", "--sampler=gwg"], "--sampler means nothing with --method=exact"),
+        (["--temperature=1", "--time_limit=1", "--draws=9"], "--draws has no effect with --time_limit"),
+        (["--temperature=1", "--method=exact", "--sampler=gwg"], "--sampler has no effect with --method=exact"),
         (["--temperature=1", "--store=d.npy", "--method=chain", "--time_limit=1"], "no time_limit"),
         (["--temperature=1", "--store=file/d.npy", "--method=chain"], "a file stands where this folder should go"),
-        (["--temperature=1", "--save=d.txt"], "the name of that file ends in .npz"),
-        (["--temperature=1", "--plot=d.pdf"], "the name of that file ends in .png"),
+        (["--temperature=1", "--save=d.txt"], "the name of this file must end in .npz"),
+        (["--temperature=1", "--plot=d.pdf"], "the name of this file must end in .png"),
         (["--temperature=1", "--report=folder.html"], "a folder stands where this file should go"),
-        (["--temperature=1", "more.coo"], "2 files were named"),
+        (["--temperature=1", "more.coo"], "2 files were given"),
     ],
 )
 def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch, flags, message):
@@ -158,7 +158,7 @@ def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch
     ("graph", "flags", "message"),
     [
         (nx.gnp_random_graph(150, 0.3, seed=0), ["--method=exact", "--problem=maxcut"], "use method='tempering'"),
-        (nx.cycle_graph(5), [], "a graph; say what is asked"),
+        (nx.cycle_graph(5), [], "a graph; choose a problem"),
     ],
 )
 def test_what_the_file_does_not_allow_is_one_line(tmp_path, capsys, graph, flags, message):

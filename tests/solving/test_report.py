@@ -97,7 +97,7 @@ def test_an_answer_that_does_not_hold_is_called_so(run):
 
     wrong = dataclasses.replace(run.result, values=run.result.values + 1)
     good, words = verification(run.problem, wrong)
-    assert not good and "counted anew" in words
+    assert not good and "recomputed" in words
 
 
 def test_contraction_goes_from_nothing_known_to_decided(run):

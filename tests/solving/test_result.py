@@ -80,7 +80,7 @@ def test_a_data_frame(cut):
     assert frame["value"].tolist() == sorted(result.values, reverse=True)
     assert {column: int(frame[column].iloc[0]) for column in graph} == result.best_sample
     named = dataclasses.replace(result, labels=("value", *result.labels[1:]))
-    with pytest.raises(InputError, match="'value' is a label, too"):
+    with pytest.raises(InputError, match="'value' is also a label"):
         named.to_dataframe()
     assert list(named.to_dataframe(value="cut").columns) == [*named.labels, "cut"]
 

@@ -58,8 +58,8 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
     content = json.loads(saved.read_text())
     for change, words in (
-        ({"value": 2**53 + 1}, " - not what is claimed: WRONG"),
-        ({"value": 3.0}, "3 claimed, 2 counted - not what is claimed: WRONG"),
+        ({"value": 2**53 + 1}, ", not the claimed value: WRONG"),
+        ({"value": 3.0}, "3 claimed, 2 counted, not the claimed value: WRONG"),
         ({"values": [1, 1, 0, 0, 0]}, "violates constraints: WRONG"),
     ):
         answer = content["answers"][0] | change
@@ -68,13 +68,13 @@ def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
         assert code == 1 and words in out
     other = write_rudy(tmp_path / "other.rudy", nx.path_graph(5))
     saved.write_text(json.dumps(content))
-    assert "is not byte for byte the file that was solved" in recount(capsys, other, saved)[1]
+    assert "differs from the file that was solved" in recount(capsys, other, saved)[1]
 
 
 def test_json_of_lists_in_lists_is_refused(cycle, tmp_path, capsys):
     (tmp_path / "deep.json").write_text("[" * 10**5)
     code, out, err = recount(capsys, cycle, tmp_path / "deep.json")
-    assert code == 2 and "no file of answers" in err and err.count("\n") == 1 and not out
+    assert code == 2 and "not a file of answers" in err and err.count("\n") == 1 and not out
 
 
 def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
@@ -153,7 +153,7 @@ def test_a_report_is_refused_before_the_run_or_costs_nothing_but_itself(cycle, t
         ("--penalty=0.5", "error: --penalty is 0.5"),
         ("--annealing=1,nan", "a temperature is nan"),
         ("--field=colour=red", "no field 'colour'"),
-        ("--field=steps=10", "a flag of its own, --steps"),
+        ("--field=steps=10", "use the flag --steps"),
         ("--format=jpeg", "format"),
         ("--save=folder.json", "a folder stands where this file should go"),
         ("--report=file/run.html", "a file stands where this folder should go"),
@@ -179,10 +179,10 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; say what is asked: --problem=mis, maxcut, maxclique or vertex_cover"),
+        ([], "a graph; choose a problem: --problem=mis, maxcut, maxclique or vertex_cover"),
         (["--problem=qubo"], "needs a quadratic model"),
-        (["--problem=mis", "--save=a.txt"], "the name of that file ends in .json"),
-        (["--problem=mis", "--report=a.json"], "the name of that file ends in .html"),
+        (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
+        (["--problem=mis", "--report=a.json"], "the name of this file must end in .html"),
         (["--problem=mis", "--field=K"], "expected NAME=VALUE"),
         (["--problem=mis", "--field=K=3"], "K"),
         (["--problem=mis", "--sampler=sl_gwg", "--field=sigma=-1.0"], "error: --field=sigma is -1.0; expected"),
@@ -197,10 +197,10 @@ def test_fields_target_and_annealing(cycle, capsys):
         (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
-        (["--problem=maxcut", "--penalty=2"], "--penalty means nothing in maxcut"),
+        (["--problem=maxcut", "--penalty=2"], "--penalty has no effect in maxcut"),
         (["--colour=red"], "colour"),
-        (["more.rudy"], "2 files were named"),
-        (["--problem=mis", "--field=K=" + "[" * 10**5], "is no number, word or list"),
+        (["more.rudy"], "2 files were given"),
+        (["--problem=mis", "--field=K=" + "[" * 10**5], "is not a number, word or list"),
     ],
 )
 def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message):
@@ -211,9 +211,9 @@ def test_mistakes_are_one_line_and_exit_code_2(cycle, capsys, arguments, message
 
 def test_files_of_answers_that_are_none(cycle, tmp_path, capsys):
     for arguments, message in (
-        ([cycle], "1 files were named; name a FILE and its ANSWERS"),
+        ([cycle], "1 files were given; give a FILE and its ANSWERS"),
         ([cycle, tmp_path / "missing.json"], "missing.json: cannot be read"),
-        ([cycle, cycle], "no file of answers"),
+        ([cycle, cycle], "not a file of answers"),
         ([cycle, cycle, "--seed=1"], "'seed'"),
     ):
         code, out, err = recount(capsys, *arguments)
@@ -226,7 +226,7 @@ def test_warnings_are_a_line(cycle, capsys):
     assert code == 0 and "recounting" in out
     reading, layout = err.splitlines()
     assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
-    assert layout.startswith("warning: cycle: laying the problem out will take about ")
+    assert layout.startswith("warning: cycle: building the arrays of the problem will take about ")
 
 
 def test_help_names_every_flag(capsys):

@@ -112,5 +112,5 @@ def test_the_command_runs_the_study(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reproduce.theory, "run", ran.append)
     assert reproduce.main(["reproduce", "theory", f"--output={tmp_path / 'x'}"]) == 0
     assert reproduce.main(["reproduce", "theory", "--seeds=3"]) == 2
-    assert "--seeds means nothing in `reproduce theory`" in capsys.readouterr().err
+    assert "--seeds has no effect in `reproduce theory`" in capsys.readouterr().err
     assert ran == [tmp_path / "x"]

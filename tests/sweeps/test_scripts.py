@@ -172,7 +172,7 @@ def test_workers_of_a_sweep_and_of_a_search(place, script, command, program):
     done, told = call(place, script, sweep, workers="3", **variables)
     assert [line for line in told if line.startswith("python")] == [f"python -m sl_discs {program} {sweep}"] * 3
     if script == "run_sweep_local.sh" and not command:
-        assert "12 in all: 12 missing" in done.stdout
+        assert "12 in total: 12 missing" in done.stdout
 
 
 def test_the_local_runner_waits_for_its_workers_when_it_is_stopped(place):

@@ -80,10 +80,10 @@ def test_flags_of_a_run(tmp_path, monkeypatch):
         ({"graph_type": '"graph_type": "grid",'}, [], "unknown graph_type 'grid'"),
         ({"more": ""}, [], "needs a cfg_str"),
         ({"more": '"sampler_config.steps": [1],'}, ["--model_config.cfg_str=r-0.05"], "has no field 'steps'"),
-        ({}, ["--model_config.data_root=nowhere"], "nowhere is no folder"),
+        ({}, ["--model_config.data_root=nowhere"], "nowhere is not a folder"),
         ({}, ["--config.experiment.chains=5"], "config.experiment has no field 'chains'"),
-        ({}, ["--config.experiment.save_root=out"], "save_root is not for a sweep"),
-        ({}, ["engine=reference"], "'engine=reference' after -- is not understood"),
+        ({}, ["--config.experiment.save_root=out"], "save_root cannot be set in a sweep"),
+        ({}, ["engine=reference"], "'engine=reference' after -- is not valid"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra, message):
@@ -170,8 +170,10 @@ def test_the_states_as_a_table(tmp_path):
     assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 2 + 1
     assert [line.split()[-1] for line in lines[1:13]] == [state.name for state in states]
     assert lines[-3:] == [
-        "run 1 failed: error: no", "run 2 running: on a since b", "12 in all: 9 done, 1 running, 1 failed, 1 missing"
-    ]  # fmt: skip
+        "run 1 failed: error: no",
+        "run 2 running: on a since b",
+        "12 in total: 9 done, 1 running, 1 failed, 1 missing",
+    ]
 
 
 def test_one_run_from_the_command_line(tmp_path):
@@ -228,7 +230,7 @@ def test_twelve_real_runs_two_workers_one_killed(tmp_path):
         attempts.setdefault(number, Counter())[json.loads(path.read_text()).get("outcome")] += 1
     assert attempts == {k: Counter([None, "done"] if k == killed else ["done"]) for k in range(1, 13)}
     shown = command("status", *arguments, *short)
-    assert "12 in all: 12 done" in shown.stdout
+    assert "12 in total: 12 done" in shown.stdout
     assert command("collect", *arguments, *short).returncode == 0
     rows = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
     assert len(rows) == 12
@@ -256,7 +258,8 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
         time.sleep(0.05)
     worker.terminate()
     assert worker.wait() == 75
-    assert "run 5 missing: interrupted; it goes on from its checkpoint" in command("status", *arguments, *long).stdout
+    status = command("status", *arguments, *long).stdout
+    assert "run 5 missing: interrupted; it continues from its checkpoint" in status
     assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
     arguments[1] = f"--save_root={tmp_path / 'whole'}"
     assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0

@@ -114,7 +114,7 @@ def test_a_failure_is_recorded_and_only_repeated_on_request(tmp_path, start):
     assert code == 1 and "error: it does not work" in out
     assert states(tmp_path, 3) == ["failed", "done", "failed"]
     failures = [state_of(run, PATIENT).detail for run in runs_of(tmp_path, 3)]
-    assert failures == ["error: it does not work", "", "ended well, but left no results.json"]
+    assert failures == ["error: it does not work", "", "exit code 0, but no results.json"]
     count = len(log(tmp_path))
     assert ended(start(3))[0] == 1 and len(log(tmp_path)) == count
     behave(tmp_path, **{"3": "fail"})
@@ -250,9 +250,9 @@ def test_states_in_words(tmp_path):
     (run,) = runs_of(tmp_path, 1)
     assert state_of(run, PATIENT) == run_folder.State("missing")
     (run.folder / "checkpoint").mkdir(parents=True)
-    assert state_of(run, PATIENT).detail == "interrupted; it goes on from its checkpoint"
+    assert state_of(run, PATIENT).detail == "interrupted; it continues from its checkpoint"
     run_folder.note_arguments(run)
     run_folder.note_failure(run, -9, "")
     assert state_of(run, PATIENT).detail == "ended by signal SIGKILL"
     run_folder.note_failure(run, 3, "")
-    assert state_of(run, PATIENT).detail == "exit code 3, and nothing on stderr"
+    assert state_of(run, PATIENT).detail == "exit code 3, with nothing on stderr"

@@ -100,7 +100,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     assert any("trial 0: " in line for line in search.stdout)
     search.send_signal(signal.SIGUSR1)
     code, _, err = finish(search)
-    assert code == 75 and "the same command, run again, goes on from tuning.journal" in err
+    assert code == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(
         study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
     )
@@ -115,7 +115,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
         (DATASET, "--sampler=gwg", "--search=sl"): "--search=sl needs a localized sampler",
         (DATASET, "--sampler=gwg", "--try_first=warm"): "linear:0.4:0.15",
         (DATASET, "--sampler=gwg", "--try_first=linear:0.1:0.4"): "do not rise",
-        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is no folder",
+        (DATASET, "--sampler=gwg", "--data_root=nowhere"): "nowhere is not a folder",
         (DATASET, "--no_such_flag=1"): "no_such_flag",
         (DATASET, "--sampler=gwg", "--chains=1000000000"): "fewer chains",
     }.items(),
@@ -132,8 +132,8 @@ def test_files_and_names_that_are_wrong(tmp_path):
     for call, message in (
         (lambda: parse_dataset("mis"), "--dataset=mis is not understood"),
         (lambda: parse_dataset("mis/grid"), "unknown graph_type 'grid'"),
-        (lambda: read_tuned(deep), "deep.json: these are no tuned settings"),
-        (lambda: read_tuned(odd), "odd.json: these are no tuned settings"),
+        (lambda: read_tuned(deep), "deep.json: not a file of tuned settings"),
+        (lambda: read_tuned(odd), "odd.json: not a file of tuned settings"),
         (lambda: read_tuned(tmp_path / "none.json"), "cannot read it"),
         (
             lambda: experiment_settings(parse_dataset("mis/satlib"), "none.py"),

@@ -167,7 +167,7 @@ def test_a_damaged_journal_is_named(tmp_path, journal):
     path = tmp_path / "a.journal"
     for damaged in ([*journal[:3], b"no record\n", *journal[3:]], [b"\0\0\0", *journal], [*journal, b"\x80"]):
         path.write_bytes(b"".join(damaged))
-        with pytest.raises(InputError, match=r"a\.journal: .* is no line of a journal") as refused:
+        with pytest.raises(InputError, match=r"a\.journal: .* is not a line of an Optuna journal") as refused:
             open_study(path)
         assert "\n" not in str(refused.value)
 

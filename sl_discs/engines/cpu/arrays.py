@@ -1,4 +1,4 @@
-"""The arrays of the native loops, made of what the reference engine plays, and that made of them again.
+"""The arrays of the native loops, made of what the reference engine runs, and that made of them again.
 
 The loops take all chains of all instances in a row, spins -1 and 1, sums in double precision, and N padded to whole
 tiles of weights.

@@ -23,7 +23,7 @@ _P = np.uint64
 
 
 class Program(NamedTuple):
-    """T steps of a program, of which chain c plays row c modulo R; the levels are those of the whole run.
+    """T steps of a program, of which chain c runs row c modulo R; the levels are those of the whole run.
 
     Attributes:
       rate: [R, T] 1/temperature of the target.
@@ -79,7 +79,7 @@ class ChainArrays(NamedTuple):
     """Everything that C chains carry, changed in place; N is padded to whole tiles.
 
     Attributes:
-      instance: [C] which instance a chain plays.
+      instance: [C] the instance of a chain.
       keys: [C, 2] of its Markov steps.
       observation_keys: [C, 2] of its observation.
       spins: [C, N] -1 or 1.

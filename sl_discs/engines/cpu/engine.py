@@ -1,6 +1,6 @@
 """The engine for CPU cores: compiled loops for quadratic models, each chain on one core.
 
-It plays the same program on the same chains as the reference and targets the same distribution, but not with the same
+It runs the same program on the same chains as the reference and targets the same distribution, but not with the same
 numbers: keys are those of the reference, while words are numbered and sums are formed in another order.
 """
 

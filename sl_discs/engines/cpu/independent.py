@@ -19,7 +19,7 @@ from sl_discs.engines.cpu.tree import NORM
 from sl_discs.engines.cpu.walk import fill_weights, flip_sites, set_base, take_back
 
 _F = np.float32
-# Sites whose 1 + odds are multiplied before a logarithm is taken, unless the product is no number.
+# Sites whose 1 + odds are multiplied before a logarithm is taken, unless the product is not a number.
 _TOGETHER = 128
 
 

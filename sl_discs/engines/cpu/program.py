@@ -56,7 +56,7 @@ def _rows(temperature) -> Float32[np.ndarray, "R T"]:
     """Temperatures [T] or [T, B] as rows, of which chain c has row c modulo R.
 
     Where [T, B] are one row broadcast over the steps, R is the least that tells all chains apart: to form
-    B rows of T steps would take a fifth as long as to play them.
+    B rows of T steps would take a fifth as long as to run them.
     """
     temperature = np.atleast_2d(np.asarray(temperature, np.float32).T)
     chains = len(temperature)

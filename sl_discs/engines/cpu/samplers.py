@@ -1,4 +1,4 @@
-"""The samplers that this engine plays, a line each, and which kernel belongs to which settings.
+"""The samplers that this engine runs, a line each, and which kernel belongs to which settings.
 
 The kernel is chosen by the settings' type when the loop is compiled, so that no sampler pays for the others.
 """

@@ -1,4 +1,4 @@
-"""The three ways to play an interval on G x B chains: on a GPU, in Pallas's interpreter, or mapped by JAX."""
+"""The three ways to run an interval on G x B chains: on a GPU, in Pallas's interpreter, or mapped by JAX."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def play_all(
       levels: leaves [K], or None.
       level: number of the first step's level.
       temperature: of each chain's steps.
-      done: steps played before.
+      done: steps done before.
       chains: leaves [G, B, ...].
 
     Returns:

@@ -1,6 +1,6 @@
 """The engine for GPUs: a whole interval of steps in one kernel, a program a chain, for quadratic models.
 
-It plays the same program on the same chains as the reference and targets the same distribution, but not with the same
+It runs the same program on the same chains as the reference and targets the same distribution, but not with the same
 numbers: keys are those of the reference, but they are spent differently and sums are formed in another order.
 """
 
@@ -149,7 +149,7 @@ class Gpu(Engine):
         if self.way == "triton" and jax.default_backend() != "gpu":
             return f"it runs on GPUs, and JAX on {jax.default_backend()}"
         if getattr(sampler, "scan", RANDOM) != RANDOM:
-            return f"it knows scan {RANDOM} alone"
+            return f"it only supports scan {RANDOM}"
         return unknown_to(STEPS, sampler)
 
     def prepare(self, model, sampler, batch, program, mesh, threads):

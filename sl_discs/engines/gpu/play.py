@@ -86,7 +86,7 @@ def play(
       levels: of localization, arrays or references; None without it.
       level: number of the first step's level.
       temperature: an array or a reference.
-      done: steps played before.
+      done: steps done before.
       chain: before the steps.
 
     Returns:

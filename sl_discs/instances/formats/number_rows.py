@@ -49,7 +49,7 @@ class Columns:
         """Adds groups of lines.
 
         Raises:
-          InputError: a line with another number of words, or a word that is no such number.
+          InputError: a line with another number of words, or a word that is not such a number.
         """
         for lines in groups:
             self.add(lines)

@@ -1,6 +1,6 @@
 """The search for strong cuts: a long annealing from several starts on each graph that has not had it yet.
 
-Metropolis alone is played: in a second or three of one core a graph, on four graphs of each of the largest sets, it
+Metropolis alone is run: in a second or three of one core a graph, on four graphs of each of the largest sets, it
 ended at larger cuts on average than path_auxiliary and gwg; see docs/references.md.
 """
 
@@ -66,7 +66,7 @@ class Tally(NamedTuple):
 
     Attributes:
       references: of the set, as they are now kept.
-      played: graphs on which it was run now.
+      played: graphs that were searched in this call.
       improved: those of them whose earlier reference was smaller.
     """
 
@@ -91,7 +91,7 @@ def search_set(
       settings: of each start; equal but for the seed.
       command: for the record.
       folder: of the files.
-      progress: called with the number of chain-steps that were played, or that need not be.
+      progress: called with the number of chain-steps done, or that need not be.
 
     Raises:
       InputError: the earlier file cannot be read, or the folder cannot be written.

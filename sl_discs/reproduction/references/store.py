@@ -23,7 +23,7 @@ from sl_discs.models.kinds.maxcut import KIND as MAXCUT
 from sl_discs.parse_json import parse_json
 
 FOLDER = Path(__file__).parent
-# What must be equal for two runs to be one and the same, and so for a graph not to be played again.
+# What must be equal for two runs to be one and the same, and so for a graph not to be run again.
 _IDENTITY = ("sampler", "annealing", "chain_length", "batch_size", "seeds", "engine")
 
 
@@ -160,7 +160,7 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
         if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{path}: these are no references of {dataset}; sl-discs references writes them") from None
+        raise InputError(f"{path}: not a file of references of {dataset}; sl-discs references writes them") from None
     return ReferenceSet(dataset, data_seed, runs, graphs)
 
 
