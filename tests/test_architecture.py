@@ -19,6 +19,7 @@ ORDER = [
     ["engines"],
     ["experiment"],
     ["results", "problems"],
+    ["reductions"],
     ["solving", "testing"],
     ["sampling"],
     ["discs_plugin"],

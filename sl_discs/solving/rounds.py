@@ -6,15 +6,18 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from jaxtyping import Float64
 
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.contract import Best
-from sl_discs.problems import Problem
+from sl_discs.problems import Evaluated
 
 # Part of the remaining time that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
 _SAFE = 0.9
 # A last round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
+# Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
+_ABOUT = 1e-3
 
 
 class Clock:
@@ -55,22 +58,40 @@ class Watcher:
     """Checks the chains after each call to the engine, and decides when the run ends.
 
     Attributes:
-      reason: `target`, `callback`, `interrupt` or `time`; empty while there is none.
+      reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
     """
 
     def __init__(
         self,
-        problem: Problem,
+        evaluate: Callable[[np.ndarray], Evaluated],
         chains: int,
+        maximise: bool,
+        constant: float,
+        *,
         target: float | None,
+        bound: float | None,
         callback: Callable[[int, float], object] | None,
         interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
     ):
+        """Nothing has been seen yet.
+
+        Args:
+          evaluate: states of the chains, exactly.
+          chains: number of those that count.
+          maximise: whether the best value is the largest.
+          constant: what the chains' values leave out of the problem's, times the sign of its sense.
+          target: as for `sl_discs.solve`.
+          bound: a value that no answer is better than; None: there is none, or it is not to end the run.
+          callback: as for `sl_discs.solve`.
+          interrupt: likewise.
+          is_over: whether the time is.
+        """
         self.reason = ""
-        self._problem, self._chains, self._target = problem, chains, target
+        self._evaluate, self._chains = evaluate, chains
+        self._sign, self._constant = 1.0 if maximise else -1.0, constant
+        self._target, self._bound = target, bound
         self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
-        self._sign = 1.0 if problem.maximise else -1.0
         self._best = -self._sign * np.inf
         self._before = self._done = 0
         self._highest = -np.inf
@@ -81,27 +102,34 @@ class Watcher:
         self._before += done
         return done
 
-    def reached(self, states: np.ndarray) -> bool:
-        """Takes states [B, N] into account; returns whether the target is reached."""
-        values = self._problem.evaluate(states).values
+    def reached(self, values: Float64[np.ndarray, "B"]) -> bool:
+        """Takes exact values into account; returns whether the run ends."""
         self._best = self._sign * max(self._sign * self._best, float((self._sign * values).max()))
-        if self._target is not None and self._sign * (self._best - self._target) >= 0:
-            self.reason = "target"
+        for reason, value in ("bound", self._bound), ("target", self._target):
+            if value is not None and self._sign * (self._best - value) >= 0:
+                self.reason = reason
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
         """The callback of `Player.play`; values are recomputed exactly where they are used."""
         self._done = done
-        if self._target is not None or self._callback is not None:
-            values = np.asarray(best.value)[0, : self._chains]
-            place = int(np.argmax(values))
-            if values[place] > self._highest:
-                self._highest = values[place]
-                self.reached(np.asarray(best.x[0, place])[None, : self._problem.num_variables])
-            if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
-                self.reason = "callback"
+        values = np.asarray(best.value)[0, : self._chains]
+        place = int(np.argmax(values))
+        if values[place] > self._highest and self._is_used(float(values[place])):
+            self._highest = values[place]
+            self.reached(self._evaluate(np.asarray(best.x[0, place])[None]).values)
+        if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
+            self.reason = "callback"
         if not self.reason and self._interrupt is not None and self._interrupt():
             self.reason = "interrupt"
         if not self.reason and self._is_over():
             self.reason = "time"
         return bool(self.reason)
+
+    def _is_used(self, value: float) -> bool:
+        """Whether somebody asks for the exact value; for a bound, only if it is about as good."""
+        if self._target is not None or self._callback is not None:
+            return True
+        if self._bound is None:
+            return False
+        return value + self._constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound))

@@ -1,0 +1,104 @@
+"""Maximum cliques: nodes that are in no clique larger than one that is found at once are removed.
+
+With a clique of k nodes at hand, a larger one lies in the part of the graph where every node has k neighbours (its
+k-core), every edge is in k - 1 triangles, and the neighbours of every node need k colours. The clique at hand is kept
+beside what is left.
+
+Source: Rossi, Gleich, Gebremedhin, "Parallel maximum clique algorithms with applications to network analysis", 2015.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from jaxtyping import Int
+from scipy import sparse
+
+from sl_discs.instances.graph import Graph
+from sl_discs.problems import Problem
+from sl_discs.reductions.clique_bits import grow, in_larger, members, neighbour_sets
+from sl_discs.reductions.core import core
+from sl_discs.reductions.presolved import Presolved, unreduced
+
+# From how many nodes a clique is grown, those with most neighbours first.
+_STARTS = 50
+# Above these, rules other than the core would take over a second.
+_MOST_NODES, _MOST_EDGES = 5_000, 200_000
+
+
+def reduce_maxclique(problem: Problem) -> Presolved:
+    """Reduces a problem `maxclique`."""
+    graph = problem.source
+    assert isinstance(graph, Graph)
+    size = graph.num_nodes
+    adjacency = _adjacency(size, graph.edges)
+    clique = _grown_clique(adjacency)
+    kept = np.flatnonzero(core(adjacency, len(clique)))
+    removed = {"core": size - len(kept)}
+    edges = _inside(size, graph.edges, kept)
+    complete = len(kept) <= _MOST_NODES and len(edges) <= _MOST_EDGES
+    if complete and len(kept):
+        near = neighbour_sets(len(kept), edges)
+        starts = sorted(range(len(kept)), key=lambda node: -near[node].bit_count())[:_STARTS]
+        grown = max((grow(near, node) for node in starts), key=len)
+        if len(grown) > len(clique):
+            clique = kept[grown]
+        left, others, complete = in_larger(near, len(clique))
+        removed |= others
+        kept = kept[list(members(left))]
+        edges = _inside(size, graph.edges, kept)
+    if len(kept) == size:
+        return unreduced(problem, complete)
+    found = np.zeros((1, size), np.int8)
+    found[0, clique] = 1
+    left_over = None
+    if len(kept):
+        source = Graph.from_arrays(graph.name, len(kept), edges)
+        left_over = dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
+
+    def lift(states):
+        if left_over is None:
+            return np.repeat(found, len(states), axis=0)
+        lifted = np.zeros((len(states), size), np.int8)
+        lifted[:, kept] = states
+        return lifted
+
+    return Presolved(
+        original=problem,
+        problem=left_over,
+        kept=kept,
+        constant=0.0 if left_over else float(len(clique)),
+        found=found,
+        removed={rule: count for rule, count in removed.items() if count},
+        complete=complete,
+        _lift=lift,
+    )
+
+
+def _adjacency(size: int, edges: Int[np.ndarray, "E 2"]) -> sparse.csr_matrix:
+    heads, tails = np.concatenate([edges, edges[:, ::-1]]).T
+    return sparse.csr_matrix((np.ones(len(heads), np.int8), (heads, tails)), (size, size))
+
+
+def _inside(size: int, edges: Int[np.ndarray, "E 2"], kept: Int[np.ndarray, "n"]) -> Int[np.ndarray, "M 2"]:
+    """The edges between some nodes, which are numbered in their order."""
+    place = np.full(size, -1, np.int32)
+    place[kept] = np.arange(len(kept))
+    ends = place[edges]
+    return ends[(ends >= 0).all(axis=1)]
+
+
+def _grown_clique(adjacency: sparse.csr_matrix) -> Int[np.ndarray, "k"]:
+    """A large clique: from each start, always the candidate with most neighbours joins."""
+    starts, others = adjacency.indptr, adjacency.indices
+    degrees = np.diff(starts)
+    best: list[int] = []
+    for node in np.argsort(-degrees, kind="stable")[:_STARTS]:
+        clique, candidates = [node], others[starts[node] : starts[node + 1]]
+        while len(candidates):
+            node = candidates[np.argmax(degrees[candidates])]
+            clique.append(node)
+            candidates = np.intersect1d(candidates, others[starts[node] : starts[node + 1]], assume_unique=True)
+        best = max(best, clique, key=len)
+    return np.array(best)

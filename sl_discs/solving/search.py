@@ -1,0 +1,195 @@
+"""Rounds of annealing of one or more samplers on a problem, and how a time limit is shared among them.
+
+Of several samplers each first has a tenth of the time. Those that found a value as good as the best share the rest,
+one long annealing each: where short runs tell them apart, the best sampler has nearly all of the time, and where only
+long runs would, none is given up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.engines.contract import Engine
+from sl_discs.experiment.settings import Settings
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.problems import Evaluated, Problem
+from sl_discs.samplers.base import Sampler
+from sl_discs.solving.collecting import Collector
+from sl_discs.solving.contraction import Contraction, ContractionRecorder
+from sl_discs.solving.recipe import MOST_STEPS, Recipe, tries_one_site
+from sl_discs.solving.rounds import Watcher, round_lengths
+from sl_discs.solving.stage import Stage
+
+# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
+# cold: in sweeps for samplers that try one site per step, in steps for others.
+_FIRST_SWEEPS, _FIRST_STEPS = 3, 200
+# Target number of seconds between two checks of the clock on the CPU engine.
+_LOOK_S = 0.1
+# About how many times the contraction of a localized chain is recorded.
+_LOOKS = 50
+# Part of the time that each of several samplers has to show what it can do.
+_TRIAL = 0.1
+
+
+@dataclasses.dataclass
+class Member:
+    """One sampler of a search.
+
+    Attributes:
+      recipe: of its chains.
+      engine: that plays it.
+      note: why this engine.
+      first: steps of the first round.
+      unit: lengths of rounds are multiples of this.
+      stage: its chains; None until they are played.
+      look: steps between two checks of the clock; None: not known yet.
+      best: the best exact value that it found, times the sign of the problem's sense.
+    """
+
+    recipe: Recipe
+    engine: Engine
+    note: str
+    first: int
+    unit: int
+    stage: Stage | None = None
+    look: int | None = None
+    best: float = -np.inf
+
+    @property
+    def kernel(self) -> Sampler:
+        """The base sampler."""
+        return self.recipe.method(MOST_STEPS, fit=True).sampler
+
+
+def first_member(recipe: Recipe, engine: Engine, note: str, num_sites: int, steps: int | None) -> Member:
+    """A sampler before its first round.
+
+    Args:
+      recipe: of its chains.
+      engine: that plays it.
+      note: why this engine.
+      num_sites: of the problem.
+      steps: of each round; None: rounds grow.
+    """
+    one_site = tries_one_site(recipe.sampler)
+    # On JAX, the steps of a call, so that rounds share one program.
+    unit = 1_000 if not engine.on_host and one_site else 100
+    if steps is None:
+        least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, recipe.n_min)
+        steps = -(-least // unit) * unit
+    return Member(recipe, engine, note, steps, unit)
+
+
+class Search:
+    """Rounds on one problem; each has random numbers of its own.
+
+    Attributes:
+      settings: of the last round.
+    """
+
+    settings: Settings
+
+    def __init__(
+        self,
+        problem: Problem,
+        terms: Coefficients,
+        states: Int8[np.ndarray, "R N"] | None,
+        growing: bool,
+        evaluate: Callable[[np.ndarray], Evaluated],
+        watcher: Watcher,
+        collector: Collector,
+        clock: Callable[[], float],
+        bar: Callable[[str, int], None],
+    ):
+        """Nothing is played yet.
+
+        Args:
+          problem: that is sampled.
+          terms: of its model.
+          states: that chains begin at, in turn; None: random ones.
+          growing: whether rounds grow to fill a time limit.
+          evaluate: states of the problem, exactly.
+          watcher: ends the search.
+          collector: of what rounds find.
+          clock: seconds so far.
+          bar: told of progress.
+        """
+        self._problem, self._terms, self._states, self._growing = problem, terms, states, growing
+        self._evaluate, self._watcher, self._collector = evaluate, watcher, collector
+        self._clock, self._bar, self._number = clock, bar, 0
+        self._recorder: ContractionRecorder | None = None
+
+    def prepare(self, member: Member) -> None:
+        """Builds the arrays of its chains; InputError where they do not fit into memory."""
+        member.stage = Stage(self._problem, self._terms, member.recipe, member.first, self._states, fit=self._growing)
+
+    def share(self, members: Sequence[Member], left: Callable[[], float]) -> Member:
+        """Fills the seconds that are left; returns the member that found the best value, the first of equal ones."""
+        if len(members) > 1:
+            trial = _TRIAL * left()
+            for member in members:
+                self._fill(member, trial, left, compared=True)
+            best = max(member.best for member in members)
+            members = [member for member in members if member.best == best]
+        for number, member in enumerate(members):
+            self._fill(member, left() / (len(members) - number), left, compared=len(members) > 1)
+        return max(members, key=lambda member: member.best)
+
+    def _fill(self, member: Member, seconds: float, left: Callable[[], float], *, compared: bool) -> None:
+        """Rounds of growing length for so many of the seconds that are left; finds `Member.best` where compared."""
+        end = left() - seconds
+        for length in round_lengths(member.first, member.unit, MOST_STEPS, lambda: left() - end):
+            if self._watcher.reason:
+                return
+            met = self.play(member, length)
+            if compared:
+                values = self._evaluate(met).values
+                member.best = max(member.best, float((values if self._problem.maximise else -values).max()))
+            # A later call goes on from here.
+            member.first = max(member.first, length // 4 // member.unit * member.unit)
+
+    def repeat(self, member: Member, rounds: int | None) -> None:
+        """So many rounds of the same length; None: until the watcher ends the search."""
+        for _ in itertools.repeat(None) if rounds is None else range(rounds):
+            self.play(member, member.first)
+            if self._watcher.reason:
+                return
+
+    def play(self, member: Member, length: int) -> Int8[np.ndarray, "B N"]:
+        """One round; returns the best state that each chain met."""
+        if member.stage is None:
+            self.prepare(member)
+        assert member.stage is not None
+        recipe, host = member.recipe, member.engine.on_host
+        one_shape = self._growing and not host
+        every = member.unit if one_shape else _logged_every(length, member.engine, member.kernel)
+        self.settings, method = recipe.settings(length, every), recipe.method(length, fit=self._growing)
+        before = self._clock()
+        self._recorder = ContractionRecorder(method, recipe.chains, length)
+        look = member.unit if one_shape else member.look
+        if method.localization is not None and not one_shape:
+            look = min(look or length, max(1, length // _LOOKS))
+        outcome = member.stage.play(
+            self._number, method, self.settings, self._watcher,
+            lambda played: self._bar(recipe.sampler, played * recipe.chains), look, self._recorder,
+        )  # fmt: skip
+        self._collector.add(outcome, self.settings, self._watcher.next_round())
+        self._number += 1
+        if host:
+            member.look = max(1, int(_LOOK_S * length / max(self._clock() - before, 1e-9)))
+        return outcome.best[1][0][:, : self._problem.num_variables]
+
+    def contraction(self) -> Contraction:
+        """Of the last round."""
+        assert self._recorder is not None
+        return self._recorder.contraction()
+
+
+def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
+    """A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted."""
+    return max(1, min(steps // 100, engine.steps_per_call(sampler)))
