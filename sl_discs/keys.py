@@ -14,9 +14,11 @@ from __future__ import annotations
 import enum
 import functools
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
 from sl_discs.arrays import AnyArray
@@ -39,15 +41,20 @@ class Stream(enum.IntEnum):
 
 def threefry(key: Key | Words, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Two words for the counter (first, second) under one key."""
-    schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))
+    return _threefry(key, first, second)
+
+
+def _threefry(key, first, second):
+    """The same for arrays of JAX or NumPy, of any shapes that go together."""
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
     left, right = first + schedule[0], second + schedule[1]
     for block in range(5):
         for rotation in _ROTATIONS[block % 2]:
             left = left + right
-            right = (right << jnp.uint32(rotation)) | (right >> jnp.uint32(32 - rotation))
+            right = (right << np.uint32(rotation)) | (right >> np.uint32(32 - rotation))
             right = right ^ left
         left = left + schedule[(block + 1) % 3]
-        right = right + schedule[(block + 2) % 3] + jnp.uint32(block + 1)
+        right = right + schedule[(block + 2) % 3] + np.uint32(block + 1)
     return left, right
 
 
@@ -133,11 +140,8 @@ def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
 
 def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:
     """One key per chain; `instances` are positions in the whole dataset, not in the batch."""
-    return _chain_keys(from_seed(seed), int(stream), jnp.asarray(instances), num_chains)
-
-
-@functools.partial(jax.jit, static_argnames="num_chains")
-def _chain_keys(seed: Key, stream, instances, num_chains: int) -> UInt32[Array, "G B 2"]:
-    fold_many = jax.vmap(fold, (None, 0))
-    per_instance = fold_many(fold(seed, stream), instances)
-    return jax.vmap(fold_many, (0, None))(per_instance, jnp.arange(num_chains))
+    # With NumPy: to compile so little takes longer than anything else before the first step.
+    words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
+    for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
+        words = _threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
+    return jax.device_put(np.stack(words, axis=-1).swapaxes(0, 1))

@@ -33,8 +33,10 @@ from sl_discs.command import attributes_of, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.events import check_tensorboardx
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
@@ -121,7 +123,8 @@ _MESH = flags.DEFINE_string(
 _EVENTS = flags.DEFINE_boolean(
     "events",
     None,
-    "Write TensorBoard files to events/, next to the results; short for --config.experiment.events.",
+    "Write TensorBoard files to events/, next to the results (needs tensorboardX); short for "
+    "--config.experiment.events.",
     flag_values=FLAGS,
 )
 _COORDINATOR = flags.DEFINE_string(
@@ -309,6 +312,8 @@ def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
 
 def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
     """The best states of a problem on graphs; only host 0 writes and prints."""
+    if settings.events:
+        check_tensorboardx()
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
@@ -362,6 +367,7 @@ def main(argv: Sequence[str]) -> int:
 
     def body(_) -> int:
         one_device_per_core()
+        keep_programs()
         try:
             hosts = find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value)
             if hosts.count == 1:

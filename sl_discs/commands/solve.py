@@ -26,13 +26,14 @@ from absl import flags
 from sl_discs.command import as_typed, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.results.canvas import or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, write_answers
 from sl_discs.solving.arguments import check_arguments
-from sl_discs.solving.report import Run, seconds, verification, write_report
+from sl_discs.solving.report import Run, proof, seconds, verification, write_report
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
@@ -85,6 +86,7 @@ def main(argv: Sequence[str]) -> int:
     def body(paths: list[str]) -> int:
         path = the_file(paths)
         one_device_per_core()
+        keep_programs()
         return _solve(path, _checked_arguments(), as_typed(argv))
 
     return run_command(argv, "FILE", __doc__, FLAGS, body)
@@ -141,20 +143,25 @@ def _annealing() -> tuple[float, float] | None:
 
 
 def _summary(result: Result, read_s: float, verified: str) -> str:
-    chains, annealing = len(result.values), result.annealing
-    reached = int((result.values == result.best_value).sum())
-    note = f" ({result.engine_note})" if result.engine_note else ""
-    rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+    chains = len(result.values)
     so_far = " so far" if result.stopped == "interrupt" else ""
-    temperatures = f"{annealing['init_temperature']:.3g} to {annealing['final_temperature']:.3g}"
-    return "\n".join(
-        [
-            f"  best{so_far} {result.best_value:,.12g}, reached by {reached} of {chains} chains; {verified}",
-            f"  {result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
-            f"temperature {temperatures}, {result.ending}",
-            f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}",
-        ]
+    reached = (
+        f", reached by {int((result.values == result.best_value).sum())} of {chains} chains" if chains > 1 else ""
     )
+    proved = f"; {proof(result)}" if result.bound is not None else ""
+    lines = [f"best{so_far} {result.best_value:,.12g}{reached}; {verified}{proved}"]
+    if result.presolved:
+        lines.append(f"reductions: {result.presolved}")
+    if result.rounds:
+        note = f" ({result.engine_note})" if result.engine_note else ""
+        rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
+        initial, final = (result.annealing[f"{end}_temperature"] for end in ("init", "final"))
+        lines.append(
+            f"{result.sampler} on {result.engine}{note}: {chains} chains x {result.steps:,} steps{rounds}, "
+            f"temperature {initial:.3g} to {final:.3g}, {result.ending}"
+        )
+    lines.append(f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(read_s, result).items())}")
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> Answers:

@@ -26,6 +26,7 @@ from absl import flags
 from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, run_command
 from sl_discs.engines.devices import one_device_per_core
+from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.memory import fit_to_memory
@@ -238,6 +239,7 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
 def run(command: str, notice: Notice) -> int:
     """Runs trials, and reports on the test instances when all are done."""
     one_device_per_core()
+    keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
     from sl_discs.tuning import storage

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int32
 
-from sl_discs.engines.cpu.jit import inlined_in_loops
+from sl_discs.engines.cpu.jit import inlined
 from sl_discs.instances.graph import Graph
 
 # Columns of `nodes`: the first arc that leaves a node (-1: none), how many do, and whether the node is still there.
@@ -51,7 +51,7 @@ def edges_of(graph: Arcs) -> Int32[np.ndarray, "M 2"]:
     return ends[ends[:, 0] >= 0]
 
 
-@inlined_in_loops
+@inlined
 def _link(graph, arc):
     nodes, arcs = graph.nodes, graph.arcs
     source = arcs[arc ^ 1, TO]
@@ -63,14 +63,14 @@ def _link(graph, arc):
     nodes[source, DEGREE] += 1
 
 
-@inlined_in_loops
+@inlined
 def link_all(graph):
     """Puts every arc into the list of the node that it leaves."""
     for arc in range(graph.arcs.shape[0]):
         _link(graph, arc)
 
 
-@inlined_in_loops
+@inlined
 def _unlink(graph, arc):
     nodes, arcs = graph.nodes, graph.arcs
     source, before, after = arcs[arc ^ 1, TO], arcs[arc, BEFORE], arcs[arc, AFTER]
@@ -83,7 +83,7 @@ def _unlink(graph, arc):
     nodes[source, DEGREE] -= 1
 
 
-@inlined_in_loops
+@inlined
 def add_edge(graph, u, v):
     """Joins two nodes in the place of an edge that was removed, of which there must be one."""
     arcs, arc = graph.arcs, graph.free[0]
@@ -93,7 +93,7 @@ def add_edge(graph, u, v):
     _link(graph, arc + 1)
 
 
-@inlined_in_loops
+@inlined
 def remove_edge(graph, arc):
     """Removes an edge, of which one arc is given."""
     arcs = graph.arcs

@@ -21,7 +21,7 @@ degree-3 graphs", 2013.
 
 from __future__ import annotations
 
-from sl_discs.engines.cpu.jit import entered, inlined_in_loops
+from sl_discs.engines.cpu.jit import entered, inlined
 from sl_discs.reductions.arcs import AFTER, ALIVE, DEGREE, FIRST, TO, add_edge, link_all
 from sl_discs.reductions.independent_work import (
     CLIQUE,
@@ -54,7 +54,7 @@ _LARGEST_S = 16
 _JOINED, _BUT_ONE, _OTHERWISE = range(3)
 
 
-@inlined_in_loops
+@inlined
 def _kind_of_neighbours(work, node):
     """Whether all neighbours are joined to each other, or all but pairs with one of them, which is returned as well."""
     nodes, arcs = work.graph.nodes, work.graph.arcs
@@ -82,7 +82,7 @@ def _kind_of_neighbours(work, node):
     return (_BUT_ONE, single) if singles == 2 else (_OTHERWISE, -1)
 
 
-@inlined_in_loops
+@inlined
 def _take(work, node):
     """Takes a node whose neighbours are a clique, and removes those."""
     graph = work.graph
@@ -94,7 +94,7 @@ def _take(work, node):
     remove(work, node, rule)
 
 
-@inlined_in_loops
+@inlined
 def _funnel(work, v, u):
     """Takes one of v and u, where the neighbours of v are a clique but for u and the edges do not become more."""
     graph, lists, notes = work.graph, work.lists, work.notes
@@ -141,7 +141,7 @@ def _funnel(work, v, u):
     note_taken(work, v, u, end)
 
 
-@inlined_in_loops
+@inlined
 def _join(work, node, stamp, size):
     """Puts a node into S: its neighbours are counted, and listed with the `size` that are; returns how many are."""
     nodes, arcs = work.graph.nodes, work.graph.arcs
@@ -161,7 +161,7 @@ def _join(work, node, stamp, size):
     return size
 
 
-@inlined_in_loops
+@inlined
 def _size_of_s(work, node):
     """How many nodes of S show that a node is unconfined; 0: none do."""
     nodes, arcs = work.graph.nodes, work.graph.arcs

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.jit import inlined_in_loops
+from sl_discs.engines.cpu.jit import inlined
 from sl_discs.instances.graph import Graph
 from sl_discs.reductions.arcs import AFTER, ALIVE, DEGREE, FIRST, FREE_COLUMN, TO, Arcs, make_arcs, remove_edge
 
@@ -46,7 +46,7 @@ def make_work(graph: Graph) -> Work:
     return Work(make_arcs(graph, 3), np.zeros((size, 5), np.int32), notes, np.zeros(_LENGTH, np.int64))
 
 
-@inlined_in_loops
+@inlined
 def push(work, node):
     """Puts a node into the queue, unless it is there."""
     nodes, state = work.graph.nodes, work.state
@@ -57,7 +57,7 @@ def push(work, node):
         state[QUEUE_LENGTH] += 1
 
 
-@inlined_in_loops
+@inlined
 def pop(work):
     """The first node of the queue, which may have been removed meanwhile."""
     state = work.state
@@ -68,7 +68,7 @@ def pop(work):
     return node
 
 
-@inlined_in_loops
+@inlined
 def remove(work, node, rule):
     """Removes a node, and puts its neighbours into the queue."""
     graph = work.graph
@@ -81,14 +81,14 @@ def remove(work, node, rule):
         remove_edge(graph, arc)
 
 
-@inlined_in_loops
+@inlined
 def new_stamp(work):
     """A stamp that no node is marked with."""
     work.state[_STAMP] += 1
     return work.state[_STAMP]
 
 
-@inlined_in_loops
+@inlined
 def mark_neighbours(work, node):
     """Marks the neighbours of a node with a new stamp, which is returned."""
     nodes, arcs = work.graph.nodes, work.graph.arcs
@@ -100,7 +100,7 @@ def mark_neighbours(work, node):
     return stamp
 
 
-@inlined_in_loops
+@inlined
 def marked_neighbours(work, node, stamp):
     """How many neighbours of a node are marked with a stamp."""
     nodes, arcs = work.graph.nodes, work.graph.arcs
@@ -112,7 +112,7 @@ def marked_neighbours(work, node, stamp):
     return count
 
 
-@inlined_in_loops
+@inlined
 def note_taken(work, node, instead, end):
     """Notes that `node` is taken, or `instead` where a set meets the notes up to `end` since the last."""
     number = work.state[NUM_TAKEN]

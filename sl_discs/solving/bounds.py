@@ -1,8 +1,8 @@
 """Bounds that no answer can pass, cheap enough to be found for every problem; an answer that meets one is optimal.
 
-An independent set has at most one node of each clique, so that the cliques of a partition of the nodes bound its size,
-and a clique at most one node of each colour of a proper colouring. Both are found greedily. A cut has at most all
-positive weights, and a form at most the positive parts of its terms.
+An independent set has at most one node of each clique, so that the number of cliques in a partition of the nodes
+bounds its size, and a clique has at most one node of each colour of a proper colouring. Both are found greedily. A cut
+has at most all positive weights, and a form at most the positive parts of its terms.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 
-# Graphs with more edges take longer than a second.
-_MOST_EDGES = 500_000
+# Edges that are looked at in a second, roughly, and the part of a time limit that may be spent.
+_EDGES_A_SECOND, _PART = 250_000, 0.05
+# Seconds without a time limit.
+_MOST_S = 2.0
 # Nodes that may be added to a clique are so many at most, those of the smallest degree.
 _TRIED = 8
 
 
-def bound(problem: Problem) -> float | None:
+def bound(problem: Problem, time_limit: float | None = None) -> float | None:
     """A value, in the problem's sense, that no answer is better than; None where it would take too long.
 
     Args:
       problem: of any kind.
+      time_limit: of the search, in seconds, of which a bound may take a twentieth; None: it may take two seconds.
     """
     source = problem.source
     if isinstance(source, QuadraticForm):
         return _of_form(source)
     if problem.kind == "maxcut":
         return math.fsum(np.maximum(source.weights, 0)) if source.weights is not None else float(source.num_edges)
-    if source.num_edges > _MOST_EDGES:
+    if source.num_edges > _EDGES_A_SECOND * (_MOST_S if time_limit is None else min(_PART * time_limit, _MOST_S)):
         return None
     if problem.kind == "maxclique":
         return float(colours(source))

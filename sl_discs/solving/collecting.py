@@ -11,36 +11,45 @@ from jaxtyping import Float64, Int8
 
 from sl_discs.experiment.player import Outcome
 from sl_discs.experiment.settings import Settings
-from sl_discs.problems import Evaluated, Problem
+from sl_discs.localization.method import LAST_STATE
+from sl_discs.problems import Evaluated
+from sl_discs.reductions.presolved import Presolved
 from sl_discs.solving.result import Result
-from sl_discs.solving.trajectory import Trajectory
+from sl_discs.solving.trajectory import Trajectory, joined
 
 
 class Collector:
-    """The best state of each chain over all rounds, the last samples, and the trajectory."""
+    """The best state of each chain over all rounds, the last samples, and the trajectory.
 
-    def __init__(self, problem: Problem, constant: float, lift: Callable[[np.ndarray], np.ndarray], size: int):
-        """`constant` is the part of the problem's value that the model omits."""
-        self._problem, self._constant = problem, constant
+    Attributes:
+      constant: what the chains' values leave out of the problem's, times the sign of its sense.
+    """
+
+    def __init__(self, presolved: Presolved, constant: float):
+        """`constant` is the part of the reduced problem's value that its model omits."""
+        problem = presolved.original
+        self._problem, self._presolved = problem, presolved
+        self.constant = constant + (presolved.constant if problem.maximise else -presolved.constant)
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
         # None until the first round is added.
         self._values: Any = None
         self._states: Any = None
         self._final: Any = None
-        self._final_is: Any = None
+        self._final_is: str = LAST_STATE
         self._parts: list[Trajectory] = []
         self._acceptance: list[np.ndarray] = []
         self._hops: list[np.ndarray] = []
         self._steps = self._rounds = 0
 
-    def begin(self, states: Int8[np.ndarray, "B N"]) -> None:
-        """Adds the initial states, which count as visited."""
+    def begin(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """Adds states of the original problem that count as visited; returns their values."""
         self._begun = self._problem.evaluate(states)
+        return self._begun.values
 
     def add(self, outcome: Outcome, settings: Settings, steps: int) -> None:
         """Adds a round of so many steps, fewer than in the settings if it was cut short."""
-        size = self._problem.num_variables
+        size = len(self._presolved.kept)
         values, states = outcome.best[0][0], outcome.best[1][0][:, :size]
         if self._states is not None:
             better = values > self._values
@@ -51,7 +60,7 @@ class Collector:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self._constant)
+        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self.constant)
         low, high = np.quantile(values, (0.1, 0.9), axis=1)
         self._parts.append(
             Trajectory(
@@ -72,7 +81,10 @@ class Collector:
 
     def _met(self) -> Evaluated:
         """The chains' best states, evaluated once, at the end: for a dense problem this takes longer than a round."""
-        found = self._problem.evaluate(self._states)
+        if self._states is None:
+            assert self._begun is not None
+            return self._begun
+        found = self._problem.evaluate(self._presolved.lift(self._states))
         if self._begun is None:
             return found
         better = self._sign * (found.values - self._begun.values) >= 0
@@ -95,7 +107,7 @@ class Collector:
         begin = time.perf_counter()
         problem, (best, improved) = self._problem, self._best()
         timing = {**timing, "verify_s": time.perf_counter() - begin}
-        trajectory = Trajectory(*(np.concatenate(leaves) for leaves in zip(*self._parts, strict=True)))
+        trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
         return Result(
             kind=problem.kind,
@@ -107,8 +119,9 @@ class Collector:
             improved=improved,
             states=problem.as_values(best.states),
             feasible_chains=best.feasible,
-            final_states=problem.as_values(self._final),
+            final_states=problem.as_values(best.states if self._final is None else self._presolved.lift(self._final)),
             final_is=self._final_is,
+            presolved=self._presolved.summary() if self._presolved.removed else "",
             trajectory=trajectory._replace(best=so_far),
             acceptance=_mean(self._acceptance),
             hops=_mean(self._hops),
@@ -121,5 +134,5 @@ class Collector:
 
 
 def _mean(parts: list[np.ndarray]) -> float:
-    """The mean over logged steps of all rounds and chains."""
-    return float(np.concatenate(parts).mean(dtype=np.float64))
+    """The mean over logged steps of all rounds and chains; 0 where there are none."""
+    return float(np.concatenate(parts).mean(dtype=np.float64)) if parts else 0.0

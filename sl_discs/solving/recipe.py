@@ -60,6 +60,17 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
     return sampler, fields
 
 
+# Other samplers that may be better on a problem: exchanges of nodes cross plateaus that flips do not.
+_RIVALS = {"mis": ("exchange",), "maxclique": ("exchange",), "vertex_cover": ("exchange",)}
+
+
+def rivals(kind: str, recipe: Recipe) -> list[Recipe]:
+    """What `auto` also tries under a time limit, beside its first choice, on problems of a kind on the CPU engine."""
+    if not tries_one_site(recipe.sampler):
+        return []
+    return [dataclasses.replace(recipe, sampler=name, fields={}) for name in _RIVALS.get(kind, ())]
+
+
 def tries_one_site(sampler: str) -> bool:
     """Whether a sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
     return counts_sweeps(sampler)

@@ -60,6 +60,16 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
     return True, f"verified: {KINDS[problem.kind].recounted}"
 
 
+def proof(result: Result) -> str:
+    """How good the best answer is at least, in words; empty where no bound is known."""
+    if result.optimal:
+        return "optimal, as a bound proves"
+    if result.bound is None:
+        return ""
+    gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
+    return f"no answer is better than {result.bound:,.12g}{gap}"
+
+
 def seconds(read_s: float, result: Result) -> dict[str, float]:
     """How the time was spent, from reading the source to the verified answer."""
     parts = {"layout": "build_s", "compiling": "compile_s", "sampling": "run_s", "recounting": "verify_s"}
@@ -75,7 +85,8 @@ def _section(number: int, run: Run) -> str:
     return f"""<section>
 <h1>{KINDS[problem.kind].title}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
-<span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span></p>
+<span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span><br>
+{proof(result)}</p>
 {_plots(number, run)}
 <h2>The problem</h2>
 {table([*run.given, *_question(problem)])}
@@ -88,6 +99,8 @@ def _section(number: int, run: Run) -> str:
 
 def _plots(number: int, run: Run) -> str:
     result = run.result
+    if not result.rounds:
+        return ""
     shown = [
         ("objective", plots.objective(result), "Values at logged steps."),
         ("temperature", plots.temperature(result), "Temperature, and mean acceptance of the chains."),
@@ -119,7 +132,10 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         else str(value)
         for name, value in result.annealing.items()
     )
+    if not result.rounds:
+        return [("reductions", result.presolved), ("end", result.ending)]
     return [
+        *([("reductions", result.presolved)] if result.presolved else []),
         ("sampler", result.sampler),
         ("engine", engine),
         ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),

@@ -21,6 +21,7 @@ _ENDINGS = {
     "steps": "ended after all steps",
     "time": "ended by the time limit",
     "target": "ended at the target",
+    "bound": "ended with an optimal answer",
     "callback": "ended by the callback",
     "interrupt": "interrupted before its end",
 }
@@ -50,7 +51,9 @@ class Result:
       hops: mean number of variables that a step changed.
       steps: steps of each chain, over all rounds.
       rounds: number of annealings.
-      stopped: why the run ended: `steps`, `time`, `target`, `callback` or `interrupt`.
+      stopped: why the run ended: `steps`, `time`, `target`, `bound`, `callback` or `interrupt`.
+      bound: a value that no answer is better than; None: not known.
+      presolved: what exact reductions did before the search; empty: nothing.
       timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
         compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
       engine: the engine used.
@@ -78,6 +81,8 @@ class Result:
     steps: int
     rounds: int
     stopped: str
+    bound: float | None
+    presolved: str
     timing: Mapping[str, float]
     engine: str
     engine_note: str
@@ -114,6 +119,18 @@ class Result:
     def feasible(self) -> bool:
         """Whether the best answer satisfies the constraints; True where there are none."""
         return bool(self.feasible_chains[self.best_chain])
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the best answer is proved to be optimal: it is feasible, and its value is the bound."""
+        return self.feasible and self.best_value == self.bound
+
+    @property
+    def gap(self) -> float | None:
+        """|bound - best value| / |best value|; None where no bound is known, or only the best value is 0."""
+        if self.bound is None or (self.best_value == 0 != self.bound):
+            return None
+        return abs(self.bound - self.best_value) / abs(self.best_value) if self.best_value else 0.0
 
     @property
     def ending(self) -> str:

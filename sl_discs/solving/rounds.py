@@ -16,6 +16,8 @@ from sl_discs.problems import Evaluated
 _SAFE = 0.9
 # A last round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
+# Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
+_ABOUT = 1e-3
 
 
 class Clock:

@@ -104,7 +104,7 @@ class Search:
         watcher: Watcher,
         collector: Collector,
         clock: Callable[[], float],
-        bar: Callable[[str, int], object],
+        bar: Callable[[str, int], None],
     ):
         """Nothing is played yet.
 
@@ -126,9 +126,7 @@ class Search:
 
     def prepare(self, member: Member) -> None:
         """Builds the arrays of its chains; InputError where they do not fit into memory."""
-        member.stage = Stage(
-            self._problem, self._terms, member.recipe, member.first, self._states, fit=self._growing
-        )
+        member.stage = Stage(self._problem, self._terms, member.recipe, member.first, self._states, fit=self._growing)
 
     def share(self, members: Sequence[Member], left: Callable[[], float]) -> Member:
         """Fills the seconds that are left; returns the member that found the best value, the first of equal ones."""

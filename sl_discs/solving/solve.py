@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import math
 import time
 import warnings
@@ -14,37 +13,32 @@ from typing import Any
 import numpy as np
 
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.engines.contract import Engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
-from sl_discs.problems import Problem
-from sl_discs.samplers.base import Sampler
+from sl_discs.problems import Evaluated, Problem
+from sl_discs.reductions.presolve import presolve
+from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
+from sl_discs.solving.bounds import bound
 from sl_discs.solving.collecting import Collector
-from sl_discs.solving.contraction import ContractionRecorder
+from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.recipe import (
     AUTO,
     MOST_STEPS,
+    Recipe,
     complete_annealing,
     default_chains,
     default_steps,
-    tries_one_site,
+    rivals,
 )
 from sl_discs.solving.result import Result
-from sl_discs.solving.rounds import Clock, Watcher, round_lengths
-from sl_discs.solving.stage import Stage, terms_of
-
-# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
-# cold: sweeps for samplers that try one site per step, steps for others.
-_FIRST_SWEEPS, _FIRST_STEPS = 3, 200
-# Target seconds between two checks of the clock on CPU cores.
-_LOOK_S = 0.1
-# About how many records of the contraction a localized run makes.
-_LOOKS = 50
+from sl_discs.solving.rounds import Clock, Watcher
+from sl_discs.solving.search import Member, Search, first_member
+from sl_discs.solving.stage import terms_of
 
 
 @fields_are_keywords()
@@ -128,90 +122,121 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
-    name, steps = recipe.sampler, steps and int(steps)
+    steps = steps and int(steps)
+    presolved = presolve(problem) if sampler == AUTO and initial_states is None else unreduced(problem)
+    reduced = presolved.problem
+    if reduced is None:
+        return _by_reductions(presolved, recipe, time.perf_counter() - begin)
+    size = reduced.num_variables
     if chains is None:
-        recipe = dataclasses.replace(recipe, chains=default_chains(name, problem.num_variables, time_limit))
+        recipe = dataclasses.replace(recipe, chains=default_chains(recipe.sampler, size, time_limit))
     chains = recipe.chains
     states = as_states(problem, initial_states, chains)
-    kernel = recipe.method(MOST_STEPS, fit=True).sampler
-    player_engine, engine_note = choose_engine(engine, kernel)
-    unit = _unit(player_engine, name)
     growing = time_limit is not None and steps is None
-    first = steps or default_steps(name, problem.num_variables)
-    if growing:
-        first = max(_FIRST_SWEEPS * problem.num_variables if tries_one_site(name) else _FIRST_STEPS, recipe.n_min)
-        first = -(-first // unit) * unit
-    check_fit(problem, recipe, first, player_engine)
-    too_large = time_limit is not None and layout_seconds(problem) > time_limit
+    recipes = [recipe, *(rivals(problem.kind, recipe) if sampler == AUTO and growing and not sampler_fields else ())]
+    members = [_member(one, size, steps, growing) for one in recipes]
+    for member in members:
+        check_fit(reduced, member.recipe, member.first, member.engine)
+    too_large = time_limit is not None and layout_seconds(reduced) > time_limit
     if too_large:
         warnings.warn(
-            f"{problem.name}: building the arrays of the problem will take about {layout_seconds(problem):.1f} s, "
+            f"{problem.name}: building the arrays of the problem will take about {layout_seconds(reduced):.1f} s, "
             f"more than the time limit of {time_limit:g} s; one short annealing will be played",
             stacklevel=2,
         )
-    terms = terms_of(problem)
-    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
-    stage = Stage(problem, terms, recipe, first, states, fit=growing)
-    build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
-    clock = Clock()
-    if time_limit is not None and build_s >= time_limit and not too_large:
-        warnings.warn(
-            f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit of "
-            f"{time_limit:g} s; one short annealing is played",
-            stacklevel=2,
-        )
+    terms = terms_of(reduced)
+    annealing = complete_annealing(recipe.annealing, terms)
+    members = [
+        dataclasses.replace(one, recipe=dataclasses.replace(one.recipe, annealing=annealing)) for one in members
+    ]
+    best_possible = None if too_large else _bound(presolved, time_limit)
+
+    def exactly(states: np.ndarray) -> Evaluated:
+        """Of states of the chains, which may be padded."""
+        return problem.evaluate(presolved.lift(states[:, :size]))
 
     def left() -> float:
         return math.inf if time_limit is None else time_limit - build_s - clock()
 
-    watcher = Watcher(problem, chains, target, callback, interrupt, lambda: left() <= 0)
-    collector = Collector(problem, terms.constant)
-    if states is not None:
-        collector.begin(np.resize(states, (chains, states.shape[1])))
-        watcher.reached(states)
-    lengths = round_lengths(first, unit, MOST_STEPS, left) if growing else itertools.repeat(first)
-    one_shape = growing and not player_engine.on_host
-    look = unit if one_shape else None
-    total = None if time_limit is not None else first * chains
+    collector = Collector(presolved, terms.constant)
+    watcher = Watcher(
+        exactly, chains, problem.maximise, collector.constant,
+        target=target, bound=best_possible if sampler == AUTO else None, callback=callback, interrupt=interrupt,
+        is_over=lambda: left() <= 0,
+    )  # fmt: skip
+    visited = presolved.found if states is None else states
+    if len(visited):
+        watcher.reached(collector.begin(np.resize(visited, (chains, problem.num_variables))))
+    total = None if time_limit is not None else members[0].first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
-        for number, length in enumerate(lengths):
-            every = unit if one_shape else _logged_every(length, player_engine, kernel)
-            settings, method = recipe.settings(length, every), recipe.method(length, fit=growing)
-            before = clock()
-            recorder = ContractionRecorder(method, chains, length)
-            if method.localization is not None and not one_shape:
-                look = min(look or length, max(1, length // _LOOKS))
-            outcome = stage.play(
-                number, method, settings, watcher, lambda played: bar(name, played * chains), look, recorder
+        search = Search(reduced, terms, states, growing, exactly, watcher, collector, lambda: clock(), bar)
+        search.prepare(members[0])
+        build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
+        clock = Clock()
+        if time_limit is not None and build_s >= time_limit and not too_large:
+            warnings.warn(
+                f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit "
+                f"of {time_limit:g} s; one short annealing is played",
+                stacklevel=2,
             )
-            collector.add(outcome, settings, watcher.next_round())
-            if watcher.reason or time_limit is None:
-                break
-            if player_engine.on_host:
-                look = max(1, int(_LOOK_S * length / max(clock() - before, 1e-9)))
+        winner = members[0]
+        if growing:
+            winner = search.share(members, left)
+        else:
+            search.repeat(winner, 1 if time_limit is None else None)
     run_s = clock()
     return collector.result(
-        contraction=recorder.contraction(),
+        contraction=search.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
+        bound=best_possible,
         timing={
             "construct_s": problem.construct_s,
             "build_s": build_s,
             "compile_s": compile_seconds() - compiled_before,
             "run_s": run_s,
         },
-        engine=player_engine.name,
-        engine_note=engine_note,
-        sampler=name,
-        annealing={field: getattr(settings, field) for field in recipe.annealing},
+        engine=winner.engine.name,
+        engine_note=winner.note,
+        sampler=winner.recipe.sampler,
+        annealing={field: getattr(search.settings, field) for field in annealing},
         seed=recipe.seed,
     )
 
 
-def _unit(engine: Engine, sampler: str) -> int:
-    """Lengths of rounds are multiples of this; on JAX, the steps of a call, so that rounds share one program."""
-    return 1_000 if not engine.on_host and tries_one_site(sampler) else 100
+def _member(recipe: Recipe, size: int, steps: int | None, growing: bool) -> Member:
+    engine, note = choose_engine(recipe.engine, recipe.method(MOST_STEPS, fit=True).sampler)
+    given = None if growing else steps or default_steps(recipe.sampler, size)
+    return first_member(recipe, engine, note, size, given)
 
 
-def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
-    """A hundredth of the steps, or the steps of a call if these cannot be divided."""
-    return max(1, min(steps // 100, engine.steps_per_call(sampler)))
+def _bound(presolved: Presolved, time_limit: float | None) -> float | None:
+    """A value that no answer to the original problem is better than, from what reductions leave of it."""
+    problem, reduced = presolved.original, presolved.problem
+    assert reduced is not None
+    best = bound(reduced, time_limit)
+    if best is None:
+        return None
+    best += presolved.constant
+    found = problem.evaluate(presolved.found).values.tolist() if len(presolved.found) else []
+    return max([best, *found]) if problem.maximise else min([best, *found])
+
+
+def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float) -> Result:
+    """The result where reductions leave nothing to search."""
+    problem = presolved.original
+    states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
+    values = problem.evaluate(states).values
+    best = int(np.argmax(values if problem.maximise else -values))
+    collector = Collector(presolved, 0.0)
+    collector.begin(states[best : best + 1])
+    return collector.result(
+        contraction=Contraction(*(np.empty(0) for _ in Contraction._fields)),
+        stopped="bound",
+        bound=float(values[best]),
+        timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": 0.0, "run_s": 0.0},
+        engine="none",
+        engine_note="reductions left nothing to search",
+        sampler="none",
+        annealing={},
+        seed=recipe.seed,
+    )

@@ -21,7 +21,7 @@ _FORMAT = "sl_discs result 3"
 _ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
-    "engine_note", "sampler", "annealing", "seed", "final_is",
+    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "presolved",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,3 +31,10 @@ class Trajectory(NamedTuple):
     high: Float64[np.ndarray, "L"]
     temperature: Float64[np.ndarray, "L"]
     acceptance: Float64[np.ndarray, "L"]
+
+
+def joined(parts: Sequence[Trajectory]) -> Trajectory:
+    """One after the other; empty where there are none."""
+    kinds = [np.int64, np.int64, *[np.float64] * (len(Trajectory._fields) - 2)]
+    empty = Trajectory(*(np.empty(0, kind) for kind in kinds))
+    return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.arrays import AnyArray
@@ -45,7 +46,7 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
 
     @jax.jit
     def build(params):
-        keys = (chain_keys(seed, stream, jnp.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
+        keys = (chain_keys(seed, stream, np.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
         return Batch(jax.tree.map(lambda leaf: leaf[None], params), jnp.asarray(case.mask)[None], StepKeys(*keys))
 
     return build(case.params.base)

@@ -74,7 +74,7 @@ def exact_localization(
         observation, _ = jax.lax.scan(level, observation, jnp.arange(localization.K))
         return final_sample(observation)
 
-    chains = chain_keys(seed, Stream.OBSERVATION, jnp.arange(count), 1)[:, 0]
+    chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
     return np.asarray(jax.jit(jax.vmap(one))(chains))
 
 
@@ -102,7 +102,7 @@ def localized_samples(
     temperature = np.full(chain_length, params.temperature, np.float32)
     program = Program(temperature, localization.levels(chain_length))
     batch = batch_of(case, count, seed)
-    starts = chain_keys(seed, Stream.INITIAL_STATE, jnp.arange(1), count)[0]
+    starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
     x = jax.vmap(initial_state, (0, None))(starts, batch.mask[0])
     chains = chains_at(case, sampler, batch, x, localization.initial_noise())
     chains, _ = play_program(engine, case.model, sampler, batch, chains, program)

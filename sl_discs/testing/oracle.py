@@ -48,6 +48,11 @@ def metropolis_test(ratio: float) -> float:
     return min(1.0, ratio)
 
 
+def metropolis_test_with_ties(ratio: float) -> float:
+    """That of a sequential scan, which rejects one of ten changes of 0."""
+    return 0.9 if abs(ratio - 1) < 1e-9 else min(1.0, ratio)
+
+
 def barker_test(ratio: float) -> float:
     """ratio/(1 + ratio): the conditional probability of y given that x or y."""
     return ratio / (1 + ratio)
@@ -239,10 +244,10 @@ def kernel_of(
       done: steps before it, which say whose turn a sequential scan has come to.
     """
     if type(sampler) in (Gibbs, Metropolis):
-        sites = np.flatnonzero(mask)
+        sites, test = np.flatnonzero(mask), metropolis_test
         if sampler.scan == SEQUENTIAL:
-            sites = sites[[done % len(sites)]]
-        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else metropolis_test)
+            sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
+        return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
     if type(sampler) is Exchange:
         everywhere = ~np.eye(len(mask), dtype=bool)
         return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)

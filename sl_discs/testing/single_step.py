@@ -119,7 +119,7 @@ def play_steps(
     given = {name: np.asarray(value, getattr(initial, name).dtype) for name, value in (state or {}).items()}
     initial = initial._replace(**given)
     streams = Stream.MCMC, Stream.OBSERVATION
-    keys = StepKeys(*(chain_keys(seed, stream, jnp.arange(shape[0]), shape[1]) for stream in streams))
+    keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
     batch = jax.tree.map(jnp.array, Batch(params, np.stack([target.mask for target in targets]), keys))
     chains = Chains(
         Chain(

@@ -49,13 +49,13 @@ def test_the_command_prints_and_saves_a_pair_and_refuses_what_it_does_not_know(t
         "--steps=40",
         "--chains=2",
         "--seconds=0.1",
-        "--processes=2",
+        "--processes=1",
     )
     done = run(tmp_path, "--cases=maxcut-er-256", *tiny)
     assert done.returncode == 0, done.stderr
     assert "metropolis" in done.stdout and "saved" in done.stdout
     found = json.loads((tmp_path / "bench_localization.json").read_text())
-    assert found["processes"] == 2
+    assert found["processes"] == 1
     cost = found["cases"]["maxcut-er-256"]["metropolis"]["reference"]
-    assert cost["pairs"] >= 6 and cost["base_us"] > 0 and cost["error"] >= 0
+    assert cost["pairs"] >= 3 and cost["base_us"] > 0 and cost["error"] >= 0
     assert "--samplers: 'sl_gwg' is not available" in refusal("bench", "localization", "--samplers=sl_gwg")

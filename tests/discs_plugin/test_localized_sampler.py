@@ -55,7 +55,12 @@ def play(sampler, model, params, x, steps, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("name", "shape"), [*((name, (5,)) for name in BASES), *((name, (1, 5)) for name in BASES if name != "ball")]
+    ("name", "shape"),
+    [
+        *((name, (5,)) for name in BASES),
+        *((name, (1, 5)) for name in ("onesite", "sldiscs_gibbs")),
+        pytest.param("nearby", (1, 5), marks=pytest.mark.slow),
+    ],
 )
 def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     model, params = pairs(shape)
@@ -66,8 +71,15 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
-    tilted = LocalizedSampler(base, Localization(K=8, sigma=0.5), 64, 7, shape)
-    assert (play(tilted, model, params, x, 64)[0] != plain).any()
+
+
+def test_with_a_tilt_it_is_another_one(standin):
+    """So that the equality above could fail; the law of each one's tilted chain is tested below."""
+    model, params = pairs((5,))
+    base = base_sampler("onesite", (5,), chains=7)
+    x = model.get_init_samples(jax.random.PRNGKey(3), 7)
+    tilted = LocalizedSampler(base, Localization(K=8, sigma=0.5), 64, 7, (5,))
+    assert (play(tilted, model, params, x, 64)[0] != play(base, model, params, x, 64)[0]).any()
 
 
 @pytest.mark.parametrize("name", BASES)

@@ -3,16 +3,17 @@
 import re
 
 import jax.numpy as jnp
+import numba
 import numpy as np
 import pytest
 
 from sl_discs import keys
 from sl_discs.engines.cpu import arithmetic
-from sl_discs.engines.cpu.jit import called
+from sl_discs.engines.cpu.jit import from_python
 
 
 def over(function):
-    @called
+    @numba.njit
     def loop(x, out):
         for i in range(x.shape[0]):
             out[i] = function(x[i])
@@ -45,7 +46,7 @@ def test_the_logarithm():
 def test_no_arithmetic_of_64_bits(function):
     """numba's difference of two int32 is an int64, and vectors hold half as many of those."""
 
-    @called
+    @numba.njit
     def loop(x):
         for i in range(x.shape[0]):
             x[i] = function(x[i])
@@ -57,17 +58,19 @@ def test_no_arithmetic_of_64_bits(function):
 
 def test_random_numbers_are_those_of_the_keys():
     key = np.array([123, 2**32 - 5], np.uint32)
-    first, second = arithmetic.threefry(key[0], key[1], np.uint32(7), np.uint32(1))
+    first, second = from_python(arithmetic.threefry)(key[0], key[1], np.uint32(7), np.uint32(1))
     np.testing.assert_array_equal(keys.fold(jnp.asarray(key), 7), [first, second])
     uniforms = np.empty(752, np.float32)
-    arithmetic.fill_uniforms(key[0], key[1], uniforms)
-    pairs = [arithmetic.normal_pair(*pair) for pair in uniforms.reshape(2, -1).T]
+    from_python(arithmetic.fill_uniforms)(key[0], key[1], uniforms)
+    normal_pair = from_python(arithmetic.normal_pair)
+    pairs = [normal_pair(*pair) for pair in uniforms.reshape(2, -1).T]
     np.testing.assert_allclose(np.transpose(pairs).ravel(), keys.normals(jnp.asarray(key), (752,)), atol=1e-4)
 
 
 def test_uniform_numbers_of_two_words():
     top = np.uint32(2**32 - 1)
-    assert arithmetic.uniform64(np.uint32(0), np.uint32(0)) == 0
-    assert arithmetic.uniform64(top, top) == 1 - 2.0**-53
-    assert arithmetic.uniform64(np.uint32(2**31), np.uint32(0)) == 0.5
-    assert arithmetic.uniform64(np.uint32(0), top) == (2**21 - 1) * 2.0**-53
+    uniform64 = from_python(arithmetic.uniform64)
+    assert uniform64(np.uint32(0), np.uint32(0)) == 0
+    assert uniform64(top, top) == 1 - 2.0**-53
+    assert uniform64(np.uint32(2**31), np.uint32(0)) == 0.5
+    assert uniform64(np.uint32(0), top) == (2**21 - 1) * 2.0**-53

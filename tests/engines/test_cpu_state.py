@@ -8,19 +8,25 @@ from hypothesis import strategies as st
 
 from sl_discs import keys
 from sl_discs.engines.cpu import observation
+from sl_discs.engines.cpu import record as records
 from sl_discs.engines.cpu import tree as trees
 from sl_discs.engines.cpu import walk as walks
 from sl_discs.engines.cpu.coupling import Target
-from sl_discs.engines.cpu.record import make_record, note, write_out
+from sl_discs.engines.cpu.jit import from_python
 from sl_discs.samplers.draws import softmax_weights
 
 TILT_SCALE = np.float32(0.7)
+draw, put, sum_all = map(from_python, (trees.draw, trees.put, trees.sum_all))
+set_base, weigh_all, flip_sites = map(from_python, (walks.set_base, walks.weigh_all, walks.flip_sites))
+weigh_proposal, take_back = map(from_python, (walks.weigh_proposal, walks.take_back))
+note, write_out = map(from_python, (records.note, records.write_out))
+turn_sites, complete, move = map(from_python, (observation.turn, observation.complete, observation.move))
 
 
 def tree_of(weights):
     tree = trees.make_tree(len(weights))
     tree.weights[:] = weights
-    trees.sum_all(tree)
+    sum_all(tree)
     return tree
 
 
@@ -37,10 +43,10 @@ def test_draws_are_in_proportion_to_weights(size):
     weights = (rng.random(size) * (rng.random(size) < 0.5)).astype(np.float32)
     tree = tree_of(weights)
     draws = 200 * size
-    counts = np.bincount([trees.draw(tree, (k + 0.5) / draws) for k in range(draws)], minlength=size)
+    counts = np.bincount([draw(tree, (k + 0.5) / draws) for k in range(draws)], minlength=size)
     # Each site's quantiles are one interval, so counts are right to one.
     np.testing.assert_allclose(counts, draws * weights / weights.sum(dtype=np.float64), atol=1.01)
-    last = trees.draw(tree, 1 - 2.0**-53)
+    last = draw(tree, 1 - 2.0**-53)
     assert weights[last] > 0
 
 
@@ -50,10 +56,10 @@ def test_sums_follow_changes_of_weights_however_much_cancels(changes, seed):
     """Weights between 2^-80 and 2^80, put and taken away again: what is left is never made of rounding errors."""
     tree = tree_of(np.random.default_rng(seed).random(384).astype(np.float32))
     for site, exponent in changes:
-        trees.put(tree, site, np.float32(2.0**exponent))
+        put(tree, site, np.float32(2.0**exponent))
         assert_sums_are_those_of_the_weights(tree, 1e-8)
     for site, _ in changes:
-        trees.put(tree, site, np.float32(0))
+        put(tree, site, np.float32(0))
         assert_sums_are_those_of_the_weights(tree, 1e-8)
 
 
@@ -91,17 +97,17 @@ def expected_weights(walk, target, rate):
 def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dense, rate):
     rng = np.random.default_rng(5)
     walk, target, rows = a_walk(rng, dense)
-    slope = walks.set_base(walk, target, np.float32(rate), TILT_SCALE)
+    slope = set_base(walk, target, np.float32(rate), TILT_SCALE)
     tree, other = trees.make_tree(256), trees.make_tree(256)
-    walks.weigh_all(walk, target, slope, tree)
+    weigh_all(walk, target, slope, tree)
     in_places = []
     for turn in range(60):
         state, field, weights = walk.spins.copy(), walk.coupled.copy(), tree.weights.copy()
         count = 1 + turn % 3
         walk.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
-        changes, touched = walks.flip_sites(walk, target, count)
+        changes, touched = flip_sites(walk, target, count)
         np.testing.assert_allclose(changes.observed, walk.y @ (walk.spins - state), rtol=1e-4, atol=1e-5)
-        in_place = walks.weigh_proposal(walk, target, slope, tree, other, touched)
+        in_place = weigh_proposal(walk, target, slope, tree, other, touched)
         in_places.append(in_place)
         proposed = tree if in_place else other
         np.testing.assert_array_equal(walk.coupled, rows.astype(np.int32) @ (walk.spins > 0))
@@ -111,7 +117,7 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
         assert (found[target.mask == 0] == 0).all() and (found[target.mask > 0] > 0).all()
         assert_sums_are_those_of_the_weights(proposed, 1e-8)
         if turn % 2:
-            walks.take_back(walk, target, tree, in_place, touched, count)
+            take_back(walk, target, tree, in_place, touched, count)
             np.testing.assert_array_equal(walk.spins, state)
             np.testing.assert_array_equal(walk.coupled, field)
             np.testing.assert_array_equal(tree.weights, weights)
@@ -124,7 +130,7 @@ def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dens
 def test_the_best_state_is_kept_through_any_history():
     rng = np.random.default_rng(2)
     size = 128
-    record, spins = make_record(size), -np.ones(size, np.float32)
+    record, spins = records.make_record(size), -np.ones(size, np.float32)
     record.value[0] = -np.inf
     best, best_spins = -np.inf, None
     for turn in range(3_000):
@@ -158,15 +164,15 @@ def test_a_level_s_posterior_mean_and_move_are_those_of_plain_sums():
         for step, weight in enumerate(weights):
             flipped = rng.choice(size, rng.integers(0, 5), replace=False).astype(np.uint32)
             spins[flipped] *= -1
-            observation.turn(mean, spins, flipped, len(flipped), collected)
+            turn_sites(mean, spins, flipped, len(flipped), collected)
             plain += weight * spins
             collected += np.float32(weight)
             if level == 1 and step == 25:
-                observation.complete(mean, spins, collected)
+                complete(mean, spins, collected)
                 np.testing.assert_allclose(mean, plain, atol=1e-5)
                 collected = np.float32(0)
         number = steps * (level + 1)
-        observation.move(*key, number, y, mean, spins, collected, np.float32(0.3), np.float32(2), noise)
+        move(*key, number, y, mean, spins, collected, np.float32(0.3), np.float32(2), noise)
         drawn = keys.normals(keys.fold(jnp.asarray(key), number), (size,))
         before = before + 0.3 * plain + 2 * np.asarray(drawn)
         np.testing.assert_allclose(y, before, atol=5e-4)

@@ -143,7 +143,7 @@ def test_native_loops_go_on_with_another_number_of_devices(monkeypatch, engine, 
     assert (kind() == before) is fits
 
 
-def test_a_full_disk_does_not_end_the_run(tmp_path, monkeypatch, capsys):
+def test_a_full_disk_does_not_end_the_run(tmp_path, short_calls, monkeypatch, capsys):
     def refuse(path, write):
         raise InputError(f"{path}: cannot write (No space left on device)")
 

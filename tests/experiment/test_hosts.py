@@ -64,13 +64,13 @@ def test_one_host_without_flags_and_a_cluster(monkeypatch):
 
 def test_shares_joined_are_the_whole():
     dataset = random_dataset(5)
-    methods = [method("sl_gwg", K=20)]
+    methods = [method("metropolis")]
 
     def play(share):
         graphs, index = ([getattr(dataset, field)[k] for k in share] for field in ("graphs", "index"))
         part = dataclasses.replace(dataset, graphs=graphs, index=index)
         records = run_methods("mis", part, 1.0001, methods, SETTINGS, lambda name, steps: None)
-        return records | {"the same again": records["sl_gwg"]}
+        return records | {"the same again": records["metropolis"]}
 
     whole = play(range(5))
     joined = join_records([unpack_records(pack_records(play(Hosts(k, 2).share(5)))) for k in range(2)])
@@ -80,7 +80,7 @@ def test_shares_joined_are_the_whole():
         for one, other in zip(record.instances, joined[name].instances, strict=True):
             assert (one.feasible, one.reference) == (other.feasible, other.reference)
             assert one.solution.dtype == other.solution.dtype
-    steps = [record.chain_steps_per_s * record.run_s for record in (whole["sl_gwg"], joined["sl_gwg"])]
+    steps = [record.chain_steps_per_s * record.run_s for record in (whole["metropolis"], joined["metropolis"])]
     assert steps[0] == pytest.approx(steps[1])
 
 
@@ -180,7 +180,7 @@ class Run:
 
 
 ALONE = [([], {})]
-SHORT = ("--samplers=gwg", "--config.experiment.chain_length=200", "--engine=reference")
+SHORT = ("--samplers=metropolis", "--config.experiment.chain_length=200", "--engine=reference")
 
 
 def test_one_or_two_processes(tmp_path):

@@ -1,6 +1,7 @@
 """Events files say what the records say, in TensorBoard's format, whatever interrupts the run."""
 
 import dataclasses
+import importlib.util
 import struct
 
 import numpy as np
@@ -8,81 +9,48 @@ import pytest
 from test_checkpoint import KIND, short_calls  # noqa: F401 (a fixture)
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
+from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.events import EventsFile, masked_crc
+from sl_discs.experiment.events import EventsFile, check_tensorboardx
 from sl_discs.experiment.interruption import Interrupted, Notice
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.run import run_methods
 
+pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'sl_discs[run]'")
 
-def crc32c(content):
-    """Long division, bit by bit."""
-    crc = 0xFFFFFFFF
-    for byte in content:
-        for k in range(8):
-            bit = (crc ^ byte >> k) & 1
-            crc = crc >> 1 ^ bit * 0x82F63B78
-    return crc ^ 0xFFFFFFFF
+from tensorboardX.proto.event_pb2 import Event, SessionLog
 
 
-def mask(crc):
-    return (((crc >> 15) | (crc << 17)) + 0xA282EAD8) % 2**32
-
-
-def fields(data):
-    """(number, content) of each field of a protocol buffer."""
-    position = 0
-
-    def varint():
-        nonlocal position
-        value = shift = 0
-        while True:
-            byte = data[position]
-            position += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while position < len(data):
-        key = varint()
-        kind = key & 7
-        if kind == 0:
-            yield key >> 3, varint()
-            continue
-        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
-        yield key >> 3, data[position : position + size]
-        position += size
+def records(path):
+    """The events of a file, whose checksums are the library's affair."""
+    data = path.read_bytes()
+    while data:
+        (length,) = struct.unpack("<Q", data[:8])
+        payload, data = data[12 : 12 + length], data[16 + length :]
+        yield Event.FromString(payload)
 
 
 def read(folder):
     """step -> tag -> value from all files of a folder, as a reader that heeds restarts sees them."""
     found = {}
     for path in sorted(folder.glob("events.out.tfevents.*")):
-        data, records = path.read_bytes(), []
-        while data:
-            (length,) = struct.unpack("<Q", data[:8])
-            payload = data[12 : 12 + length]
-            sums = struct.unpack("<I", data[8:12]) + struct.unpack("<I", data[12 + length : 16 + length])
-            assert sums == (mask(crc32c(data[:8])), mask(crc32c(payload)))
-            records.append(dict(fields(payload)))
-            data = data[16 + length :]
-        assert records[0][3] == b"brain.Event:2"
-        for event in records[1:]:
-            assert struct.unpack("<d", event[1])[0] > 1.6e9
-            if 7 in event:
-                assert dict(fields(event[7])) == {1: 1}
-                found = {step: scalars for step, scalars in found.items() if step < event[2]}
+        version, *events = records(path)
+        assert version.file_version == "brain.Event:2"
+        for event in events:
+            assert event.wall_time > 1.6e9
+            if event.HasField("session_log"):
+                assert event.session_log.status == SessionLog.START
+                found = {step: scalars for step, scalars in found.items() if step < event.step}
             else:
-                values = [dict(fields(value)) for _, value in fields(event[5])]
-                found[event[2]] = {value[1].decode(): struct.unpack("<f", value[2])[0] for value in values}
+                found[event.step] = {value.tag: value.simple_value for value in event.summary.value}
     return found
 
 
-def test_checksums():
-    assert crc32c(b"123456789") == 0xE3069283  # the check value that tables of CRCs list for CRC-32C
-    for content in (b"", b"123456789", bytes(range(256)) * 3):
-        assert masked_crc(content) == mask(crc32c(content))
+def test_tensorboardx_absent(monkeypatch):
+    check_tensorboardx()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'sl_discs\[run\]'"):
+        check_tensorboardx()
 
 
 def test_numbers_of_any_size(tmp_path):

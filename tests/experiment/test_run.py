@@ -27,11 +27,14 @@ from sl_discs.models.kinds import GRAPH_KINDS, graph_kind
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 
 
-def on_both_engines(reference, cpu):
-    """Names of samplers with the settings of an engine."""
-    native = dataclasses.replace(SETTINGS, engine="cpu")
-    cases = [pytest.param(name, SETTINGS, id=f"{name}-reference") for name in reference]
-    cases += [pytest.param(name, native, id=f"{name}-cpu") for name in cpu]
+def on_both_engines(reference, cpu, slow=()):
+    """Names of samplers with the settings of an engine, and which of both are slow."""
+    cases = []
+    for engine, names in (("reference", reference), ("cpu", cpu)):
+        settings = dataclasses.replace(SETTINGS, engine=engine)
+        for name in names:
+            marks = pytest.mark.slow if f"{name}-{engine}" in slow else ()
+            cases.append(pytest.param(name, settings, id=f"{name}-{engine}", marks=marks))
     return pytest.mark.parametrize(("name", "settings"), cases)
 
 
@@ -79,7 +82,7 @@ NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"]
 
 @on_both_engines(["sl_dmala"], ["sl_path_auxiliary"])
 def test_same_seed_same_result(name, settings):
-    dataset = random_dataset(2)
+    dataset = random_dataset(8)  # for which the next test compiles too
     first, second = (play(dataset, method(name, **small(name)), settings) for _ in range(2))
     assert_equal(first, second)
 
@@ -95,7 +98,11 @@ def small(name):
     return fields | ({"scan": "sequential"} if name.endswith("gibbs") else {})
 
 
-@on_both_engines(["gwg", "gibbs", "sl_path_auxiliary", "sl_dmala"], ["sl_path_auxiliary", "metropolis", "sl_gibbs"])
+@on_both_engines(
+    ["gwg", "gibbs", "sl_path_auxiliary", "sl_dmala"],
+    ["sl_path_auxiliary", "metropolis", "sl_gibbs"],
+    slow=["gwg-reference"],
+)
 def test_an_instance_alone_or_with_seven_others(name, settings):
     dataset = random_dataset(8)
     together = play(dataset, method(name, **small(name)), settings)
@@ -104,7 +111,7 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
         assert_equal(alone, share(together, k))
 
 
-@on_both_engines(["gwg", "sl_dmala"], ["metropolis", "sl_gibbs"])
+@on_both_engines(["gwg", "sl_dmala"], ["metropolis", "sl_gibbs"], slow=["gwg-reference", "metropolis-cpu"])
 def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
     light, heavy = (nx.complete_graph(600) for _ in range(2))
@@ -123,14 +130,15 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
         assert_equal(alone, share(together, k))
 
 
-def test_one_or_eight_devices(tmp_path):
+@pytest.mark.parametrize("localized", ["sl_metropolis", pytest.param("sl_path_auxiliary", marks=pytest.mark.slow)])
+def test_one_or_eight_devices(localized, tmp_path):
     """The same results on 1 and on 8 forced host devices, however these share 5 instances x 8 chains."""
     results = []
     for devices in (1, 8):
         output = tmp_path / f"{devices}.npz"
         environment = dict(os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
         environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
-        code = f"import test_run; test_run.save_for_devices({devices}, {str(output)!r})"
+        code = f"import test_run; test_run.save_for_devices({devices}, {localized!r}, {str(output)!r})"
         subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
         with np.load(output) as saved:
             results.append(dict(saved))
@@ -139,15 +147,15 @@ def test_one_or_eight_devices(tmp_path):
         np.testing.assert_array_equal(one[key.replace("uneven", "auto")], found, err_msg=key)
 
 
-def save_for_devices(devices, output):
+def save_for_devices(devices, localized, output):
     """What the processes of `test_one_or_eight_devices` do; 3 parts of 8 chains leave one to be padded."""
 
     assert jax.device_count() == devices
     runs = {
-        "auto": ("auto", method("sl_path_auxiliary", K=20)),
-        "uneven": ("instances:2,chains:3", method("sl_path_auxiliary", K=20)),
+        "auto": ("auto", method(localized, K=20)),
+        "uneven": ("instances:2,chains:3", method(localized, K=20)),
         "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
-        "population": ("instances:2,chains:3", method("gwg")),
+        "population": ("instances:2,chains:3", method("metropolis")),
     }
     if devices == 1:
         runs.pop("uneven")  # one device has one mesh: it is `auto` again

@@ -8,7 +8,7 @@ import numpy as np
 
 from sl_discs.engines.cpu.coupling import Target
 from sl_discs.engines.cpu.exchange import exchange
-from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.observation import complete, move, turn
 from sl_discs.engines.cpu.record import Record, make_record, note, write_out
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
@@ -165,10 +165,9 @@ def _smaller_room(room, y, size):
     )  # fmt: skip
 
 
-@inlined_in_loops
+@inlined
 def _enter(room, chains, c):
     """Copies a chain into the room."""
-    in_long_vectors()
     walk, record = room.walk, room.record
     for tree in (room.one, room.other):
         tree.weights[walk.spins.shape[0] :] = _F(0)
@@ -181,10 +180,9 @@ def _enter(room, chains, c):
     record.state[:] = 0
 
 
-@inlined_in_loops
+@inlined
 def _leave(room, chains, c):
     """Copies it back."""
-    in_long_vectors()
     walk, record = room.walk, room.record
     write_out(record, walk.spins)
     for i in range(walk.spins.shape[0]):
@@ -193,7 +191,7 @@ def _leave(room, chains, c):
     chains.best[c] = record.value[0]
 
 
-@inlined_in_loops
+@inlined
 def _end_level(levels, level, chains, c, walk, collected):
     """Moves the observation after the last step of a level."""
     # The base is formed anew with the next weights, and is room for noise until then.
@@ -206,7 +204,6 @@ def _end_level(levels, level, chains, c, walk, collected):
 @inlined
 def _write_state(spins, chains, c, state):
     """0 and 1 for the spins of a chain, of which `spins` are those that it looks at."""
-    in_long_vectors()
     looked_at = min(spins.shape[0], state.shape[0])
     for i in range(looked_at):
         state[i] = spins[i] > 0
@@ -214,16 +211,17 @@ def _write_state(spins, chains, c, state):
         state[i] = chains.spins[c, i] > 0
 
 
-@inlined_in_loops
+@inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, ladder, first_interval, last_interval, found):
     """The steps of one chain in some intervals; its arrays stay in the core's cache."""
-    in_long_vectors()
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
     words = room.words
     spins, size = walk.spins, walk.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
-    linear, pairs, pace, steps = chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c]
+    linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
+    # Of the type that sums of it have: numba would compile the whole step for either type.
+    steps = np.int64(chains.steps[c])
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
     steps_an_interval = program.rate.shape[1] // max(found.values.shape[0], 1)
@@ -333,6 +331,7 @@ def play(settings, program, instances, chains, ladder, members, room, first_step
       first_step: number of the first step.
       found: `Recorded`, output.
     """
+    in_long_vectors()
     intervals = found.values.shape[0]
     together = 1 if ladder > 1 else max(intervals, 1)
     for member in members:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.jit import in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import inlined
 
 # Unsigned, as in tree.py.
 _NEXT = np.uint64(1)
@@ -48,7 +48,6 @@ def flip(target, spins, coupled, site):
       coupled: [N] Kx, in int16 or int32 if K is int8, else in float64: a flip and a flip back leave what was there.
       site: which site.
     """
-    in_long_vectors()
     sign = -spins[site]
     spins[site] = sign
     if target.dense:

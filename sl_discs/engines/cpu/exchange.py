@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import DRAW, threefry, uniform
-from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import called, inlined
 
 
 @inlined
@@ -15,14 +15,12 @@ def _acceptance(rate, next_rate, value, next_value):
 
 @inlined
 def _swap(one, other):
-    in_long_vectors()
     for i in range(one.shape[0]):
         one[i], other[i] = other[i], one[i]
 
 
 @inlined
 def _keep_better(chains, c, value):
-    in_long_vectors()
     if value > chains.best[c]:
         chains.best[c] = value
         for i in range(chains.spins.shape[1]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import STEP, threefry, uniform
 from sl_discs.engines.cpu.entry import Kernel, fill_own
-from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.odds import product_of_odds
 from sl_discs.engines.cpu.step import Outcome, step_uniform, target_change
 from sl_discs.engines.cpu.tree import NORM
@@ -63,7 +63,7 @@ def _fill_uniforms(key0, key1, number, out):
         out[half + i] = uniform(second)
 
 
-@inlined_in_loops
+@inlined
 def independent_step(settings, moment, walk, target, tree, other, pace, steps):
     """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
     uniforms, odds = walk.fresh, tree.weights
@@ -89,7 +89,7 @@ def independent_step(settings, moment, walk, target, tree, other, pace, steps):
     return Outcome(acceptance, accepted, accepted, count, changes, pace, 1)
 
 
-@inlined_in_loops
+@inlined
 def _weigh(settings, walk, target, rate, tilt_scale, tree):
     slope = set_base(walk, target, rate, tilt_scale)
     form_odds(settings, walk, target, slope, tree)

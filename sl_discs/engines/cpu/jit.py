@@ -17,9 +17,10 @@ from numba import types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
-from numba.extending import intrinsic
+from numba.extending import intrinsic, overload
 
 from sl_discs.cache import Cache
+from sl_discs.engines.cpu.callee import CalleeCompiler
 from sl_discs.version import __version__
 
 # For loops over sites: products and sums may be fused.
@@ -29,31 +30,36 @@ REORDERED = frozenset({"contract", "reassoc"})
 
 # Nothing calls the loops as C functions; an entry for that would be one more copy of each inlined loop to optimise.
 _COMMON = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+_CALLEE = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
 
 
 def _jit(**options):
     def decorate(function=None, *, fastmath=frozenset()):
         if function is None:
             return functools.partial(decorate, fastmath=fastmath)
-        return numba.njit(fastmath=set(fastmath), **options, **_COMMON)(function)
+        return numba.njit(fastmath=set(fastmath), **options, **_COMMON, **_CALLEE)(function)
 
     return decorate
 
 
+# Functions that loops alone call: Python calls what `from_python` makes of one.
 inlined = _jit(forceinline=True)
-# The same for long ones that Python does not call, which saves the copy in an entry for Python too.
-inlined_in_loops = _jit(forceinline=True, no_cpython_wrapper=True)
 called = _jit()
+
+
+def chosen_by_type(function):
+    """Decorates what chooses the code of a function by the types of its arguments."""
+    return overload(function, jit_options=_CALLEE)
 
 
 @intrinsic
 def in_long_vectors(typing_context):
-    """Has the loops of the function that says so compiled to vectors as long as the processor's own, in every caller.
+    """Has loops compiled to vectors as long as the processor's own, in the function that says so and what it inlines.
 
     LLVM keeps to 256 bits on Intel's cores, whose first ones with 512 bits clocked down for them. numba could be told
     otherwise for a whole process only, other people's loops included. Loops of vectors of both lengths in turn cost
-    more than either alone, so every loop over sites says it. Sums have an order of their own, whatever the length;
-    only dmala's product over all sites can differ, in the last bits of float64.
+    more than either alone, so all loops over sites that need not be inlined say it. Sums have an order of their own,
+    whatever the length; only dmala's product over all sites can differ, in the last bits of float64.
     """
 
     def codegen(context, builder, signature, arguments):
@@ -62,6 +68,16 @@ def in_long_vectors(typing_context):
         return context.get_dummy_value()
 
     return types.none(), codegen
+
+
+def from_python(function):
+    """For tests: a function that Python calls with the arguments of one that loops call."""
+
+    def entry(*arguments):
+        in_long_vectors()
+        return function(*arguments)
+
+    return numba.njit(**_COMMON)(entry)
 
 
 @functools.cache

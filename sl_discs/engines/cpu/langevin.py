@@ -14,7 +14,7 @@ import numpy as np
 
 from sl_discs.engines.cpu import independent
 from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
-from sl_discs.engines.cpu.jit import inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.odds import product_of_odds
 from sl_discs.engines.cpu.probability import Probability, accepted_part, times
 from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, fill_words, step_uniform, target_change
@@ -50,7 +50,7 @@ def _log_norm(tree, size, expected_flips):
     return total
 
 
-@inlined_in_loops
+@inlined
 def _draw_flips(moment, walk, tree, expected_flips):
     """The sites to flip, into `flipped`; returns their number and the product over them of w/Z."""
     unit = 1.0 / tree.sums[TOTAL]
@@ -83,7 +83,7 @@ def _draw_flips(moment, walk, tree, expected_flips):
                 probability = times(probability, share, 1.0)
 
 
-@inlined_in_loops
+@inlined
 def langevin_step(settings, moment, walk, target, tree, other, expected_flips, steps):
     """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
     norm = tree.sums[NORM]
@@ -124,7 +124,7 @@ def _settings(sampler: DMALA) -> LangevinSettings | independent.IndependentSetti
     return LangevinSettings(sampler.adaptive, target, adapt_until, sampler.adjusted)
 
 
-@inlined_in_loops
+@inlined
 def _fill(settings, expected_flips, key0, key1, first_number, words):
     return fill_words(key0, key1, first_number, 3 * int(expected_flips) + 4, words)
 

@@ -27,7 +27,6 @@ def turn(mean, spins, flipped, count, collected):
 @inlined(fastmath=FUSED)
 def complete(mean, spins, collected):
     """Completes U."""
-    in_long_vectors()
     for i in range(mean.shape[0]):
         mean[i] += collected * spins[i]
 

@@ -9,7 +9,7 @@ import numpy as np
 from sl_discs.engines.cpu.arithmetic import exp_nonpositive, uniform
 from sl_discs.engines.cpu.coupling import flip
 from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_nothing
-from sl_discs.engines.cpu.jit import REORDERED, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import REORDERED, inlined
 from sl_discs.engines.cpu.single_site import flip_changes
 from sl_discs.engines.cpu.step import BLOCK, Outcome, fill_words, step_uniform, target_change
 from sl_discs.engines.cpu.walk import Changes
@@ -37,7 +37,6 @@ def _census(walk, target, site, first, last):
       first: of a row of the matrix, or of the lists of neighbours.
       last: behind the last one.
     """
-    in_long_vectors()
     # Numbers below 2^24, which float32 adds exactly.
     number, agreeing = _F(0), _F(0)
     if target.dense:
@@ -87,7 +86,7 @@ def _partner(walk, target, site, number):
     return other, weight
 
 
-@inlined_in_loops
+@inlined
 def exchange_step(settings, moment, walk, target, tree, other, pace, steps):
     """Flips a site or a pair, if that is accepted; arguments as in `path.path_step`, weights unused.
 
@@ -136,7 +135,7 @@ def exchange_step(settings, moment, walk, target, tree, other, pace, steps):
     return Outcome(1.0 if accepted else 0.0, accepted, False, 2, changes, pace, 1)
 
 
-@inlined_in_loops
+@inlined
 def _fill(settings, pace, key0, key1, first_number, words):
     return fill_words(key0, key1, first_number, 1, words)
 

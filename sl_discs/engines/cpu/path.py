@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
-from sl_discs.engines.cpu.jit import inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.probability import Probability, accepted_part, times
 from sl_discs.engines.cpu.step import (
     Outcome,
@@ -69,7 +69,7 @@ def _draw_with_replacement(moment, walk, tree, length):
     return probability, distinct
 
 
-@inlined_in_loops
+@inlined
 def _draw_without_replacement(moment, walk, tree, length):
     """Likewise, drawing again where a site comes twice, which costs less than to change weights for every draw.
 
@@ -117,7 +117,7 @@ def _untouched_mass(walk, tree, length):
     return mass
 
 
-@inlined_in_loops
+@inlined
 def _probability_back(settings, walk, tree, length):
     """The probability that these weights give the sequence in reverse order."""
     for k in range(length):
@@ -134,7 +134,7 @@ def _probability_back(settings, walk, tree, length):
     return probability
 
 
-@inlined_in_loops
+@inlined
 def path_step(settings, moment, walk, target, tree, other, radius, steps):
     """Draws sites in turn, flips them, and keeps or restores the state.
 
@@ -174,7 +174,7 @@ def _settings(sampler: PathSampler) -> PathSettings:
     return PathSettings(sampler.replacement, sampler.num_flips, sampler.adaptive, target, adapt_until)
 
 
-@inlined_in_loops
+@inlined
 def _fill(settings, radius, key0, key1, first_number, words):
     return fill_words(key0, key1, first_number, int(radius) + 2, words)
 

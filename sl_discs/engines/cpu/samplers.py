@@ -5,9 +5,8 @@ The kernel is chosen by the settings' type when the loop is compiled, so that no
 
 from __future__ import annotations
 
-from numba.extending import overload
-
 from sl_discs.engines.cpu import langevin, pair, path, single_site
+from sl_discs.engines.cpu.jit import chosen_by_type
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -41,7 +40,7 @@ def fill_block(settings, pace, key0, key1, first_number, words):
     raise NotImplementedError("compiled code only")
 
 
-@overload(play_step)
+@chosen_by_type(play_step)
 def _play_step(settings, moment, walk, target, tree, other, pace, steps):
     step = _KERNELS[settings.instance_class].step
     return lambda settings, moment, walk, target, tree, other, pace, steps: step(
@@ -49,7 +48,7 @@ def _play_step(settings, moment, walk, target, tree, other, pace, steps):
     )
 
 
-@overload(weigh_state)
+@chosen_by_type(weigh_state)
 def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
     weigh = _KERNELS[settings.instance_class].weigh
     return lambda settings, walk, target, rate, tilt_scale, tree: weigh(
@@ -57,7 +56,7 @@ def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
     )
 
 
-@overload(fill_block)
+@chosen_by_type(fill_block)
 def _fill_block(settings, pace, key0, key1, first_number, words):
     fill = _KERNELS[settings.instance_class].fill
     return lambda settings, pace, key0, key1, first_number, words: fill(

@@ -9,10 +9,11 @@ import numpy as np
 from sl_discs.engines.cpu.arithmetic import STEP, exp_nonpositive, log, threefry
 from sl_discs.engines.cpu.coupling import flip
 from sl_discs.engines.cpu.entry import Entry, Kernel, fill_own, weigh_nothing
-from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined, inlined_in_loops
+from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import BLOCK, Outcome, step_uniform, target_change
 from sl_discs.engines.cpu.tree import LANES
 from sl_discs.engines.cpu.walk import Changes
+from sl_discs.samplers import metropolis
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.single_site import RANDOM, SingleSiteSampler
 
@@ -20,6 +21,7 @@ _F = np.float32
 # Unsigned, as in tree.py.
 _P = np.uint64
 _HALF_BLOCK = BLOCK // 2
+TIE = _F(metropolis.TIE)
 
 
 class RandomScan(NamedTuple):
@@ -41,7 +43,7 @@ def flip_changes(walk, target, site):
     return Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
 
 
-@inlined_in_loops
+@inlined
 def random_step(settings, moment, walk, target, tree, other, pace, steps):
     """Draws one site and flips it with the rule's probability; arguments as in `path.path_step`, weights unused."""
     sites = target.open_sites
@@ -81,15 +83,17 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
 
 
 @inlined
-def _accepts(moment, walk, target, site, k):
+def _accepts(settings, moment, walk, target, site, k):
     """Whether a site flips if it is tried k steps from now; in float32, as the reference has it."""
     field = target.linear[site] + target.scale * _F(walk.coupled[site])
-    field = field * moment.rates[k] + _F(2) * moment.tilt_scale * walk.y[site]
-    return -walk.spins[site] * field >= moment.words.thresholds[_P(moment.row) + k]
+    change = -walk.spins[site] * (field * moment.rates[k] + _F(2) * moment.tilt_scale * walk.y[site])
+    if not settings.gibbs:
+        change = change if change != _F(0) else TIE
+    return change >= moment.words.thresholds[_P(moment.row) + k]
 
 
-@inlined_in_loops
-def _rejections(moment, walk, target, sites, most):
+@inlined
+def _rejections(settings, moment, walk, target, sites, most):
     """How many of the next sites are rejected before one flips; `most` if none of so many does."""
     k, known = _P(0), _P(BLOCK - moment.row)
     while k < min(most, known):
@@ -98,19 +102,19 @@ def _rejections(moment, walk, target, sites, most):
             # All at once, as if none would flip, which is true up to the first one that does.
             first = np.int32(LANES)
             for lane in range(np.int32(LANES)):
-                accepted = _accepts(moment, walk, target, _P(site) + _P(lane), k + _P(lane))
+                accepted = _accepts(settings, moment, walk, target, _P(site) + _P(lane), k + _P(lane))
                 first = np.int32(min(first, lane if accepted else np.int32(LANES)))
             k += _P(first)
             if first < LANES:
                 return k
-        elif _accepts(moment, walk, target, site, k):
+        elif _accepts(settings, moment, walk, target, site, k):
             return k
         else:
             k += _P(1)
     return min(k, known)
 
 
-@inlined_in_loops
+@inlined
 def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
     """Tries one site after the other until one flips; arguments as in `path.path_step`, weights unused.
 
@@ -119,7 +123,7 @@ def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
     place = _P(steps) % _P(max(target.open_sites.shape[0], 1))
     sites = target.open_sites[place:]
     most = _P(min(moment.most, sites.shape[0]))
-    rejected = _rejections(moment, walk, target, sites, most)
+    rejected = _rejections(settings, moment, walk, target, sites, most)
     if rejected == min(most, _P(BLOCK - moment.row)):
         # Where no site may flip a step is done all the same.
         return Outcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))

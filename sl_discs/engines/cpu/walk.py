@@ -99,7 +99,6 @@ def smaller_walk(walk, y, size):
 @inlined(fastmath=FUSED)
 def set_base(walk, target, rate, tilt_scale):
     """Sets `base` for a proposal temperature 1/rate and a tilt; returns what Kx is multiplied with to complete it."""
-    in_long_vectors()
     half = _F(0.5) * rate
     for i in range(walk.base.shape[0]):
         walk.base[i] = (target.linear[i] * half + tilt_scale * walk.y[i]) * LOG2E
@@ -114,7 +113,6 @@ def _logit(spin, coupled, base, slope):
 @inlined(fastmath=FUSED)
 def fill_weights(spins, coupled, base, mask, slope, reference, weights):
     """2^(logit - reference) between two bounds, 0 outside the mask."""
-    in_long_vectors()
     # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
     for i in range(spins.shape[0]):
         t = _logit(spins[i], coupled[i], base[i], slope) - reference
@@ -144,7 +142,6 @@ def flip_sites(walk, target, count):
     Returns:
       the changes that it makes, and how many sites `touched` holds; -1 if they are too many to go through.
     """
-    in_long_vectors()
     size = walk.spins.shape[0]
     reach = size if target.dense else 0
     if not target.dense:
@@ -186,7 +183,6 @@ def flip_sites(walk, target, count):
 @inlined(fastmath=FUSED)
 def _weigh_touched(walk, target, slope, tree, touched):
     """New weights of the touched sites, in place; False, with nothing changed, if another reference is needed."""
-    in_long_vectors()
     reference = _F(tree.sums[REFERENCE])
     highest = _F(-np.inf)
     for k in range(touched):
@@ -222,7 +218,6 @@ def weigh_proposal(walk, target, slope, tree, other, touched):
 @inlined
 def take_back(walk, target, tree, in_place, touched, count):
     """Undoes `flip_sites` and `weigh_proposal`."""
-    in_long_vectors()
     if touched == _ALL:
         for i in range(walk.saved.shape[0]):
             walk.coupled[i] = walk.saved[i]

@@ -12,6 +12,9 @@ Source: R.F. Boisvert, R. Pozo, K.A. Remington, The Matrix Market Exchange Forma
 1996. Rows and columns count from 1; an `array` lists columns one after the other, a value a line, and if it is
 symmetric from the diagonal down. `complex`, `hermitian` and `skew-symmetric` matrices are refused: neither problem
 has them.
+
+`scipy.io.mmread` is not used: it reads `1x`, words after a value and 1.5 in an `integer` file as if they were
+numbers, rounds integers beyond 2^53, does not say in which line an entry is, and allocates what a header declares.
 """
 
 from __future__ import annotations

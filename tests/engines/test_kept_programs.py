@@ -1,0 +1,66 @@
+"""XLA programs on disk: found again by JAX, and made anew where a file is damaged."""
+
+import jax
+import numpy as np
+import pytest
+from jax._src import compilation_cache
+
+from sl_discs.engines import kept_programs
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("SL_DISCS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(compilation_cache, "_cache", None)
+    # All tests share a cache of JAX's own.
+    monkeypatch.setattr(compilation_cache, "is_persistent_cache_enabled", lambda: False)
+    monkeypatch.setattr(kept_programs, "_LEAST_S", 0.0)
+    before = jax.config.jax_persistent_cache_min_compile_time_secs
+    kept_programs.keep_programs()
+    yield tmp_path / "cache"
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", before)
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Whether each program that JAX has asked for was there."""
+    asked, get = [], kept_programs._Programs.get
+
+    def noted(self, key):
+        value = get(self, key)
+        asked.append(value is not None)
+        return value
+
+    monkeypatch.setattr(kept_programs._Programs, "get", noted)
+    return asked
+
+
+def tripled():
+    """Compiles as a new process would."""
+    numbers = np.array([1, 2], np.float32)
+    program = jax.jit(lambda x: 3 * x).lower(numbers).compile()
+    assert program(numbers).tolist() == [3, 6]
+
+
+def test_a_program_is_found_again(folder, found):
+    tripled()
+    tripled()
+    assert found == [False, True]
+
+
+def test_a_damaged_program_is_compiled_again(folder, found, capfd):
+    tripled()
+    for file in folder.iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+    found.clear()
+    tripled()
+    tripled()
+    assert found == [False, True]
+    assert "is not used: its content does not match its digest" in capfd.readouterr().err
+
+
+def test_a_folder_that_jax_was_given_is_left_to_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(compilation_cache, "_cache", None)
+    monkeypatch.setattr(compilation_cache, "is_persistent_cache_enabled", lambda: True)
+    kept_programs.keep_programs()
+    assert compilation_cache._cache is None
