@@ -74,6 +74,9 @@ _define(
     None,
     "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
 )
+_define(
+    flags.DEFINE_boolean, "presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto."
+)
 flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
 _define(flags.DEFINE_integer, "seed", 0, "Seed of the chains.")
 _define(flags.DEFINE_string, "save", None, "File to write the answers to, .json.")
@@ -95,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
 def _checked_arguments() -> dict[str, Any]:
     """The arguments of `solve`; all flags are checked before a file is read."""
     check_flags(FLAGS, {"save": ".json", "report": ".html"}, ["report"])
-    names = "sampler", "steps", "time_limit", "target", "chains", "engine", "seed"
+    names = "sampler", "steps", "time_limit", "target", "chains", "presolve", "engine", "seed"
     fields = fields_of(FLAGS.field, [*names, "annealing"])
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
     check_arguments(**arguments, **fields)

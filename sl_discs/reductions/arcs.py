@@ -1,8 +1,8 @@
 """A graph from which nodes are removed and into which edges are put, in arrays of fixed size, as compiled loops.
 
 Edge e is the arcs 2e and 2e + 1, one in each direction, so the opposite of arc a is a ^ 1. The arcs that leave a node
-are linked in both directions, so that an edge is removed without looking for it. Places of removed edges are linked as
-well, for later edges. All numbers about a node, or about an arc, stand side by side in memory.
+are linked in both directions, so that an edge is removed without looking for it. Places of removed edges are linked
+as well, for later edges. All numbers about a node, or about an arc, stand side by side in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sl_discs.instances.graph import Graph
 # Columns of `nodes`: the first arc that leaves a node (-1: none), how many do, and whether the node is still there.
 # Columns from `FREE_COLUMN` on belong to whoever uses the graph.
 FIRST, DEGREE, ALIVE, FREE_COLUMN = range(4)
-# Columns of `arcs`: where an arc ends (-1: it is not there), the next one that leaves the same node and the one before.
+# Columns of `arcs`: where an arc ends (-1: it is not there), the next one that leaves the same node, the one before.
 TO, AFTER, BEFORE = range(3)
 
 

@@ -48,10 +48,10 @@ def reduce_maxclique(problem: Problem) -> Presolved:
         removed |= others
         kept = kept[list(members(left))]
         edges = _inside(size, graph.edges, kept)
-    if len(kept) == size:
-        return unreduced(problem, complete)
     found = np.zeros((1, size), np.int8)
     found[0, clique] = 1
+    if len(kept) == size:
+        return dataclasses.replace(unreduced(problem, complete), found=found)
     left_over = None
     if len(kept):
         source = Graph.from_arrays(graph.name, len(kept), edges)

@@ -41,7 +41,7 @@ def grow(near: list[int], node: int) -> list[int]:
 
 
 def in_larger(near: list[int], size: int) -> tuple[int, collections.Counter[str], bool]:
-    """The nodes that may be in a clique larger than `size`, the numbers that other rules removed, and whether it ended.
+    """The nodes that may be in a clique larger than `size`, how many others each rule removed, and whether it ended.
 
     `near` loses the edges that are in none.
     """

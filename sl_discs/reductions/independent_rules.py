@@ -4,13 +4,13 @@ Clique: where the neighbours of v are all joined to each other, some largest set
 0 and 1 are the simplest cases.
 
 Funnel: where they are a clique but for u, some largest set holds one of u and v: both are removed with their common
-neighbours, and the other neighbours A of v are joined to the other neighbours B of u. A set of what remains that meets
-A leaves out B, so u joins it; otherwise v does. Degree 2 is the simplest case, the fold. It is applied where the
-number of edges does not grow.
+neighbours, and the other neighbours A of v are joined to the other neighbours B of u. A set of what remains that
+meets A leaves out B, so u joins it; otherwise v does. Degree 2 is the simplest case, the fold. The rule is applied
+where the number of edges does not grow.
 
 Unconfined: v is removed where, if every largest set held v, some set as large would do without it. With S = {v}: if a
-node u with exactly one neighbour in S has no neighbour outside S and its neighbours, v is unconfined; if it has exactly
-one, that joins S, and so on. S = {v} alone is domination, N[u] within N[v].
+node u with exactly one neighbour in S has no neighbour outside S and its neighbours, v is unconfined; if it has
+exactly one, that joins S, and so on. S = {v} alone is domination, N[u] within N[v].
 
 A rule that takes a node adds exactly one to the size of every set that it lifts.
 
@@ -56,7 +56,7 @@ _JOINED, _BUT_ONE, _OTHERWISE = range(3)
 
 @inlined
 def _kind_of_neighbours(work, node):
-    """Whether all neighbours are joined to each other, or all but pairs with one of them, which is returned as well."""
+    """Whether all neighbours are joined to each other, or all but pairs with one of them, which is returned too."""
     nodes, arcs = work.graph.nodes, work.graph.arcs
     stamp, others = mark_neighbours(work, node), nodes[node, DEGREE] - 1
     # Whoever misses several of the others must be that one, and whoever misses one must miss that one.

@@ -16,8 +16,8 @@ ISOLATED, PENDANT, CLIQUE, FOLD, FUNNEL, DOMINATED, UNCONFINED = range(len(RULES
 # Columns of nodes: the stamp with which one was marked, a count that is valid where that stamp is, and whether the
 # node is in the queue.
 MARK, COUNT, _QUEUED = range(FREE_COLUMN, FREE_COLUMN + 3)
-# Columns of `lists`: nodes whose neighbourhood has changed, a ring; scratch; and of the nodes that were taken, in this
-# order, the node, the one to take instead or -1, and where the set that decides ends in `notes`.
+# Columns of `lists`: nodes whose neighbourhood has changed, a ring; scratch; and of the nodes that were taken, in
+# this order, the node, the one to take instead or -1, and where the set that decides ends in `notes`.
 _QUEUE, LIST, TAKEN, INSTEAD, END = range(5)
 # Entries of `state`, after the number of nodes that went by each rule.
 _STAMP, QUEUE_LENGTH, _QUEUE_BEGIN, NUM_TAKEN, NUM_NOTES, LOOKS, _LENGTH = range(len(RULES), len(RULES) + 7)

@@ -21,11 +21,14 @@ _REDUCE: dict[str, Callable[[Problem], Presolved]] = {
 
 
 def presolve(problem: Problem) -> Presolved:
-    """Removes variables by exact rules, as far as that takes about a second at most.
+    """Removes variables by exact rules, with work that is bounded to a second or two.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`independent_rules`). `maxclique`: nodes that are in no clique larger than one found at once (`clique`).
-    `qubo`, `ising` and `maxcut`: dominant couplings, spins with up to three of them (`spin_rules`), and, where
+    (`independent_rules`); solved where the nodes are covered by cliques that can all be met, and a search finds out
+    how (`clique_cover`). `maxclique`: nodes that are in no clique larger than one found at once (`clique`). `qubo`,
+    `ising` and `maxcut`: dominant couplings, spins with up to three couplings (`spin_rules`), and, where
     `dwave-preprocessing` is installed and there are linear terms, roof duality.
+
+    A coefficient of what is left is rounded as sums in double precision are.
     """
     return _REDUCE[problem.kind](problem)

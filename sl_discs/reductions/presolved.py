@@ -23,8 +23,8 @@ class Presolved:
       problem: what is left, with the labels of the variables that are; None: nothing is.
       kept: [n] which variables of the original those are.
       constant: the value of a lifted state less that of the reduced state.
-      found: [F, N] states of the original that count as well: the best of these and of the lifted states of the reduced
-        problem is best. F is 0 where the best of the lifted states is best.
+      found: [F, N] states of the original that count as well, since only better ones are sure to be left. F is 0
+        where a best state of the reduced problem lifts to a best one.
       removed: number of variables that went by each rule, of the rules that applied.
       complete: whether the rules were applied until none applied; False: the work was bounded.
     """
@@ -41,8 +41,8 @@ class Presolved:
     def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
         """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
 
-        Sets and cliques with conflicts are repaired first. Where nothing is left, the empty state [1, 0] lifts to a best
-        one.
+        Sets and cliques with conflicts are repaired first. Where nothing is left, the empty state, [1, 0], lifts to a
+        best one.
         """
         if self.problem is not None:
             states = self.problem.evaluate(states).states
@@ -61,5 +61,9 @@ class Presolved:
 def unreduced(problem: Problem, complete: bool = True) -> Presolved:
     """A problem to which no rule applies, as it is."""
     size = problem.num_variables
-    none = np.zeros((0, size), np.int8)
-    return Presolved(problem, problem, np.arange(size), 0.0, none, {}, complete, lambda states: states)
+    return Presolved(problem, problem, np.arange(size), 0.0, none_found(size), {}, complete, lambda states: states)
+
+
+def none_found(size: int) -> Int8[np.ndarray, "F N"]:
+    """`found` where a best state of the reduced problem lifts to a best one."""
+    return np.zeros((0, size), np.int8)

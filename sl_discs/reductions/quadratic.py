@@ -9,7 +9,7 @@ import numpy as np
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import Presolved, unreduced
+from sl_discs.reductions.presolved import Presolved, none_found, unreduced
 from sl_discs.reductions.roof_duality import fix_by_roof_duality
 from sl_discs.reductions.spin_rules import Reduced, reduce_terms
 from sl_discs.reductions.spin_terms import cut_of_terms, form_of_terms, terms_of_cut, terms_of_form
@@ -51,8 +51,8 @@ def _presolved(problem: Problem, rest: Reduced, left: QuadraticForm | Graph | No
         original=problem,
         problem=None if left is None else dataclasses.replace(problem, labels=labels, source=left),
         kept=kept,
-        constant=constant,
-        found=np.zeros((0, size), np.int8),
+        constant=float(constant),
+        found=none_found(size),
         removed=dict(rest.removed),
         complete=rest.complete,
         _lift=lambda states: (rest.lift(2 * states.T - 1).T > 0).astype(np.int8),

@@ -15,7 +15,7 @@ ROOF = "roof duality"
 
 
 def fix_by_roof_duality(terms: SpinTerms) -> Reduced:
-    """Fixes the spins whose values in some best state follow from a maximum flow.
+    """Fixes the spins whose values in all best states follow from a maximum flow.
 
     Without fields every state is as good as its opposite, and no spin can be fixed.
 
@@ -26,16 +26,16 @@ def fix_by_roof_duality(terms: SpinTerms) -> Reduced:
     if len(terms.pairs) > _MOST_COUPLINGS:
         return unreduced(terms, complete=False)
     try:
-        from dimod import BinaryQuadraticModel
+        from dimod import SPIN, BinaryQuadraticModel
         from dwave.preprocessing import roof_duality
     except ImportError:
         return unreduced(terms)
     model = BinaryQuadraticModel.from_numpy_vectors(
-        -terms.fields, (*terms.pairs.T, -terms.couplings), 0.0, "SPIN", variable_order=range(len(terms.fields))
+        -terms.fields, (*terms.pairs.T, -terms.couplings), 0.0, SPIN, variable_order=range(len(terms.fields))
     )
-    # strict=True would fix only the spins that agree in all best states; False fixes, as here one best state is
-    # enough, those as well that agree in some, all at once.
-    _, fixed = roof_duality(model, strict=False)
+    # strict=True fixes the spins that agree in all best states. False should fix more, as in some best state, but
+    # version 0.6.11 minimises s_0 s_2 + s_1 with it by s_0 = s_2.
+    _, fixed = roof_duality(model, strict=True)
     if not fixed:
         return unreduced(terms)
     return _with_fixed(terms, np.array(list(fixed), np.int64), np.array(list(fixed.values()), np.int8))

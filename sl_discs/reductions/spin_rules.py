@@ -2,9 +2,9 @@
 
 Fields are couplings to one spin more that is always 1, so that every term is k s_a s_b.
 
-Dominant coupling: where |k_ij| is at least the sum of all other |k_il|, some best state has s_i = sign(k_ij) s_j, since
-turning s_i loses nothing; i is merged into j. It covers every spin with one or two couplings, and where j is the spin
-that is always 1, i is fixed: first-order persistency.
+Dominant coupling: where |k_ij| is at least the sum of all other |k_il|, some best state has s_i = sign(k_ij) s_j,
+since turning s_i loses nothing; i is merged into j. It covers every spin with one or two couplings, and where j is
+the spin that is always 1, i is fixed: first-order persistency.
 
 Star to triangle: the best s_i gives |k_ia s_a + k_ib s_b + k_ic s_c| with three couplings. That does not change when
 all three turn, so it is a constant and couplings between the three, exactly.

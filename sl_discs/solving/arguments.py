@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.checks import real, whole
+from sl_discs.checks import boolean, real, whole
 from sl_discs.errors import InputError
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import CHAINS, MOST_STEPS, Recipe, choose_sampler, given_annealing
@@ -22,6 +22,7 @@ def check_arguments(
     target: Any = None,
     chains: Any = None,
     annealing: Any = None,
+    presolve: Any = None,
     engine: str,
     seed: Any,
     callback: Any = None,
@@ -43,6 +44,8 @@ def check_arguments(
         real("time_limit", time_limit, above=0)
     if target is not None:
         real("target", target)
+    if presolve is not None:
+        boolean("presolve", presolve)
     for name, function in ("callback", callback), ("interrupt", interrupt):
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")

@@ -132,4 +132,4 @@ class Watcher:
             return True
         if self._bound is None:
             return False
-        return value + self._constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound))
+        return bool(value + self._constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound)))

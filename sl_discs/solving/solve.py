@@ -19,7 +19,7 @@ from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.reductions.presolve import presolve
+from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.bounds import bound
@@ -52,6 +52,7 @@ def solve(
     chains: int | None = None,
     annealing: tuple[float, float] | Mapping[str, Any] | None = None,
     initial_states: Any = None,
+    presolve: bool | None = None,
     engine: str = "auto",
     seed: int = 0,
     callback: Callable[[int, float], object] | None = None,
@@ -85,6 +86,8 @@ def solve(
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
+      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as an
+        answer is proved to be optimal; None: for the sampler `auto`, without initial states.
       engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result
@@ -116,6 +119,7 @@ def solve(
         target=target,
         chains=chains,
         annealing=annealing,
+        presolve=presolve,
         engine=engine,
         seed=seed,
         callback=callback,
@@ -123,7 +127,11 @@ def solve(
         **sampler_fields,
     )
     steps = steps and int(steps)
-    presolved = presolve(problem) if sampler == AUTO and initial_states is None else unreduced(problem)
+    if presolve is None:
+        presolve = sampler == AUTO and initial_states is None
+    elif presolve and initial_states is not None:
+        raise InputError("presolve and initial_states are both given; what is left has other variables")
+    presolved = reduced_exactly(problem) if presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
         return _by_reductions(presolved, recipe, time.perf_counter() - begin)
@@ -161,7 +169,7 @@ def solve(
     collector = Collector(presolved, terms.constant)
     watcher = Watcher(
         exactly, chains, problem.maximise, collector.constant,
-        target=target, bound=best_possible if sampler == AUTO else None, callback=callback, interrupt=interrupt,
+        target=target, bound=best_possible if presolve else None, callback=callback, interrupt=interrupt,
         is_over=lambda: left() <= 0,
     )  # fmt: skip
     visited = presolved.found if states is None else states

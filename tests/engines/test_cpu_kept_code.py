@@ -69,7 +69,7 @@ def test_code_under_another_name_does_not_count(folder):
 
 def test_other_sources_have_other_code(folder, monkeypatch):
     call()
-    monkeypatch.setattr(jit, "_version", lambda: "edited")
+    monkeypatch.setattr(jit, "_version", lambda folder: "edited")
     assert [call(), call()] == [False, True]
 
 

@@ -60,7 +60,7 @@ def assert_exact(problem, result):
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_optimum_of_every_kind(name):
     problem = PROBLEMS[name]
-    result = sl_discs.solve(problem, chains=8, seed=1)
+    result = sl_discs.solve(problem, chains=8, seed=1, presolve=False)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem)
     assert (result.sampler, result.engine, result.stopped) == ("metropolis", "cpu", "steps")
@@ -72,8 +72,8 @@ def test_the_optimum_of_every_kind(name):
 def test_the_reference_engine_under_a_time_limit():
     """Rounds of growing length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
-    sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1)
-    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=1.5, seed=2)
+    sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1, presolve=False)
+    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=1.5, seed=2, presolve=False)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem) and result.sampler == "path_auxiliary"
     assert result.rounds > 1 and result.stopped == "time" and result.timing["compile_s"] == 0
@@ -294,7 +294,7 @@ def test_bad_arguments_are_explained(case):
 
 def test_coefficients_out_of_range():
     with pytest.raises(InputError, match="largest coefficient is 1e\\+35"):
-        sl_discs.solve(sl_discs.qubo({(0, 0): 1e35}))
+        sl_discs.solve(sl_discs.qubo({(0, 0): 1e35}), presolve=False)
 
 
 FORKING = """

@@ -81,11 +81,15 @@ def from_python(function):
 
 
 @functools.cache
-def _version() -> str:
-    """Names this version of the loops: another after an edit of any of them, or of constants that they take."""
+def _version(folder: Path) -> str:
+    """Names this version of the loops in a folder: another after an edit of any file that they are made of."""
     here, package = Path(__file__).parent, Path(__file__).parents[2]
     digest = hashlib.sha256(__version__.encode())
-    for source in (*sorted(here.glob("*.py")), package / "keys.py", package / "localization" / "schedule.py"):
+    for source in (
+        *sorted({*here.glob("*.py"), *folder.glob("*.py")}),
+        package / "keys.py",
+        package / "localization" / "schedule.py",
+    ):
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
@@ -105,7 +109,8 @@ class _KeptCode(NullCache):
         return Cache(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
 
     def _name(self, signature, codegen) -> str:
-        key = _version(), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature
+        folder = Path(self._function.__code__.co_filename).parent
+        key = _version(folder), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature
         name = self._function.__name__
         return f"{name}-{hashlib.sha256(repr((name, *key)).encode()).hexdigest()[:32]}.nbc"
 
