@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, has_groups, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.arguments import as_states
+from sl_discs.solving.descent import Descent
 from sl_discs.solving.recipe import AUTO, CHAINS
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
@@ -65,7 +67,7 @@ def solve_constrained(
         sampler = "exchange"
     states = as_states(problem, initial_states, CHAINS if chains is None else chains)
     sign = 1.0 if problem.maximise else -1.0
-    clock, penalties = Clock(), first_penalties(problem)
+    clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
     played: list[Result] = []
     best: Result | None = None
     raises, part = 0, _TRIAL
@@ -93,7 +95,7 @@ def solve_constrained(
         )
         played.append(result)
         met = source.met(model.lift(result.states))
-        answer = _answers(problem, result, met)
+        answer = _answers(problem, result, descent)
         # Without a feasible answer, the round with the largest penalties is the last one.
         if best is None or not best.feasible or (answer.feasible and sign * (answer.best_value - best.best_value) > 0):
             best = answer
@@ -132,18 +134,23 @@ def _to_raise(met: Bool[np.ndarray, "B C"]) -> Bool[np.ndarray, "C"]:
     return ~met.all(axis=0)
 
 
-def _answers(problem: Problem, result: Result, met: Bool[np.ndarray, "B C"]) -> Result:
-    """The states of a round as answers to the problem with constraints."""
-    size = problem.num_variables
-    states = result.states[:, :size]
+def _answers(problem: Problem, result: Result, descent: Descent) -> Result:
+    """The states of a round as answers to the problem with constraints, after a local search."""
+    begin = time.perf_counter()
+    size, sign = problem.num_variables, 1.0 if problem.maximise else -1.0
+    before = problem.evaluate(result.states[:, :size])
+    after = problem.evaluate(descent(before.states))
+    timing = {**result.timing, "verify_s": result.timing["verify_s"] + time.perf_counter() - begin}
     return dataclasses.replace(
         result,
         kind=problem.kind,
         labels=problem.labels,
-        values=problem.evaluate(states).values,
-        states=states,
-        feasible_chains=met.all(axis=1),
+        values=after.values,
+        improved=sign * (after.values - before.values),
+        states=after.states,
+        feasible_chains=after.feasible,
         final_states=result.final_states[:, :size],
+        timing=timing,
     )
 
 
