@@ -83,10 +83,12 @@ def slack_sizes(largest: int) -> Int64[np.ndarray, "b"]:
 
 
 def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
-    """For each constraint, about the most that the objective gains where its left-hand side changes by 1.
+    """For each constraint, so much that from where it holds exactly, no flip of a typical variable gains what it costs.
 
-    Gains are those of flips of its variables, in states with as many ones as the constraints let one expect, and two
-    standard deviations more.
+    A flip of a coefficient a costs P a^2, of which the mean over the constraint's variables is to be their largest gain.
+    Gains of the objective are those in states with as many ones as the constraints let one expect, and two standard
+    deviations more. Larger penalties would freeze sums of large coefficients; as long as violations by less than these
+    still pay, penalties are to be raised.
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)
@@ -97,9 +99,9 @@ def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
     coupling = upper + upper.T
     spread = coupling.power(2) @ (chance * (1 - chance))
     gains = np.abs(terms.linear + coupling @ chance) + 2 * np.sqrt(spread)
-    matrix, divisors = _divided(source)
+    matrix, _ = _divided(source)
     found = [
-        float((gains[matrix.indices[begin:end]] / np.abs(matrix.data[begin:end])).max())
+        float(gains[matrix.indices[begin:end]].max() / (matrix.data[begin:end] ** 2).mean())
         for begin, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
     ]
     smallest = min((one for one in found if one > 0), default=1.0)
@@ -152,14 +154,6 @@ def penalised(problem: Problem, penalties: Float64[np.ndarray, "C"]) -> Penalise
         maximise=form.maximise,
     )  # fmt: skip
     return Penalised(problem, Problem("qubo", problem.name, range(len(linear)), whole), tuple(slacks))
-
-
-def has_groups(problem: Problem) -> bool:
-    """Whether some constraint has an exchange of two of its variables as its natural move: it leaves no slack."""
-    source = problem.source
-    assert isinstance(source, ConstrainedForm)
-    _, divisors = _divided(source)
-    return bool((source.high // divisors + -source.low // divisors <= 1).any())
 
 
 def _divided(source: ConstrainedForm) -> tuple[sparse.csr_array, Int64[np.ndarray, "C"]]:

@@ -19,7 +19,7 @@ from jaxtyping import Bool
 from sl_discs.engines.registry import choose_engine
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.problems import Problem
-from sl_discs.reductions.penalised import first_penalties, has_groups, penalised
+from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.arguments import as_states
 from sl_discs.solving.descent import Descent
@@ -51,7 +51,8 @@ def solve_constrained(
 ) -> Result:
     """As `sl_discs.solve`, with which it plays rounds, of a problem with constraints.
 
-    `auto` is `exchange` where a constraint has no slack, since exchanges then move inside its group.
+    `auto` is `exchange` where the CPU engine can run it: its exchanges of two variables move inside the group of a
+    constraint, whose penalty couples all pairs, and between variables and slack.
 
     Args:
       solve: `sl_discs.solve`, whose module imports this one.
@@ -63,7 +64,7 @@ def solve_constrained(
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)
-    if sampler == AUTO and has_groups(problem) and choose_engine(engine, Exchange())[0].on_host:
+    if sampler == AUTO and choose_engine(engine, Exchange())[0].on_host:
         sampler = "exchange"
     states = as_states(problem, initial_states, CHAINS if chains is None else chains)
     sign = 1.0 if problem.maximise else -1.0

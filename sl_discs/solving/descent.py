@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Int8
 from scipy import sparse
 
+from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.descent import Rules, descend
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.models.coefficients import form_coefficients
@@ -42,5 +45,15 @@ class Descent:
         fields = np.ascontiguousarray((self._linear[:, None] + self._coupling @ real).T)
         sides = np.ascontiguousarray((self._matrix @ whole).T)
         size = found.shape[1]
-        descend(self._rules, found, fields, sides, max(size, _PAIRS // (size * len(found))))
+        search = compiled(("descend",), _compile)
+        search(self._rules, found, fields, sides, max(size, _PAIRS // (size * len(found))))
         return found[place.reshape(-1)]
+
+
+def _compile() -> Callable[..., None]:
+    """`descend`, compiled by a call that does nothing."""
+    bounds, places = np.zeros(2, np.int32), np.zeros(0, np.int32)
+    none, numbers = np.zeros(0), np.zeros(0, np.int64)
+    rules = Rules(bounds, places, none, bounds, places, numbers, numbers, numbers, 0.0)
+    descend(rules, np.zeros((0, 1), np.int8), np.zeros((0, 1)), np.zeros((0, 0), np.int64), 1)
+    return descend
