@@ -7,11 +7,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from sl_discs.benchmark import families
 from sl_discs.benchmark.choices import check_choice
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.cnf import conflict_graph
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
 
@@ -91,32 +89,6 @@ def _drawn(problem: str, graph_type: str, cfg_str: str, count: int) -> list[Grap
     return load_dataset(problem, graph_type, cfg_str, None, num_instances=count).graphs
 
 
-def _satlib_like(count: int) -> list[Graph]:
-    """Conflict graphs of random 3-SAT formulas of SATLIB's size: 100 variables, 403 to 449 clauses."""
-    graphs = []
-    for number in range(count):
-        rng = np.random.default_rng([403, number])
-        clauses = []
-        for _ in range((403, 418, 423, 449)[number % 4]):
-            variables = 1 + rng.choice(100, size=3, replace=False)
-            signs = rng.choice((-1, 1), size=3)
-            clauses.append(tuple(int(literal) for literal in variables * signs))
-        graphs.append(conflict_graph(f"3sat-{number}", clauses))
-    return graphs
-
-
-def _spin_glasses(count: int) -> list[Graph]:
-    """Tori of 64 x 64 sites whose bonds weigh -1 or 1 with equal probability."""
-    sites = np.arange(64**2).reshape(64, 64)
-    edges = np.concatenate([np.stack([sites, np.roll(sites, -1, axis)], axis=-1).reshape(-1, 2) for axis in (0, 1)])
-    return [
-        Graph.from_arrays(
-            f"torus-{number}", sites.size, edges, np.random.default_rng([64, number]).choice((-1.0, 1.0), len(edges))
-        )
-        for number in range(count)
-    ]
-
-
 def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
     return {"t_schedule": "exp_decay", "init_temperature": 1.0, "decay_rate": rate, "final_temperature": floor}
 
@@ -138,7 +110,13 @@ CASES = {
             _exp_decay(0.05, 1e-4),
             Tuned("path_auxiliary", 2, 0.4, 0.15),
         ),
-        Case("mis-satlib-like", "mis", _satlib_like, _exp_decay(0.005, 1e-5), Tuned("metropolis", 120, 0.2, 0.1)),
+        Case(
+            "mis-satlib-like",
+            "mis",
+            families.satlib_like,
+            _exp_decay(0.005, 1e-5),
+            Tuned("metropolis", 120, 0.2, 0.1),
+        ),
         Case(
             "maxcut-ba-512",
             "maxcut",
@@ -163,10 +141,17 @@ CASES = {
         Case(
             "maxcut-torus-64",
             "maxcut",
-            _spin_glasses,
+            families.toroidal(64, 2),
             _exp_decay(0.1, 1e-6),
             Tuned("metropolis", 100, 1.0, 0.3),
         ),
+        Case("maxcut-torus-15-3d", "maxcut", families.toroidal(15, 3), _exp_decay(0.1, 1e-6)),
+        Case("maxcut-torus-15-3d-gaussian", "maxcut", families.toroidal(15, 3, real=True), _exp_decay(0.1, 1e-6)),
+        Case("maxcut-sparse-10000", "maxcut", families.sparse(10_000, 4), _exp_decay(0.1, 1e-6)),
+        Case("maxcut-dense-1000", "maxcut", families.complete(1_000), _exp_decay(0.1, 1e-6)),
+        Case("mis-sparse-10000", "mis", families.sparse(10_000, 5), _exp_decay(0.05, 1e-4)),
+        Case("mis-triangles", "mis", families.triangles(126), _exp_decay(0.05, 1e-4)),
+        Case("maxclique-hidden", "maxclique", families.hidden_clique(400, 0.75, 40), _exp_decay(0.1, 1e-3)),
         Case(
             "maxclique-rb",
             "maxclique",

@@ -1,8 +1,8 @@
 """Bounds that no answer can pass, cheap enough to be found for every problem; an answer that meets one is optimal.
 
 An independent set has at most one node of each clique, so that the number of cliques in a partition of the nodes
-bounds its size, and a clique has at most one node of each colour of a proper colouring. Both are found greedily. A cut
-has at most all positive weights, and a form at most the positive parts of its terms.
+bounds its size, and a clique has at most one node of each colour of a proper colouring. Both are found greedily. A
+cut has at most all positive weights, and a form at most the positive parts of its terms.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def solve(
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
-      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as an
-        answer is proved to be optimal; None: for the sampler `auto`, without initial states.
+      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
+        an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
       engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result

@@ -43,7 +43,9 @@ def cycle(tmp_path):
 @pytest.mark.parametrize(("kind", "value"), [("maxcut", 4), ("mis", 2), ("maxclique", 2), ("vertex_cover", 3)])
 def test_graph(cycle, tmp_path, capsys, kind, value):
     saved = tmp_path / "answer.json"
-    code, out, err = run(capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", f"--save={saved}")
+    code, out, err = run(
+        capsys, cycle, f"--problem={kind}", "--steps=300", "--chains=4", "--nopresolve", f"--save={saved}"
+    )
     assert code == 0, err
     assert f"best {value}, reached by" in out and "verified: " in out and str(saved) in out
     answers = read_answers(saved)
@@ -51,6 +53,16 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     assert list(answers.answers[0].labels) == [1, 2, 3, 4, 5]
     code, out, err = recount(capsys, cycle, saved)
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
+
+
+def test_reductions_that_leave_nothing(cycle, tmp_path, capsys):
+    saved, page = tmp_path / "answer.json", tmp_path / "page.html"
+    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--report={page}")
+    assert code == 0 and not err
+    assert "best 2; verified: " in out and "optimal, as a bound proves" in out
+    assert "reductions: 0 of 5 variables left: " in out and " chains" not in out
+    assert "optimal, as a bound proves" in page.read_text() and "0 of 5 variables left" in page.read_text()
+    assert recount(capsys, cycle, saved)[0] == 0
 
 
 def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
@@ -115,7 +127,9 @@ def test_an_interrupted_run_keeps_the_best_so_far(tmp_path, capsys, monkeypatch,
     monkeypatch.setattr(solve, "solve", interrupted)
     before = signal.getsignal(sent)
     files = tmp_path / "a.json", tmp_path / "a.html"
-    code, out, err = run(capsys, path, "--time_limit=60", "--chains=2", f"--save={files[0]}", f"--report={files[1]}")
+    code, out, err = run(
+        capsys, path, "--time_limit=60", "--nopresolve", f"--save={files[0]}", f"--report={files[1]}"
+    )
     assert code == 128 + sent, err
     assert signal.getsignal(sent) is before
     assert "best so far 1" in out and "interrupted before its end" in out and "1 of 2 problems" in out
@@ -194,7 +208,10 @@ def test_fields_target_and_annealing(cycle, capsys):
             ["--problem=mis", "--steps=1000000000000"],
             "steps is 1000000000000; expected a whole number from 1 to 2^31 - 1",
         ),
-        (["--problem=mis", "--chains=1000000000"], "cycle (5 variables, 5 terms) with 1,000,000,000 chains of"),
+        (
+            ["--problem=mis", "--chains=1000000000", "--nopresolve"],
+            "cycle (5 variables, 5 terms) with 1,000,000,000 chains of",
+        ),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
         (["--problem=maxcut", "--penalty=2"], "--penalty has no effect in maxcut"),
@@ -222,7 +239,7 @@ def test_files_of_answers_that_are_none(cycle, tmp_path, capsys):
 
 def test_warnings_are_a_line(cycle, capsys):
     """A limit that reading the file alone exceeds, and laying it out."""
-    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2")
+    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=1e-6", "--chains=2", "--nopresolve")
     assert code == 0 and "recounting" in out
     reading, layout = err.splitlines()
     assert reading.startswith("warning: reading took ") and reading.endswith("--time_limit=1e-06 does not count")
