@@ -62,9 +62,7 @@ class Linear:
         if not found:
             raise InputError(f"{where}: no variables; give at least one")
         if sum(map(abs, found.values())) > most:
-            raise InputError(
-                f"{where}: coefficients add up to more than 2^{LARGEST_BITS}; scale and round them"
-            )
+            raise InputError(f"{where}: coefficients add up to more than 2^{LARGEST_BITS}; scale and round them")
         object.__setattr__(self, "coefficients", found)
         object.__setattr__(self, "bound", whole(f"{where}: the bound", self.bound, -(2**62), bits=62))
 

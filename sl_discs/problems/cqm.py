@@ -26,8 +26,8 @@ def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
     Spins s are replaced by 2x - 1, so that answers have 1 for spin 1 and 0 for spin -1.
 
     Args:
-      cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear with
-        rational coefficients, which are scaled to whole numbers.
+      cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear
+        with rational coefficients, which are scaled to whole numbers.
       name: used in results.
 
     Raises:
@@ -49,7 +49,7 @@ def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
 
 
 def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> QuadraticForm:
-    """The form in zeros and ones: s_i s_j = 4 x_i x_j - 2 x_i - 2 x_j + 1, and likewise where one of them is a spin."""
+    """The form in zeros and ones: s_i s_j = 4 x_i x_j - 2 x_i - 2 x_j + 1, and so on where only one is a spin."""
     place = {label: k for k, label in enumerate(labels)}
     scale = np.array([2.0 if label in spins else 1.0 for label in labels])
     shift = np.array([-1.0 if label in spins else 0.0 for label in labels])

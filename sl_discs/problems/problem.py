@@ -95,8 +95,8 @@ class Problem:
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 
-        A set or clique with conflicts is repaired first. The value of a form does not depend on whether its constraints
-        hold: `violated` tells.
+        A set or clique with conflicts is repaired first. The value of a form does not depend on whether its
+        constraints hold: `violated` tells.
 
         Args:
           sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for `ising`.
@@ -107,7 +107,7 @@ class Problem:
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
     def violated(self, sample: Sample) -> list[str]:
-        """The constraints of `sl_discs.qubo` or `from_cqm` that an answer violates, in words; InputError as `value`."""
+        """The constraints of `qubo` or `from_cqm` that an answer violates, in words; InputError as `value`."""
         return self._kind.violated(self.source, self.as_state(sample))
 
     def evaluate(self, states: np.ndarray) -> Evaluated:

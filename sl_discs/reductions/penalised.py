@@ -1,8 +1,8 @@
-"""Constraints as penalties: an unconstrained form whose best states satisfy them, if the penalties are large enough.
+"""Constraints as penalties: a form without constraints, whose best states satisfy them if penalties are large enough.
 
-A constraint low <= a.x <= high with high - low of at most 1 costs P (a.x - low) (a.x - high), which is 0 where it holds
-and at least P elsewhere, as a.x is whole. Others have slack: a.x + slack = high, with bits of 1, 2, 4, ... and a last
-one of what is missing, so that the slack has the values from 0 to high - low and no others.
+A constraint low <= a.x <= high with high - low of at most 1 costs P (a.x - low) (a.x - high), which is 0 where it
+holds and at least P elsewhere, as a.x is whole. Others have slack: a.x + slack = high, with bits of 1, 2, 4, ... and
+a last one of what is missing, so that the slack has the values from 0 to high - low and no others.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 import math
 
 import numpy as np
-from jaxtyping import Float64, Int64, Int8
+from jaxtyping import Float64, Int8, Int64
 from scipy import sparse
 
 from sl_discs.capacity import check_memory
@@ -83,12 +83,12 @@ def slack_sizes(largest: int) -> Int64[np.ndarray, "b"]:
 
 
 def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
-    """For each constraint, so much that from where it holds exactly, no flip of a typical variable gains what it costs.
+    """Of each constraint, so much that where it holds with equality no flip of a typical variable pays.
 
-    A flip of a coefficient a costs P a^2, of which the mean over the constraint's variables is to be their largest gain.
-    Gains of the objective are those in states with as many ones as the constraints let one expect, and two standard
-    deviations more. Larger penalties would freeze sums of large coefficients; as long as violations by less than these
-    still pay, penalties are to be raised.
+    A flip of a coefficient a costs P a^2, of which the mean over the constraint's variables is set to their largest
+    gain. Gains of the objective are those in states with as many ones as the constraints let one expect, and two
+    standard deviations more. Larger penalties would freeze sums of large coefficients; as long as violations by less
+    than these still pay, penalties are to be raised.
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)

@@ -1,4 +1,4 @@
-"""Problems with constraints: rounds of `sl_discs.solve` with penalties, which are raised where constraints are violated.
+"""Problems with constraints: rounds of `sl_discs.solve` with penalties, raised where constraints are violated.
 
 A round whose best state satisfies all constraints has penalties that are large enough, and its answers count as they
 are: nothing is repaired. Under a time limit, rounds are short until then.
@@ -22,6 +22,7 @@ from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.arguments import as_states
+from sl_discs.solving.bounds import bound
 from sl_discs.solving.descent import Descent
 from sl_discs.solving.recipe import AUTO, CHAINS
 from sl_discs.solving.result import Result
@@ -60,7 +61,7 @@ def solve_constrained(
       sampler: and the other arguments: as for `sl_discs.solve`, already checked.
 
     Returns:
-      the answers of the round with the best one. Steps, rounds and timing are of all rounds.
+      the answers of the round with the best one, and what was recorded of it; steps, rounds and timing are of all.
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)
@@ -71,6 +72,7 @@ def solve_constrained(
     clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
     played: list[Result] = []
     best: Result | None = None
+    best_possible = bound(problem)
     raises, part = 0, _TRIAL
 
     def left() -> float:
@@ -82,28 +84,34 @@ def solve_constrained(
 
     while True:
         model = penalised(problem, penalties)
-        result = solve(
-            model.problem,
-            sampler,
-            time_limit=None if time_limit is None else max(part * left(), 1e-3),
-            target=target,
-            chains=chains,
-            initial_states=None if states is None else model.extend(states),
-            engine=engine,
-            seed=(seed + len(played)) % 2**64,
-            callback=None if callback is None else told,
-            **others,
-        )
+        with warnings.catch_warnings():
+            # The limit of a round is not that of the user.
+            warnings.filterwarnings("ignore", message=".*: building the arrays of the problem")
+            result = solve(
+                model.problem,
+                sampler,
+                time_limit=None if time_limit is None else max(part * left(), 1e-3),
+                target=target,
+                chains=chains,
+                initial_states=None if states is None else model.extend(states),
+                engine=engine,
+                seed=(seed + len(played)) % 2**64,
+                callback=None if callback is None else told,
+                **others,
+            )
         played.append(result)
         met = source.met(model.lift(result.states))
         answer = _answers(problem, result, descent)
-        # Without a feasible answer, the round with the largest penalties is the last one.
-        if best is None or not best.feasible or (answer.feasible and sign * (answer.best_value - best.best_value) > 0):
+        # Without a feasible answer, the last round counts, which has the largest penalties.
+        further = best is None or sign * (answer.best_value - best.best_value) > 0
+        if best is None or not best.feasible or (answer.feasible and further):
             best = answer
         enough = bool(met[result.best_chain].all())
         reached = best.feasible and target is not None and sign * (best.best_value - target) >= 0
         over = time_limit is not None and left() < _LEAST * time_limit
-        if reached or over or result.stopped in ("callback", "interrupt") or (enough and result.stopped == "bound"):
+        # The best state of the model is an answer, and known to be its best; or nothing is better without constraints.
+        optimal = (enough and result.stopped == "bound") or (best.feasible and best.best_value == best_possible)
+        if reached or over or optimal or result.stopped in ("callback", "interrupt"):
             break
         if not enough and raises < _RAISES:
             penalties = np.where(_to_raise(met), 2 * penalties, penalties)
@@ -112,16 +120,20 @@ def solve_constrained(
             break
         else:
             part = _LONG
-    stopped = "target" if reached else result.stopped if result.stopped != "target" else "steps"
+    # A round may have met the target, or a bound, with violations.
+    met_early = "target" if reached else "bound" if optimal else ""
+    by_caller = result.stopped if result.stopped in ("callback", "interrupt") else ""
+    stopped = met_early or by_caller or ("steps" if time_limit is None else "time")
     if not best.feasible:
         words = problem.violated(best.best_sample)
         more = f" and {len(words) - 1} more" if len(words) > 1 else ""
         warnings.warn(
             f"{problem.name}: no answer found satisfies all constraints; the best one violates {words[0]}{more}",
-            stacklevel=3,
+            stacklevel=4,
         )
     return dataclasses.replace(
         best,
+        bound=best.best_value if optimal else best_possible,
         steps=sum(one.steps for one in played),
         rounds=sum(one.rounds for one in played),
         stopped=stopped,
@@ -132,26 +144,28 @@ def solve_constrained(
 
 def _to_raise(met: Bool[np.ndarray, "B C"]) -> Bool[np.ndarray, "C"]:
     """Constraints that the best state of any chain violates."""
-    return ~met.all(axis=0)
+    return np.logical_not(np.all(met, axis=0))
 
 
 def _answers(problem: Problem, result: Result, descent: Descent) -> Result:
-    """The states of a round as answers to the problem with constraints, after a local search."""
+    """Of each chain the best or the last state, whichever is the better answer after a local search."""
     begin = time.perf_counter()
     size, sign = problem.num_variables, 1.0 if problem.maximise else -1.0
-    before = problem.evaluate(result.states[:, :size])
-    after = problem.evaluate(descent(before.states))
-    timing = {**result.timing, "verify_s": result.timing["verify_s"] + time.perf_counter() - begin}
+    best, last = (problem.evaluate(states[:, :size]) for states in (result.states, result.final_states))
+    one, other = (problem.evaluate(descent(found.states)) for found in (best, last))
+    further = sign * (other.values - one.values) > 0
+    better = np.where(one.feasible == other.feasible, further, other.feasible)
+    before, values = (np.where(better, two.values, first.values) for first, two in ((best, last), (one, other)))
     return dataclasses.replace(
         result,
         kind=problem.kind,
         labels=problem.labels,
-        values=after.values,
-        improved=sign * (after.values - before.values),
-        states=after.states,
-        feasible_chains=after.feasible,
-        final_states=result.final_states[:, :size],
-        timing=timing,
+        values=values,
+        improved=sign * (values - before),
+        states=np.where(better[:, None], other.states, one.states),
+        feasible_chains=np.where(better, other.feasible, one.feasible),
+        final_states=last.states,
+        timing={**result.timing, "verify_s": result.timing["verify_s"] + time.perf_counter() - begin},
     )
 
 

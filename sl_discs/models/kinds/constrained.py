@@ -48,7 +48,7 @@ class ConstrainedKind(Kind):
     def evaluator(self, source: ConstrainedForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """The exact value of the form at each state, and whether all constraints hold there."""
         values = FormValues(source.form)
-        return lambda states: Evaluated(values(states), source.met(states).all(axis=1), states)
+        return lambda states: Evaluated(values(states), np.asarray(source.met(states).all(axis=1)), states)
 
     def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold, in words."""
