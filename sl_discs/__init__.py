@@ -13,6 +13,7 @@ from typing import Any
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
+_CONSTRAINTS = ("Linear", "at_least", "at_most", "exactly", "linear", "one_hot")
 # The module of each name. Names are imported on first use, and JAX only with `solve` and `sample`.
 _HOMES = {
     "Graph": "sl_discs.instances.graph",
@@ -21,9 +22,10 @@ _HOMES = {
     "Result": "sl_discs.solving.result",
     "Samples": "sl_discs.sampling.samples",
     "from_bqm": "sl_discs.problems",
+    "from_cqm": "sl_discs.problems",
     "sample": "sl_discs.sampling.sample",
     "solve": "sl_discs.solving.solve",
-} | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS), "sl_discs.problems")
+} | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS, *_CONSTRAINTS), "sl_discs.problems")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

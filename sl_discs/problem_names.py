@@ -6,6 +6,8 @@ from collections.abc import Iterable
 GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 # Problems on a quadratic form, and whether its variables are spins.
 FORM_PROBLEMS = {"qubo": False, "ising": True}
+# A quadratic form of zeros and ones with constraints, which `qubo` and `from_cqm` make.
+CONSTRAINED = "constrained"
 
 
 def form_problem(spins: bool) -> str:

@@ -1,5 +1,6 @@
 """The README, and the site: its code runs, its links lead somewhere, and it builds without a warning."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sl_discs.samplers import registry
@@ -31,6 +33,14 @@ def test_the_readme_is_short_and_its_example_runs(capsys):
     graph = names["nx"].random_regular_graph(3, 100, seed=0)
     assert result.best_value == sum((u in names["left"]) != (v in names["left"]) for u, v in graph.edges)
     assert result.best_value >= 130 and len(samples) == 2000 and samples.reliable, samples.verdict
+
+
+def test_the_example_with_constraints_finds_the_optimum():
+    code = next(code for code in code_of("docs/own_problem.md") if "constraints=" in code)
+    names = {}
+    exec(code, names)
+    values = names["problem"].evaluate(np.array(list(itertools.product((0, 1), repeat=12))))
+    assert names["result"].feasible and names["result"].best_value == values.values[values.feasible].max()
 
 
 @pytest.mark.parametrize("cases", [1, pytest.param(None, marks=pytest.mark.slow)])

@@ -75,6 +75,10 @@ class Kind(abc.ABC):
         """What makes a feasible state at least as good by an exact local search; None where there is none."""
         return None
 
+    def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
+        """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
+        return []
+
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""

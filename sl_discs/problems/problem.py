@@ -13,6 +13,7 @@ from jaxtyping import Int8
 
 from sl_discs.checks import real
 from sl_discs.errors import InputError
+from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.models.coefficients import Coefficients
@@ -31,7 +32,7 @@ class Problem:
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
       labels: N labels, a tuple or a range, in the order of the variables.
-      source: the graph, or the form with its sense and offset.
+      source: the graph, or the form with its sense and offset, perhaps with constraints.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
     """
@@ -39,7 +40,7 @@ class Problem:
     kind: str
     name: str
     labels: Sequence[Hashable]
-    source: Graph | QuadraticForm
+    source: Graph | QuadraticForm | ConstrainedForm
     penalty: float = PENALTY
     construct_s: float = 0.0
 
@@ -94,7 +95,8 @@ class Problem:
     def value(self, sample: Sample) -> float:
         """The exact value of an answer, in the problem's own sense and offset.
 
-        A set or clique with conflicts is repaired first.
+        A set or clique with conflicts is repaired first. The value of a form does not depend on whether its
+        constraints hold: `violated` tells.
 
         Args:
           sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for `ising`.
@@ -103,6 +105,10 @@ class Problem:
           InputError: labels are missing or unknown, or a value is not one of the two.
         """
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
+
+    def violated(self, sample: Sample) -> list[str]:
+        """The constraints of `qubo` or `from_cqm` that an answer violates, in words; InputError as `value`."""
+        return self._kind.violated(self.source, self.as_state(sample))
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.

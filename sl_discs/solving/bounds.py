@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
@@ -31,6 +32,8 @@ def bound(problem: Problem, time_limit: float | None = None) -> float | None:
       time_limit: of the search, in seconds, of which a bound may take a twentieth; None: it may take two seconds.
     """
     source = problem.source
+    if isinstance(source, ConstrainedForm):
+        source = source.form
     if isinstance(source, QuadraticForm):
         return _of_form(source)
     if problem.kind == "maxcut":

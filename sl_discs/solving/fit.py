@@ -7,6 +7,7 @@ from sl_discs.engines.contract import Engine
 from sl_discs.experiment.memory import batch_bytes, program_bytes
 from sl_discs.experiment.mesh import Layout
 from sl_discs.experiment.packing import Shape, padded_size
+from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import Recipe, tries_one_site
@@ -49,4 +50,6 @@ def layout_seconds(problem: Problem) -> float:
 
 def _num_terms(problem: Problem) -> int:
     source = problem.source
+    if isinstance(source, ConstrainedForm):
+        source = source.form
     return source.num_edges if isinstance(source, Graph) else len(source.couplings)

@@ -57,6 +57,10 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
     value = problem.value(result.best_sample)
     if value != result.best_value:
         return False, f"not verified: recomputed, the value of the answer is {value:.17g}"
+    violated = problem.violated(result.best_sample)
+    if violated:
+        more = f" and {len(violated) - 1} more constraints" if len(violated) > 1 else ""
+        return False, f"not verified: the answer violates {violated[0]}{more}"
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
     return True, f"verified: {KINDS[problem.kind].recounted}"
@@ -81,7 +85,7 @@ def seconds(read_s: float, result: Result) -> dict[str, float]:
 def _section(number: int, run: Run) -> str:
     problem, result = run.problem, run.result
     good, words = verification(problem, result)
-    reached = int((result.values == result.best_value).sum())
+    reached = int(((result.values == result.best_value) & (result.feasible_chains == result.feasible)).sum())
     said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>

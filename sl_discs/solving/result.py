@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8
+from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import COLOURS, new_figure, save_figure
@@ -38,7 +38,8 @@ class Result:
       maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
       values: [B] value of the best state that each chain visited at any step, after `Problem.improve`.
-      improved: [B] how much better this is than before; not negative.
+      improved: [B] how much better this is than before; negative only where a local search under constraints had to
+        give up value to satisfy them.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
       final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired. In a
@@ -92,8 +93,12 @@ class Result:
 
     @property
     def best_chain(self) -> int:
-        """The chain with the best value; the first one if there are several."""
-        return int(np.argmax(self.values if self.maximise else -self.values))
+        """The chain with the best value, of the feasible ones if there are any; the first one of equal ones."""
+        return int(self._order()[0])
+
+    def _order(self) -> Int[np.ndarray, "B"]:
+        """Chains from the best to the worst, the infeasible ones last."""
+        return np.lexsort((-self.values if self.maximise else self.values, ~self.feasible_chains))
 
     @property
     def best_value(self) -> float:
@@ -154,8 +159,7 @@ class Result:
             raise InputError("to_dataframe needs pandas; install it with: pip install pandas") from error
         frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
         frame[value] = self.values
-        order = np.argsort(-self.values if self.maximise else self.values, kind="stable")
-        return frame.iloc[order].reset_index(drop=True)
+        return frame.iloc[self._order()].reset_index(drop=True)
 
     def plot(self, path: str | os.PathLike | None = None):
         """Plots best and mean value and the temperature against steps.

@@ -17,13 +17,14 @@ from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.bounds import bound
 from sl_discs.solving.collecting import Collector
+from sl_discs.solving.constrained import solve_constrained
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.recipe import (
@@ -126,6 +127,12 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
+    if problem.kind == CONSTRAINED:
+        return solve_constrained(
+            solve, problem, sampler, steps=steps, time_limit=time_limit, target=target, chains=chains,
+            annealing=annealing, initial_states=initial_states, presolve=presolve, engine=engine, seed=seed,
+            callback=callback, interrupt=interrupt, progress=progress, **sampler_fields,
+        )  # fmt: skip
     steps = steps and int(steps)
     if presolve is None:
         presolve = sampler == AUTO and initial_states is None

@@ -1,0 +1,63 @@
+"""Quadratic functions of zeros and ones under linear constraints, which are checked, not repaired."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.errors import InputError
+from sl_discs.instances.constrained import ConstrainedForm
+from sl_discs.instances.form_values import FormValues
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.problem_names import CONSTRAINED
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConstrainedKind(Kind):
+    """A form with constraints."""
+
+    @property
+    def spins(self) -> bool:
+        """Variables are 0 and 1."""
+        return False
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this is a form of zeros and ones with constraints."""
+        return isinstance(source, ConstrainedForm) and not source.form.spins
+
+    def num_variables(self, source: ConstrainedForm) -> int:
+        """Number of variables N."""
+        return source.num_variables
+
+    def maximises(self, source: ConstrainedForm) -> bool:
+        """Whether the form is maximised."""
+        return source.form.maximise
+
+    def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
+        """There are none without penalties, which `sl_discs.reductions.penalised` adds: always an InputError."""
+        raise InputError(
+            f"{source.form.name}: a problem with constraints can only be solved, by sl_discs.solve; to sample, "
+            "put penalties for the constraints into Q"
+        )
+
+    def evaluator(self, source: ConstrainedForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of the form at each state, and whether all constraints hold there."""
+        values = FormValues(source.form)
+        return lambda states: Evaluated(values(states), np.asarray(source.met(states).all(axis=1)), states)
+
+    def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
+        """The constraints that do not hold, in words."""
+        return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
+
+
+KIND = ConstrainedKind(
+    name=CONSTRAINED,
+    title="Quadratic binary optimisation with constraints",
+    recounted="all terms as given, summed in exact arithmetic, and every constraint holds",
+    answer="{ones:,} of {size:,} variables are 1",
+)

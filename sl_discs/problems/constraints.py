@@ -1,0 +1,201 @@
+"""Linear constraints on variables of zeros and ones, by label."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import reprlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sl_discs.checks import whole
+from sl_discs.errors import InputError
+from sl_discs.instances.constrained import ConstrainedForm
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.problem_names import CONSTRAINED
+from sl_discs.problems.problem import Problem
+
+SENSES = ("==", "<=", ">=")
+# Coefficients add up to so much at most: their squares, times penalties, are to keep their digits in 32-bit numbers,
+# and slack takes few bits.
+LARGEST_BITS = 20
+# Terms that the words on a constraint show.
+_SHOWN = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Linear:
+    """sum coefficients[label] x[label], compared with a bound.
+
+    Attributes:
+      coefficients: whole numbers by label; those of 0 do not count.
+      sense: `==`, `<=` or `>=`.
+      bound: a whole number.
+      name: used in messages; empty: the first terms are.
+
+    Raises:
+      InputError: no coefficient differs from 0, a number is not whole, or all together exceed 2^20.
+    """
+
+    coefficients: Mapping[Hashable, int]
+    sense: str
+    bound: int
+    name: str = ""
+
+    def __post_init__(self):
+        if not isinstance(self.coefficients, Mapping):
+            raise InputError(
+                f"coefficients are a {type(self.coefficients).__name__}; expected a dict {{label: whole number}}"
+            )
+        if self.sense not in SENSES:
+            raise InputError(f"sense is {self.sense!r}; known: {', '.join(SENSES)}", "sense")
+        where, most = _words(self.name), 2**LARGEST_BITS
+        found = {
+            label: whole(f"{where}: the coefficient of {label!r}", number, -most)
+            for label, number in self.coefficients.items()
+        }
+        found = {label: number for label, number in found.items() if number}
+        if not found:
+            raise InputError(f"{where}: no variables; give at least one")
+        if sum(map(abs, found.values())) > most:
+            raise InputError(f"{where}: coefficients add up to more than 2^{LARGEST_BITS}; scale and round them")
+        object.__setattr__(self, "coefficients", found)
+        object.__setattr__(self, "bound", whole(f"{where}: the bound", self.bound, -(2**62), bits=62))
+
+    def range(self) -> tuple[int, int]:
+        """The smallest and the largest value of the left-hand side."""
+        numbers = self.coefficients.values()
+        return sum(min(number, 0) for number in numbers), sum(max(number, 0) for number in numbers)
+
+    def bounds(self) -> tuple[int, int]:
+        """The smallest and the largest value that it allows, of those in `range`; the first is larger if none is."""
+        smallest, largest = self.range()
+        low = smallest if self.sense == "<=" else max(smallest, self.bound)
+        return low, largest if self.sense == ">=" else min(largest, self.bound)
+
+    def __str__(self) -> str:
+        if self.name:
+            return repr(self.name)
+        shown = itertools.islice(self.coefficients.items(), _SHOWN)
+        terms = [f"{'' if number == 1 else f'{number} '}x[{reprlib.repr(label)}]" for label, number in shown]
+        if len(self.coefficients) > _SHOWN:
+            terms.append(f"... ({len(self.coefficients)} terms)")
+        return f"{' + '.join(terms)} {self.sense} {self.bound}"
+
+
+def linear(coefficients: Mapping[Hashable, int], sense: str, bound: int, *, name: str = "") -> Linear:
+    """sum coefficients[label] x[label], which must be `==`, `<=` or `>=` the bound; InputError as `Linear`."""
+    return Linear(coefficients, sense, bound, name)
+
+
+def exactly(number: int, labels: Iterable[Hashable], *, name: str = "") -> Linear:
+    """Exactly so many of these variables are 1.
+
+    Raises:
+      InputError: no labels, one given twice, or a number that is not whole.
+    """
+    return Linear(_group(labels, name), "==", number, name)
+
+
+def at_most(number: int, labels: Iterable[Hashable], *, name: str = "") -> Linear:
+    """At most so many of these variables are 1; InputError as `exactly`."""
+    return Linear(_group(labels, name), "<=", number, name)
+
+
+def at_least(number: int, labels: Iterable[Hashable], *, name: str = "") -> Linear:
+    """At least so many of these variables are 1; InputError as `exactly`."""
+    return Linear(_group(labels, name), ">=", number, name)
+
+
+def one_hot(labels: Iterable[Hashable], *, name: str = "") -> Linear:
+    """Exactly one of these variables is 1; InputError as `exactly`."""
+    return exactly(1, labels, name=name)
+
+
+def _words(name: str) -> str:
+    return f"constraint {name!r}" if name else "constraint"
+
+
+def _group(labels: Iterable[Hashable], name: str) -> dict[Hashable, int]:
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise InputError(f"{_words(name)}: the group is {labels!r}; expected labels, such as a list")
+    labels = list(labels)
+    group = dict.fromkeys(labels, 1)
+    if not group:
+        raise InputError(f"{_words(name)}: the group is empty; give at least one label")
+    if len(group) < len(labels):
+        twice = next(label for place, label in enumerate(labels) if label in labels[:place])
+        raise InputError(f"{_words(name)}: {twice!r} is twice in the group; give each label once")
+    return group
+
+
+def with_constraints(name: str, labels: Sequence[Hashable], form: QuadraticForm, constraints: Any) -> Problem:
+    """The problem of a form of zeros and ones on the variables of these labels, of kind `qubo` without constraints.
+
+    Raises:
+      InputError: one of them is not a `Linear`, has an unknown label, or is met by no assignment, or two of them with
+        the same left-hand side exclude each other.
+    """
+    if isinstance(constraints, Linear) or not isinstance(constraints, Iterable):
+        raise InputError(f"{name}: constraints is a {type(constraints).__name__}; expected a list", "constraints")
+    given = list(constraints)
+    if not given:
+        return Problem("qubo", name, labels, form)
+    place = {label: k for k, label in enumerate(labels)}
+    words = tuple(f"constraints[{c}] ({one})" for c, one in enumerate(given))
+    seen: dict = {}
+    for one, word in zip(given, words, strict=True):
+        if not isinstance(one, Linear):
+            raise InputError(
+                f"{name}: {word} is not a constraint; make constraints with sl_discs.exactly, one_hot, "
+                "at_most, at_least or linear"
+            )
+        for label in one.coefficients:
+            if label not in place:
+                raise InputError(
+                    f"{name}: {word}: {label!r} is not a variable of the objective; give it the term "
+                    f"({label!r}, {label!r}): 0 if it has none"
+                )
+        _check_bounds(name, one, word, place, seen)
+    bounds = np.array([one.bounds() for one in given], np.int64).reshape(-1, 2)
+    starts = np.cumsum([0, *(len(one.coefficients) for one in given)])
+    columns = np.array([place[label] for one in given for label in one.coefficients], np.int32)
+    numbers = np.array([number for one in given for number in one.coefficients.values()], np.int64)
+    matrix = sparse.csr_array((numbers, columns, starts), shape=(len(given), form.num_variables))
+    source = ConstrainedForm(form, matrix, bounds[:, 0], bounds[:, 1], words)
+    return Problem(CONSTRAINED, name, labels, source)
+
+
+def _check_bounds(where: str, one: Linear, name: str, places: Mapping[Hashable, int], seen: dict) -> None:
+    """Whether some assignment meets a constraint, and whether those before it leave it a value.
+
+    Args:
+      where: name of the problem.
+      one: the constraint.
+      name: of it.
+      places: of labels.
+      seen: of each left-hand side the largest lower and the smallest upper bound so far, with the constraints' names.
+    """
+    # Divided by the greatest common divisor, and by the sign of one coefficient, left-hand sides can be compared.
+    divisor = math.gcd(*one.coefficients.values())
+    low, high = one.bounds()
+    low, high = -(-low // divisor), high // divisor
+    if low > high:
+        smallest, largest = one.range()
+        steps = f", a multiple of {divisor}" if divisor > 1 else ""
+        raise InputError(
+            f"{where}: {name} holds for no assignment: the left-hand side is from {smallest} to {largest}{steps}"
+        )
+    terms = sorted((places[label], number // divisor) for label, number in one.coefficients.items())
+    if terms[0][1] < 0:
+        terms, low, high = [(place, -number) for place, number in terms], -high, -low
+    key = tuple(terms)
+    lower, upper = seen.get(key, ((low, name), (high, name)))
+    lower, upper = max(lower, (low, name)), min(upper, (high, name))
+    if lower[0] > upper[0]:
+        raise InputError(f"{where}: {lower[1]} and {upper[1]} contradict each other; change one of them")
+    seen[key] = lower, upper

@@ -1,0 +1,101 @@
+"""dimod's constrained quadratic models of binary variables as problems; dimod itself is not needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from sl_discs.checks import real, real_array
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.problems.constraints import Linear, with_constraints
+from sl_discs.problems.problem import Problem, in_order, timed
+
+# Coefficients such as 0.1 are read as the fraction of the smallest denominator, up to this one, that they equal.
+_LARGEST_DENOMINATOR = 10_000
+
+
+@timed
+def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
+    """A dimod constrained quadratic model of binary variables, to be minimised, with its own labels and order.
+
+    Spins s are replaced by 2x - 1, so that answers have 1 for spin 1 and 0 for spin -1.
+
+    Args:
+      cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear
+        with rational coefficients, which are scaled to whole numbers.
+      name: used in results.
+
+    Raises:
+      InputError: it is not such a model: a variable of another type, a quadratic or soft constraint, or one whose
+        coefficients are not rational with small denominators; or as `sl_discs.qubo`.
+    """
+    if not all(hasattr(cqm, part) for part in ("objective", "constraints", "variables", "vartype")):
+        raise InputError(f"{name}: a {type(cqm).__name__} where a dimod ConstrainedQuadraticModel is expected")
+    labels = list(cqm.variables)
+    if not labels:
+        raise InputError(f"{name}: no variables; give at least one")
+    types = {label: cqm.vartype(label).name for label in labels}
+    for label, kind in types.items():
+        if kind not in ("BINARY", "SPIN"):
+            raise InputError(f"{name}: the variable {label!r} is {kind}; only BINARY and SPIN ones are supported")
+    spins = {label for label, kind in types.items() if kind == "SPIN"}
+    constraints = [_constraint(name, word, one, spins) for word, one in cqm.constraints.items()]
+    return with_constraints(name, in_order(labels), _objective(name, cqm.objective, labels, spins), constraints)
+
+
+def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> QuadraticForm:
+    """The form in zeros and ones: s_i s_j = 4 x_i x_j - 2 x_i - 2 x_j + 1, and so on where only one is a spin."""
+    place = {label: k for k, label in enumerate(labels)}
+    scale = np.array([2.0 if label in spins else 1.0 for label in labels])
+    shift = np.array([-1.0 if label in spins else 0.0 for label in labels])
+    given = real_array(f"{name}: linear biases", [model.linear.get(label, 0.0) for label in labels])
+    pairs = np.array([(place[u], place[v]) for u, v in model.quadratic], np.int64).reshape(-1, 2)
+    couplings = real_array(f"{name}: quadratic biases", list(model.quadratic.values()))
+    first, second = pairs.T
+    linear = given * scale
+    np.add.at(linear, first, couplings * scale[first] * shift[second])
+    np.add.at(linear, second, couplings * scale[second] * shift[first])
+    constants = [real(f"{name}: offset", model.offset), *(given * shift), *(couplings * shift[first] * shift[second])]
+    return QuadraticForm.from_arrays(
+        name, linear, pairs, couplings * scale[first] * scale[second], math.fsum(constants)
+    )
+
+
+def _constraint(name: str, word: Hashable, one: Any, spins: set[Hashable]) -> Linear:
+    where = f"{name}: the constraint {word!r}"
+    side = one.lhs
+    if len(side.quadratic):
+        raise InputError(f"{where} is quadratic; only linear ones are supported")
+    if getattr(side, "is_soft", bool)():
+        raise InputError(f"{where} is soft; put its penalty into the objective")
+    numbers = {label: _rational(where, value) for label, value in side.linear.items()}
+    bound = _rational(where, one.rhs) - _rational(where, side.offset)
+    bound += sum(numbers[label] for label in numbers if label in spins)
+    numbers = {label: 2 * value if label in spins else value for label, value in numbers.items()}
+    return _whole(where, numbers, one.sense.value, bound, str(word))
+
+
+def _rational(where: str, value: float) -> Fraction:
+    value = real(f"{where}: a coefficient", value)
+    found = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+    if float(found) != value:
+        raise InputError(
+            f"{where} has the coefficient {value!r}; expected whole numbers, or fractions with denominators up to "
+            f"{_LARGEST_DENOMINATOR:,}"
+        )
+    return found
+
+
+def _whole(where: str, numbers: Mapping[Hashable, Fraction], sense: str, bound: Fraction, word: str) -> Linear:
+    scale = math.lcm(bound.denominator, *(value.denominator for value in numbers.values()))
+    whole = {label: int(value * scale) for label, value in numbers.items()}
+    try:
+        return Linear(whole, sense, int(bound * scale), word)
+    except InputError as error:
+        error.reword(f"{where}: {error}")
+        raise

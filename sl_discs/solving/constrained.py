@@ -1,0 +1,174 @@
+"""Problems with constraints: rounds of `sl_discs.solve` with penalties, raised where constraints are violated.
+
+A round whose best state satisfies all constraints has penalties that are large enough, and its answers count as they
+are: nothing is repaired. Under a time limit, rounds are short until then.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool
+
+from sl_discs.engines.registry import choose_engine
+from sl_discs.instances.constrained import ConstrainedForm
+from sl_discs.problems import Problem
+from sl_discs.reductions.penalised import first_penalties, penalised
+from sl_discs.samplers.exchange import Exchange
+from sl_discs.solving.arguments import as_states
+from sl_discs.solving.bounds import bound
+from sl_discs.solving.descent import Descent
+from sl_discs.solving.recipe import AUTO, CHAINS
+from sl_discs.solving.result import Result
+from sl_discs.solving.rounds import Clock
+
+# Penalties are doubled at most so often.
+_RAISES = 8
+# Part of the time left that a round takes until one satisfies the constraints, and afterwards.
+_TRIAL, _LONG = 0.15, 0.75
+# A round is not worth less of the time limit.
+_LEAST = 0.05
+
+
+def solve_constrained(
+    solve: Callable[..., Result],
+    problem: Problem,
+    sampler: str,
+    *,
+    time_limit: float | None = None,
+    target: float | None = None,
+    chains: int | None = None,
+    initial_states: Any = None,
+    engine: str = AUTO,
+    seed: int = 0,
+    callback: Callable[[int, float], object] | None = None,
+    **others: Any,
+) -> Result:
+    """As `sl_discs.solve`, with which it plays rounds, of a problem with constraints.
+
+    `auto` is `exchange` where the CPU engine can run it: its exchanges of two variables move inside the group of a
+    constraint, whose penalty couples all pairs, and between variables and slack.
+
+    Args:
+      solve: `sl_discs.solve`, whose module imports this one.
+      problem: of kind `constrained`.
+      sampler: and the other arguments: as for `sl_discs.solve`, already checked.
+
+    Returns:
+      the answers of the round with the best one, and what was recorded of it; steps, rounds and timing are of all.
+    """
+    source = problem.source
+    assert isinstance(source, ConstrainedForm)
+    if sampler == AUTO and choose_engine(engine, Exchange())[0].on_host:
+        sampler = "exchange"
+    states = as_states(problem, initial_states, CHAINS if chains is None else chains)
+    sign = 1.0 if problem.maximise else -1.0
+    clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
+    played: list[Result] = []
+    best: Result | None = None
+    best_possible = bound(problem)
+    raises, part = 0, _TRIAL
+
+    def left() -> float:
+        return math.inf if time_limit is None else time_limit - clock()
+
+    def told(steps: int, value: float) -> object:
+        assert callback is not None
+        return callback(sum(one.steps for one in played) + steps, value)
+
+    while True:
+        model = penalised(problem, penalties)
+        with warnings.catch_warnings():
+            # The limit of a round is not that of the user.
+            warnings.filterwarnings("ignore", message=".*: building the arrays of the problem")
+            result = solve(
+                model.problem,
+                sampler,
+                time_limit=None if time_limit is None else max(part * left(), 1e-3),
+                target=target,
+                chains=chains,
+                initial_states=None if states is None else model.extend(states),
+                engine=engine,
+                seed=(seed + len(played)) % 2**64,
+                callback=None if callback is None else told,
+                **others,
+            )
+        played.append(result)
+        met = source.met(model.lift(result.states))
+        answer = _answers(problem, result, descent)
+        # Without a feasible answer, the last round counts, which has the largest penalties.
+        further = best is None or sign * (answer.best_value - best.best_value) > 0
+        if best is None or not best.feasible or (answer.feasible and further):
+            best = answer
+        enough = bool(met[result.best_chain].all())
+        reached = best.feasible and target is not None and sign * (best.best_value - target) >= 0
+        over = time_limit is not None and left() < _LEAST * time_limit
+        # The best state of the model is an answer, and known to be its best; or nothing is better without constraints.
+        optimal = (enough and result.stopped == "bound") or (best.feasible and best.best_value == best_possible)
+        if reached or over or optimal or result.stopped in ("callback", "interrupt"):
+            break
+        if not enough and raises < _RAISES:
+            penalties = np.where(_to_raise(met), 2 * penalties, penalties)
+            raises, part = raises + 1, _TRIAL
+        elif time_limit is None:
+            break
+        else:
+            part = _LONG
+    # A round may have met the target, or a bound, with violations.
+    met_early = "target" if reached else "bound" if optimal else ""
+    by_caller = result.stopped if result.stopped in ("callback", "interrupt") else ""
+    stopped = met_early or by_caller or ("steps" if time_limit is None else "time")
+    if not best.feasible:
+        words = problem.violated(best.best_sample)
+        more = f" and {len(words) - 1} more" if len(words) > 1 else ""
+        warnings.warn(
+            f"{problem.name}: no answer found satisfies all constraints; the best one violates {words[0]}{more}",
+            stacklevel=4,
+        )
+    return dataclasses.replace(
+        best,
+        bound=best.best_value if optimal else best_possible,
+        steps=sum(one.steps for one in played),
+        rounds=sum(one.rounds for one in played),
+        stopped=stopped,
+        timing=_timing(problem, played),
+        seed=seed,
+    )
+
+
+def _to_raise(met: Bool[np.ndarray, "B C"]) -> Bool[np.ndarray, "C"]:
+    """Constraints that the best state of any chain violates."""
+    return np.logical_not(np.all(met, axis=0))
+
+
+def _answers(problem: Problem, result: Result, descent: Descent) -> Result:
+    """Of each chain the best or the last state, whichever is the better answer after a local search."""
+    begin = time.perf_counter()
+    size, sign = problem.num_variables, 1.0 if problem.maximise else -1.0
+    best, last = (problem.evaluate(states[:, :size]) for states in (result.states, result.final_states))
+    one, other = (problem.evaluate(descent(found.states)) for found in (best, last))
+    further = sign * (other.values - one.values) > 0
+    better = np.where(one.feasible == other.feasible, further, other.feasible)
+    before, values = (np.where(better, two.values, first.values) for first, two in ((best, last), (one, other)))
+    return dataclasses.replace(
+        result,
+        kind=problem.kind,
+        labels=problem.labels,
+        values=values,
+        improved=sign * (values - before),
+        states=np.where(better[:, None], other.states, one.states),
+        feasible_chains=np.where(better, other.feasible, one.feasible),
+        final_states=last.states,
+        timing={**result.timing, "verify_s": result.timing["verify_s"] + time.perf_counter() - begin},
+    )
+
+
+def _timing(problem: Problem, played: list[Result]) -> Mapping[str, float]:
+    total = {name: sum(one.timing[name] for one in played) for name in played[0].timing}
+    return {**total, "construct_s": problem.construct_s}
