@@ -30,6 +30,7 @@ from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
+from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
@@ -189,9 +190,9 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
           bqm: to be minimised; BINARY or SPIN, any labels, possibly empty.
           beta_range: first and last inverse temperature; None: from the model's gains.
           num_reads: number of chains, each of which is one read; None: the number of initial states, otherwise 1.
-          num_sweeps: of each chain; a sweep is one step per variable for `metropolis` and `gibbs`, which try one
-            variable per step, and one step for the others, which consider all of them. None: that of beta_schedule,
-            otherwise 1,000, or the default of the other samplers.
+          num_sweeps: of each chain; a sweep is one step per variable for `metropolis`, `gibbs` and `exchange`, which
+            try one or two variables per step, and one step for the others, which consider all of them. None: that of
+            beta_schedule, otherwise 1,000, or the default of the other samplers.
           num_sweeps_per_beta: sweeps at each inverse temperature.
           beta_schedule_type: `linear` or `geometric` between the ends of beta_range; or `custom`, with
             beta_schedule.
@@ -234,7 +235,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         name = _sampler(sampler, proposal_acceptance_criteria, engine)
         fields = dict(sampler_fields or {})
-        if tries_one_site(name):
+        if "scan" in registry.sampler_fields(name):
             fields = {"scan": RANDOM if boolean("randomize_order", randomize_order) else SEQUENTIAL} | fields
         elif boolean("randomize_order", randomize_order):
             raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")

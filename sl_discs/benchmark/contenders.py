@@ -20,6 +20,7 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
 
@@ -109,25 +110,23 @@ class Default:
 
     unit = "chain-steps"
 
-    def __init__(self, engine: str, dataset: Dataset, chains: int, seconds: float):
-        self.name, self._chains, self._seconds = engine, chains, seconds
+    def __init__(self, engine: str, dataset: Dataset, seconds: float):
+        self.name, self._seconds = engine, seconds
         if choose_engine("auto", Metropolis())[0].name != engine:
             raise NotPlayed("sl_discs.solve chooses another engine here")
         self._problems = [
             Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs
         ]
 
+    def _solve(self, seed: int) -> list[Result]:
+        return [solve(problem, seed=seed, time_limit=self._seconds) for problem in self._problems]
+
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One graph after the other; `seconds` are those of the peers."""
         del seconds
-        begin = time.process_time()
-        results = [
-            solve(problem, chains=self._chains, seed=seed, time_limit=self._seconds) for problem in self._problems
-        ]
-        cpu_seconds = time.process_time() - begin
-        steps = [result.steps * self._chains for result in results]
+        cpu_seconds, elapsed, results = timed(self._solve, seed)
+        steps = [result.steps * len(result.values) for result in results]
         flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))
-        elapsed = sum(result.timing["run_s"] for result in results)
         return Measurement(
             sum(steps), flips, elapsed, cpu_seconds, np.array([result.best_value for result in results])
         )

@@ -84,7 +84,7 @@ def _triangles(count: int, number: int) -> Graph:
     inside = [pair for k in range(count) for pair in itertools.combinations(range(3 * k, 3 * k + 3), 2)]
     # Each node is joined to one node of another triangle, in a random order of the nodes.
     order = rng.permutation(3 * count)
-    across = [pair for pair in zip(order[:-1], order[1:], strict=True) if pair[0] // 3 != pair[1] // 3]
+    across = [pair for pair in itertools.pairwise(order.tolist()) if pair[0] // 3 != pair[1] // 3]
     return Graph.from_arrays(f"triangles-{number}", 3 * count, np.array(inside + across))
 
 

@@ -208,9 +208,9 @@ def plan_tasks(
     for engine, steps, localized in (("gpu", "steps", "localized"), ("reference", "reference", "reference")):
         for name in chosen(known_to(engine, SAMPLERS)):
             tasks.append(Task(steps, name, engine, steps_task, (engine, name, sizes.steps)))
-        for name in chosen(BASES):
+        for name in chosen(known_to(engine, BASES)):
             tasks.append(Task(localized, f"sl_{name}", engine, localized_task, (engine, name, sizes.localized)))
-    for name in chosen(BASES):
+    for name in chosen(known_to("gpu", BASES)):
         tasks.append(Task("agreement", name, "gpu", agreement_task, ("gpu", name, sizes.agreement)))
     for case in cases:
         for method in methods:

@@ -76,8 +76,8 @@ def sample(
         directions stand out from a narrow rest, and otherwise to tempering. `Samples.chosen` says what it chose.
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
-      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `gwg`, `path_auxiliary`,
-        `dmala`, or one of your own.
+      sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
+        `path_auxiliary`, `dmala`, or one of your own.
       groups: number of independent chains, ladders or populations; None: 8, or 16 for population and low_rank.
       engine: `auto`, `cpu` or `reference`.
       store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or

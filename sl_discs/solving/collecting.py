@@ -22,14 +22,14 @@ class Collector:
     """The best state of each chain over all rounds, the last samples, and the trajectory.
 
     Attributes:
-      constant: what the chains' values leave out of the problem's, times the sign of its sense.
+      constant: what the reduced problem's value leaves out of the original's, times the sign of its sense.
     """
 
-    def __init__(self, presolved: Presolved, constant: float):
-        """`constant` is the part of the reduced problem's value that its model omits."""
+    def __init__(self, presolved: Presolved):
+        """Nothing is collected yet."""
         problem = presolved.original
         self._problem, self._presolved = problem, presolved
-        self.constant = constant + (presolved.constant if problem.maximise else -presolved.constant)
+        self.constant = presolved.constant if problem.maximise else -presolved.constant
         self._sign = 1.0 if problem.maximise else -1.0
         self._begun: Evaluated | None = None
         # None until the first round is added.
@@ -47,10 +47,17 @@ class Collector:
         self._begun = self._problem.evaluate(states)
         return self._begun.values
 
-    def add(self, outcome: Outcome, settings: Settings, steps: int) -> None:
-        """Adds a round of so many steps, fewer than in the settings if it was cut short."""
-        size = len(self._presolved.kept)
-        values, states = outcome.best[0][0], outcome.best[1][0][:, :size]
+    def add(self, outcome: Outcome, settings: Settings, steps: int, constant: float) -> None:
+        """Adds a round.
+
+        Args:
+          outcome: of its chains.
+          settings: likewise.
+          steps: fewer than in the settings if it was cut short.
+          constant: the part of the reduced problem's value that the chains' model omits.
+        """
+        size, constant = len(self._presolved.kept), constant + self.constant
+        values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
         if self._states is not None:
             better = values > self._values
             values = np.where(better, values, self._values)
@@ -60,7 +67,7 @@ class Collector:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
         every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
-        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + self.constant)
+        values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
         low, high = np.quantile(values, (0.1, 0.9), axis=1)
         self._parts.append(
             Trajectory(

@@ -111,7 +111,7 @@ def solve_constrained(
         enough = bool(met[result.best_chain].all())
         reached = best.feasible and target is not None and sign * (best.best_value - target) >= 0
         over = time_limit is not None and left() < _LEAST * time_limit
-        # The best state of the model is known and an answer, or nothing is better without constraints either.
+        # The model's best state, known to be that, is an answer; or nothing is better without constraints.
         optimal = (enough and result.stopped == "bound") or (best.feasible and best.best_value == best_possible)
         if reached or over or optimal or result.stopped in ("callback", "interrupt"):
             break

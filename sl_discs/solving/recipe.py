@@ -17,6 +17,8 @@ from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kind import PENALTY
+from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.samplers.single_site import SEQUENTIAL
@@ -60,15 +62,21 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
     return sampler, fields
 
 
-# Other samplers that may be better on a problem: exchanges of nodes cross plateaus that flips do not.
-_RIVALS = {"mis": ("exchange",), "maxclique": ("exchange",), "vertex_cover": ("exchange",)}
+# Kinds on which exchanges of nodes cross plateaus that flips do not, and the penalty at which they do: close to 1,
+# two flips exchange nodes by way of conflicts, which are as good and far more numerous.
+_EXCHANGED, _EXCHANGE_PENALTY = ("mis", "maxclique", "vertex_cover"), 1.3
 
 
-def rivals(kind: str, recipe: Recipe) -> list[Recipe]:
-    """What `auto` also tries under a time limit, beside its first choice, on problems of a kind on the CPU engine."""
-    if not tries_one_site(recipe.sampler):
+def rivals(problem: Problem, recipe: Recipe) -> list[tuple[Problem, Recipe]]:
+    """What `auto` also tries under a time limit, beside its first choice, if the CPU engine can run it.
+
+    That is `exchange` with a penalty of its own, unless the problem's owner has chosen one.
+    """
+    if not tries_one_site(recipe.sampler) or problem.kind not in _EXCHANGED:
         return []
-    return [dataclasses.replace(recipe, sampler=name, fields={}) for name in _RIVALS.get(kind, ())]
+    penalty = _EXCHANGE_PENALTY if problem.penalty == PENALTY else problem.penalty
+    exchange = dataclasses.replace(recipe, sampler="exchange", fields={})
+    return [(dataclasses.replace(problem, penalty=penalty), exchange)]
 
 
 def tries_one_site(sampler: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
 from sl_discs.results.page import side_by_side, table, write_page
@@ -144,10 +146,20 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         ("engine", engine),
         ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),
         ("annealing", annealing),
+        *_improvement(result),
         ("end", result.ending),
         ("seed", str(result.seed)),
         ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change per step"),
     ]
+
+
+def _improvement(result: Result) -> list[tuple[str, str]]:
+    """What the local search after the chains has done, if anything."""
+    raised = int(np.count_nonzero(result.improved))
+    if not raised:
+        return []
+    best = result.improved[result.best_chain]
+    return [("local search", f"bettered the answers of {raised} chains, the best of all by {best:g}")]
 
 
 def _answer(problem: Problem, result: Result) -> str:

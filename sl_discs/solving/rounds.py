@@ -59,6 +59,7 @@ class Watcher:
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
+      constant: what the chains' values leave out of the problem's, times the sign of its sense.
     """
 
     def __init__(
@@ -66,7 +67,6 @@ class Watcher:
         evaluate: Callable[[np.ndarray], Evaluated],
         chains: int,
         maximise: bool,
-        constant: float,
         *,
         target: float | None,
         bound: float | None,
@@ -80,7 +80,6 @@ class Watcher:
           evaluate: states of the chains, exactly.
           chains: number of those that count.
           maximise: whether the best value is the largest.
-          constant: what the chains' values leave out of the problem's, times the sign of its sense.
           target: as for `sl_discs.solve`.
           bound: a value that no answer is better than; None: there is none, or it is not to end the run.
           callback: as for `sl_discs.solve`.
@@ -89,7 +88,7 @@ class Watcher:
         """
         self.reason = ""
         self._evaluate, self._chains = evaluate, chains
-        self._sign, self._constant = 1.0 if maximise else -1.0, constant
+        self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
         self._target, self._bound = target, bound
         self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
         self._best = -self._sign * np.inf
@@ -132,4 +131,4 @@ class Watcher:
             return True
         if self._bound is None:
             return False
-        return bool(value + self._constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound)))
+        return bool(value + self.constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound)))

@@ -41,6 +41,8 @@ class Member:
     """One sampler of a search.
 
     Attributes:
+      problem: that it samples, perhaps with a penalty of its own.
+      terms: of its model.
       recipe: of its chains.
       engine: that plays it.
       note: why this engine.
@@ -51,6 +53,8 @@ class Member:
       best: the best exact value that it found, times the sign of the problem's sense.
     """
 
+    problem: Problem
+    terms: Coefficients
     recipe: Recipe
     engine: Engine
     note: str
@@ -66,13 +70,12 @@ class Member:
         return self.recipe.method(MOST_STEPS, fit=True).sampler
 
 
-def first_member(recipe: Recipe, engine: Engine, note: str, num_sites: int, steps: int | None) -> Member:
-    """A sampler before its first round.
+def first_round(recipe: Recipe, engine: Engine, num_sites: int, steps: int | None) -> tuple[int, int]:
+    """`Member.first` and `Member.unit`.
 
     Args:
-      recipe: of its chains.
-      engine: that plays it.
-      note: why this engine.
+      recipe: of the chains.
+      engine: that plays them.
       num_sites: of the problem.
       steps: of each round; None: rounds grow.
     """
@@ -82,7 +85,7 @@ def first_member(recipe: Recipe, engine: Engine, note: str, num_sites: int, step
     if steps is None:
         least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, recipe.n_min)
         steps = -(-least // unit) * unit
-    return Member(recipe, engine, note, steps, unit)
+    return steps, unit
 
 
 class Search:
@@ -96,8 +99,6 @@ class Search:
 
     def __init__(
         self,
-        problem: Problem,
-        terms: Coefficients,
         states: Int8[np.ndarray, "R N"] | None,
         growing: bool,
         evaluate: Callable[[np.ndarray], Evaluated],
@@ -109,8 +110,6 @@ class Search:
         """Nothing is played yet.
 
         Args:
-          problem: that is sampled.
-          terms: of its model.
           states: that chains begin at, in turn; None: random ones.
           growing: whether rounds grow to fill a time limit.
           evaluate: states of the problem, exactly.
@@ -119,14 +118,16 @@ class Search:
           clock: seconds so far.
           bar: told of progress.
         """
-        self._problem, self._terms, self._states, self._growing = problem, terms, states, growing
+        self._states, self._growing = states, growing
         self._evaluate, self._watcher, self._collector = evaluate, watcher, collector
         self._clock, self._bar, self._number = clock, bar, 0
         self._recorder: ContractionRecorder | None = None
 
     def prepare(self, member: Member) -> None:
         """Builds the arrays of its chains; InputError where they do not fit into memory."""
-        member.stage = Stage(self._problem, self._terms, member.recipe, member.first, self._states, fit=self._growing)
+        member.stage = Stage(
+            member.problem, member.terms, member.recipe, member.first, self._states, fit=self._growing
+        )
 
     def share(self, members: Sequence[Member], left: Callable[[], float]) -> Member:
         """Fills the seconds that are left; returns the member that found the best value, the first of equal ones."""
@@ -134,24 +135,28 @@ class Search:
             trial = _TRIAL * left()
             for member in members:
                 self._fill(member, trial, left, compared=True)
+                if self._watcher.reason:
+                    return max(members, key=lambda member: member.best)
             best = max(member.best for member in members)
             members = [member for member in members if member.best == best]
         for number, member in enumerate(members):
             self._fill(member, left() / (len(members) - number), left, compared=len(members) > 1)
+            if self._watcher.reason:
+                break
         return max(members, key=lambda member: member.best)
 
     def _fill(self, member: Member, seconds: float, left: Callable[[], float], *, compared: bool) -> None:
         """Rounds of growing length for so many of the seconds that are left; finds `Member.best` where compared."""
         end = left() - seconds
         for length in round_lengths(member.first, member.unit, MOST_STEPS, lambda: left() - end):
-            if self._watcher.reason:
-                return
             met = self.play(member, length)
             if compared:
                 values = self._evaluate(met).values
-                member.best = max(member.best, float((values if self._problem.maximise else -values).max()))
+                member.best = max(member.best, float((values if member.problem.maximise else -values).max()))
             # A later call goes on from here.
             member.first = max(member.first, length // 4 // member.unit * member.unit)
+            if self._watcher.reason:
+                return
 
     def repeat(self, member: Member, rounds: int | None) -> None:
         """So many rounds of the same length; None: until the watcher ends the search."""
@@ -174,15 +179,16 @@ class Search:
         look = member.unit if one_shape else member.look
         if method.localization is not None and not one_shape:
             look = min(look or length, max(1, length // _LOOKS))
+        self._watcher.constant = self._collector.constant + member.terms.constant
         outcome = member.stage.play(
             self._number, method, self.settings, self._watcher,
             lambda played: self._bar(recipe.sampler, played * recipe.chains), look, self._recorder,
         )  # fmt: skip
-        self._collector.add(outcome, self.settings, self._watcher.next_round())
+        self._collector.add(outcome, self.settings, self._watcher.next_round(), member.terms.constant)
         self._number += 1
         if host:
             member.look = max(1, int(_LOOK_S * length / max(self._clock() - before, 1e-9)))
-        return outcome.best[1][0][:, : self._problem.num_variables]
+        return outcome.best[1][0][:, : member.problem.num_variables]
 
     def contraction(self) -> Contraction:
         """Of the last round."""

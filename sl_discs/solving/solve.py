@@ -38,7 +38,7 @@ from sl_discs.solving.recipe import (
 )
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock, Watcher
-from sl_discs.solving.search import Member, Search, first_member
+from sl_discs.solving.search import Member, Search, first_round
 from sl_discs.solving.stage import terms_of
 
 
@@ -67,7 +67,7 @@ def solve(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
-      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, any of them localized, as `sl_path_auxiliary`,
+      sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
         or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis` and `gibbs`, which try
         one variable per step; ten per variable, but 2,000 to 20,000, for the others.
@@ -148,10 +148,6 @@ def solve(
     chains = recipe.chains
     states = as_states(problem, initial_states, chains)
     growing = time_limit is not None and steps is None
-    recipes = [recipe, *(rivals(problem.kind, recipe) if sampler == AUTO and growing and not sampler_fields else ())]
-    members = [_member(one, size, steps, growing) for one in recipes]
-    for member in members:
-        check_fit(reduced, member.recipe, member.first, member.engine)
     too_large = time_limit is not None and layout_seconds(reduced) > time_limit
     if too_large:
         warnings.warn(
@@ -159,11 +155,9 @@ def solve(
             f"more than the time limit of {time_limit:g} s; one short annealing will be played",
             stacklevel=2,
         )
-    terms = terms_of(reduced)
-    annealing = complete_annealing(recipe.annealing, terms)
-    members = [
-        dataclasses.replace(one, recipe=dataclasses.replace(one.recipe, annealing=annealing)) for one in members
-    ]
+    members = [_member(reduced, recipe, steps, growing)]
+    if sampler == AUTO and growing and not sampler_fields and not too_large:
+        members += [_member(*rival, steps, growing) for rival in rivals(reduced, recipe)]
     best_possible = None if too_large else _bound(presolved, time_limit)
 
     def exactly(states: np.ndarray) -> Evaluated:
@@ -173,9 +167,9 @@ def solve(
     def left() -> float:
         return math.inf if time_limit is None else time_limit - build_s - clock()
 
-    collector = Collector(presolved, terms.constant)
+    collector = Collector(presolved)
     watcher = Watcher(
-        exactly, chains, problem.maximise, collector.constant,
+        exactly, chains, problem.maximise,
         target=target, bound=best_possible if presolve else None, callback=callback, interrupt=interrupt,
         is_over=lambda: left() <= 0,
     )  # fmt: skip
@@ -184,7 +178,7 @@ def solve(
         watcher.reached(collector.begin(np.resize(visited, (chains, problem.num_variables))))
     total = None if time_limit is not None else members[0].first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
-        search = Search(reduced, terms, states, growing, exactly, watcher, collector, lambda: clock(), bar)
+        search = Search(states, growing, exactly, watcher, collector, lambda: clock(), bar)
         search.prepare(members[0])
         build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
         clock = Clock()
@@ -213,15 +207,19 @@ def solve(
         engine=winner.engine.name,
         engine_note=winner.note,
         sampler=winner.recipe.sampler,
-        annealing={field: getattr(search.settings, field) for field in annealing},
+        annealing={field: getattr(search.settings, field) for field in winner.recipe.annealing},
         seed=recipe.seed,
     )
 
 
-def _member(recipe: Recipe, size: int, steps: int | None, growing: bool) -> Member:
+def _member(problem: Problem, recipe: Recipe, steps: int | None, growing: bool) -> Member:
     engine, note = choose_engine(recipe.engine, recipe.method(MOST_STEPS, fit=True).sampler)
-    given = None if growing else steps or default_steps(recipe.sampler, size)
-    return first_member(recipe, engine, note, size, given)
+    given = None if growing else steps or default_steps(recipe.sampler, problem.num_variables)
+    first, unit = first_round(recipe, engine, problem.num_variables, given)
+    check_fit(problem, recipe, first, engine)
+    terms = terms_of(problem)
+    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
+    return Member(problem, terms, recipe, engine, note, first, unit)
 
 
 def _bound(presolved: Presolved, time_limit: float | None) -> float | None:
@@ -242,7 +240,7 @@ def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float) -> Resu
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
     values = problem.evaluate(states).values
     best = int(np.argmax(values if problem.maximise else -values))
-    collector = Collector(presolved, 0.0)
+    collector = Collector(presolved)
     collector.begin(states[best : best + 1])
     return collector.result(
         contraction=Contraction(*(np.empty(0) for _ in Contraction._fields)),

@@ -83,18 +83,18 @@ def test_the_default_choice_is_measured_and_verified(monkeypatch):
 
     def solve(problem, **options):
         assert options["time_limit"] == 0.2
-        results.append(sl_discs.solve(problem, **options))
+        results.append(sl_discs.solve(problem, presolve=False, **options))
         return results[-1]
 
     monkeypatch.setattr(contenders, "solve", solve)
     engine = choose_engine("auto", Metropolis())[0].name
-    measured = Default(engine, dataset, chains=8, seconds=0.2).play(1)
+    measured = Default(engine, dataset, seconds=0.2).play(1)
     np.testing.assert_array_equal(measured.best, largest_sets(dataset))
     assert [result.stopped for result in results] == ["time", "time"]
-    assert measured.seconds == sum(result.timing["run_s"] for result in results) > 0
-    assert measured.chain_steps == 8 * sum(result.steps for result in results)
+    assert measured.seconds >= sum(result.timing["run_s"] for result in results) > 0
+    assert measured.chain_steps == sum(len(result.values) * result.steps for result in results)
     with pytest.raises(NotPlayed, match="another engine"):
-        Default("gpu", dataset, chains=8, seconds=0.2)
+        Default("gpu", dataset, seconds=0.2)
 
 
 def test_reads_are_verified():

@@ -18,7 +18,8 @@ from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.coupling import sparse_coupling
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
@@ -119,6 +120,15 @@ def test_the_choice_of_an_engine_is_explained():
     assert "SQRT" in CPU.obstacle(GWG(balancing_fn_type="MIN"))
     with pytest.raises(InputError, match="known: auto, reference"):
         get_engine("cuda")
+
+
+def test_couplings_of_0_are_not_listed():
+    """They would be partners of `exchange`, which they are not on the reference."""
+    coupling = sparse_coupling(np.array([(0, 1), (1, 2)]), np.array([1.0, 0.0]), 40, 2)
+    params = QuadraticParams(np.zeros(40, np.float32), coupling, np.float32(1))
+    batch = Batch(jax.tree.map(lambda leaf: leaf[None], params), np.ones((1, 40), bool), None)
+    targets = as_targets(QuadraticModel(40), batch)
+    assert targets.neighbours.tolist() == [1, 0] and targets.weights.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("degree", [2, 60])

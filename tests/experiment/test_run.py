@@ -77,7 +77,7 @@ def assert_equal(ours, theirs):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
 
 
-NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis"]
+NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 
 
 @on_both_engines(["sl_dmala"], ["sl_path_auxiliary"])

@@ -49,6 +49,24 @@ def build(problem, graph, sparse, padded=N):
     return QuadraticModel(padded, field_dtype(params.coupling)), jax.tree.map(jnp.asarray, params)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_coupled_sites_are_those_whose_gains_change(sparse):
+    """In a quadratic model, couplings of 0 among the listed ones included; any other model says all."""
+    graph = random_graph(1, weighted=True)
+    assert 0 in graph.weights
+    model, params = build("maxcut", graph, sparse, padded=8)
+    x = jnp.zeros(8, jnp.int8)
+    before = model.gains(params, x, model.init(params, x))
+    for site in range(8):
+        y = x.at[site].set(1)
+        changed = np.asarray(before != model.gains(params, y, model.init(params, y))) & (np.arange(8) != site)
+        np.testing.assert_array_equal(model.coupled(params, jnp.int32(site)), changed)
+        tilted = TiltedParams(params, jnp.float32(np.inf), None)
+        np.testing.assert_array_equal(Tilted(model).coupled(tilted, jnp.int32(site)), changed)
+    lattice = ising_lattice(2, 3)
+    np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
+
+
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("seed", range(3))

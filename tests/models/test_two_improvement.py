@@ -12,6 +12,7 @@ import sl_discs
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kinds import graph_kind
 from sl_discs.models.two_improvement import TwoImprovement
+from sl_discs.solving.report import _settings
 
 
 @st.composite
@@ -76,15 +77,18 @@ def test_stars_are_exchanged_at_once_and_one_after_the_other():
 
 
 def test_solve_says_how_much_was_improved():
-    problem = sl_discs.mis(nx.gnm_random_graph(3_000, 9_000, seed=0))
-    result = sl_discs.solve(problem, "gwg", steps=100, chains=3, seed=0)
+    problem = sl_discs.mis(nx.gnm_random_graph(600, 1_800, seed=0))
+    result = sl_discs.solve(problem, "metropolis", steps=2_000, chains=3, seed=0)
     assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
     assert (problem.improve(result.states) == result.states).all()
+    raised = "bettered the answers of 3 chains, the best of all by"
+    assert raised in dict(_settings(result))["local search"]
     assert result.trajectory.best[-1] <= (result.values - result.improved).max()
-    cover = sl_discs.vertex_cover(nx.gnm_random_graph(3_000, 9_000, seed=0))
-    result = sl_discs.solve(cover, "gwg", steps=100, chains=3, seed=0)
+    cover = sl_discs.vertex_cover(nx.gnm_random_graph(600, 1_800, seed=0))
+    result = sl_discs.solve(cover, "metropolis", steps=2_000, chains=3, seed=0)
     assert (result.improved > 0).all() and (result.values == result.states.sum(axis=1)).all() and result.feasible
-    assert not sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2).improved.any()
+    unchanged = sl_discs.solve(sl_discs.maxcut([(0, 1)]), steps=10, chains=2)
+    assert not unchanged.improved.any() and "local search" not in dict(_settings(unchanged))
 
 
 @pytest.mark.parametrize("seed", [0, 1])

@@ -168,6 +168,7 @@ def test_criteria_name_samplers():
         {"num_sweeps": 3, "num_sweeps_per_beta": 2},
         {"num_sweeps_per_beta": 0},
         {"randomize_order": True, "sampler": "gwg"},
+        {"randomize_order": True, "sampler": "exchange"},
         {"proposal_acceptance_criteria": "Glauber"},
         {"proposal_acceptance_criteria": "Gibbs", "sampler": "gwg"},
         {"interrupt_function": 3},

@@ -14,6 +14,7 @@ import pytest
 import sl_discs
 from sl_discs import InputError
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.solving.recipe import default_steps
 from sl_discs.solving.rounds import round_lengths
 from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.stage import terms_of
@@ -226,6 +227,12 @@ def test_temperatures_of_known_landscapes():
     assert initial == pytest.approx(1.0) and final == pytest.approx(1 / math.log(200))
 
 
+def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
+    steps = {name: default_steps(name, 300) for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")}
+    sweeps, informed = 1_000 * 300, 10 * 300
+    assert list(steps.values()) == [sweeps, sweeps, sweeps, informed, informed]
+
+
 def test_annealing_can_be_given():
     problem = PROBLEMS["ising"]
 
@@ -347,7 +354,7 @@ def test_an_interrupt_ends_a_run_and_a_keyboard_interrupt_leaves_nothing_broken(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "sampler", ["gwg", "path_auxiliary", "dmala", "gibbs", "sl_gwg", "sl_path_auxiliary", "sl_dmala"]
+    "sampler", ["gwg", "path_auxiliary", "dmala", "gibbs", "exchange", "sl_gwg", "sl_path_auxiliary", "sl_dmala"]
 )
 @pytest.mark.parametrize("name", ["mis", "maxclique", "maxcut", "qubo", "ising, maximised"])
 def test_every_sampler_finds_the_optimum(name, sampler):

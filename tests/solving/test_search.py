@@ -1,0 +1,107 @@
+"""How `auto` reduces, shares a time limit among samplers, and proves what it finds."""
+
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import InputError
+from sl_discs.solving import search, solve
+from sl_discs.solving.search import Search
+
+
+@pytest.fixture
+def filled(monkeypatch):
+    """Which samplers were given how many seconds, and the values that they claim to find."""
+    given, finds = [], {}
+
+    def fill(self, member, seconds, left, *, compared):
+        given.append((member.recipe.sampler, seconds))
+        member.best = finds[member.recipe.sampler]
+
+    monkeypatch.setattr(Search, "_fill", fill)
+    monkeypatch.setattr(Search, "settings", None, raising=False)
+    return given, finds
+
+
+def members():
+    return [
+        search.Member(None, None, dataclasses.make_dataclass("Recipe", ["sampler"])(name), None, "", 1, 1)
+        for name in ("metropolis", "exchange")
+    ]
+
+
+def searching():
+    watcher = dataclasses.make_dataclass("Watcher", ["reason"])("")
+    return Search(None, True, None, watcher, None, None, None)
+
+
+def test_the_better_sampler_has_the_rest(filled):
+    given, finds = filled
+    finds.update(metropolis=3.0, exchange=5.0)
+    assert searching().share(members(), lambda: 10.0).recipe.sampler == "exchange"
+    assert given == [("metropolis", 1.0), ("exchange", 1.0), ("exchange", 10.0)]
+
+
+def test_equals_share_the_rest(filled):
+    given, finds = filled
+    finds.update(metropolis=5.0, exchange=5.0)
+    assert searching().share(members(), lambda: 10.0).recipe.sampler == "metropolis"
+    assert given[2:] == [("metropolis", 5.0), ("exchange", 10.0)]
+
+
+def test_both_samplers_run_on_sets_and_one_on_cuts():
+    graph = nx.gnp_random_graph(60, 0.3, seed=1)
+    played = []
+    real = Search.play
+
+    def play(self, member, length):
+        played.append((member.recipe.sampler, member.problem.penalty))
+        return real(self, member, length)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Search, "play", play)
+        found = sl_discs.solve(sl_discs.mis(graph), time_limit=0.5, presolve=False)
+        assert {name for name, _ in played} == {"metropolis", "exchange"}
+        assert dict(played) == {"metropolis": 1.0001, "exchange": 1.3}
+        assert found.feasible and nx.is_empty(graph.subgraph(found.best_set))
+        played.clear()
+        sl_discs.solve(sl_discs.maxcut(graph), time_limit=0.2, presolve=False)
+        assert {name for name, _ in played} == {"metropolis"}
+
+
+def test_a_search_of_what_is_left_answers_the_whole_problem():
+    """A dense part that no rule reduces, with trees on it: every label has a value, and values are the whole's."""
+    graph = nx.gnp_random_graph(40, 0.5, seed=3)
+    graph.add_edges_from((node, 100 + node) for node in range(0, 40, 2))
+    for kind in ("mis", "vertex_cover", "maxcut"):
+        problem = getattr(sl_discs, kind)(graph)
+        found = sl_discs.solve(problem, steps=4_000, chains=4, seed=1)
+        assert found.presolved and set(found.best_sample) == set(graph)
+        assert problem.value(found.best_sample) == found.best_value and found.feasible
+        whole = sl_discs.solve(problem, "metropolis", steps=60_000, chains=8, seed=1)
+        assert (found.best_value >= whole.best_value) if problem.maximise else (found.best_value <= whole.best_value)
+
+
+def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
+    reduced = []
+    real = solve.reduced_exactly
+    monkeypatch.setattr(solve, "reduced_exactly", lambda problem: reduced.append(problem) or real(problem))
+    problem = sl_discs.maxcut(nx.cycle_graph(9))
+    assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
+    assert sl_discs.solve(problem, "metropolis", presolve=True).rounds == 0 and reduced
+    state = np.zeros(9, int)
+    assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).rounds == 1
+    with pytest.raises(InputError, match="presolve and initial_states"):
+        sl_discs.solve(problem, presolve=True, initial_states=state)
+    with pytest.raises(InputError, match="presolve is 'yes'"):
+        sl_discs.solve(problem, presolve="yes")
+
+
+def test_a_ring_of_spins_is_ordered_by_a_sequential_scan():
+    """Boundaries of domains that all move alike, at no cost, would never meet."""
+    problem = sl_discs.maxcut(nx.cycle_graph(100))
+    found = sl_discs.solve(problem, "metropolis", scan="sequential", steps=200_000, chains=8, seed=1)
+    assert found.best_value >= 96
