@@ -39,16 +39,28 @@ def compile_cpu_seconds() -> float:
     return getattr(_OF_THREAD, "cpu_seconds", 0.0)
 
 
+class Stopwatch:
+    """Counts what passes until `stop` as compiling of this thread, once if another one runs meanwhile."""
+
+    def __init__(self):
+        self._wall = compile_seconds() - time.perf_counter()
+        self._cpu = compile_cpu_seconds() - time.process_time()
+
+    def stop(self) -> None:
+        """Ends the count."""
+        _OF_THREAD.seconds = self._wall + time.perf_counter()
+        _OF_THREAD.cpu_seconds = self._cpu + time.process_time()
+
+
 def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
     """What `build` returns, built once for each key; the least recently used of many are dropped."""
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
             return _KEPT[key]
-    begin, cpu_begin = time.perf_counter(), time.process_time()
+    stopwatch = Stopwatch()
     value = build()
-    _OF_THREAD.seconds = compile_seconds() + time.perf_counter() - begin
-    _OF_THREAD.cpu_seconds = compile_cpu_seconds() + time.process_time() - cpu_begin
+    stopwatch.stop()
     with _LOCK:
         _KEPT[key] = value
         while len(_KEPT) > _MOST:

@@ -32,6 +32,8 @@ _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 _LOOK_S = 0.1
 # About how many times the contraction of a localized chain is recorded.
 _LOOKS = 50
+# Steps of a round of samplers that try one site per step: numbers of steps have 31 bits.
+_MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
 _TRIAL = 0.1
 
@@ -148,7 +150,9 @@ class Search:
     def _fill(self, member: Member, seconds: float, left: Callable[[], float], *, compared: bool) -> None:
         """Rounds of growing length for so many of the seconds that are left; finds `Member.best` where compared."""
         end = left() - seconds
-        for length in round_lengths(member.first, member.unit, MOST_STEPS, lambda: left() - end):
+        # What draws sites by weight has a number for each of its steps in memory.
+        most = _MOST_TRIES if tries_one_site(member.recipe.sampler) else MOST_STEPS
+        for length in round_lengths(member.first, member.unit, most, lambda: left() - end):
             met = self.play(member, length)
             if compared:
                 values = self._evaluate(met).values

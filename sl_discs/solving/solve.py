@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-import time
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -106,7 +105,7 @@ def solve(
         multiprocessing's start method `spawn`.
       KeyboardInterrupt: Ctrl-C, which discards the results. To keep them, end the run with `interrupt` or `callback`.
     """
-    begin = time.perf_counter()
+    clock, compiled_before = Clock(), compile_seconds()
     check_threads()
     if not isinstance(problem, Problem):
         raise InputError(
@@ -141,7 +140,7 @@ def solve(
     presolved = reduced_exactly(problem) if presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
-        return _by_reductions(presolved, recipe, time.perf_counter() - begin)
+        return _by_reductions(presolved, recipe, clock(), compile_seconds() - compiled_before)
     size = reduced.num_variables
     if chains is None:
         recipe = dataclasses.replace(recipe, chains=default_chains(recipe.sampler, size, time_limit))
@@ -165,7 +164,7 @@ def solve(
         return problem.evaluate(presolved.lift(states[:, :size]))
 
     def left() -> float:
-        return math.inf if time_limit is None else time_limit - build_s - clock()
+        return math.inf if time_limit is None else time_limit - clock()
 
     collector = Collector(presolved)
     watcher = Watcher(
@@ -178,10 +177,9 @@ def solve(
         watcher.reached(collector.begin(np.resize(visited, (chains, problem.num_variables))))
     total = None if time_limit is not None else members[0].first * chains
     with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
-        search = Search(states, growing, exactly, watcher, collector, lambda: clock(), bar)
+        search = Search(states, growing, exactly, watcher, collector, clock, bar)
         search.prepare(members[0])
-        build_s, compiled_before = time.perf_counter() - begin, compile_seconds()
-        clock = Clock()
+        build_s = clock()
         if time_limit is not None and build_s >= time_limit and not too_large:
             warnings.warn(
                 f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit "
@@ -193,7 +191,7 @@ def solve(
             winner = search.share(members, left)
         else:
             search.repeat(winner, 1 if time_limit is None else None)
-    run_s = clock()
+    run_s = clock() - build_s
     return collector.result(
         contraction=search.contraction(),
         stopped=watcher.reason or ("steps" if time_limit is None else "time"),
@@ -234,7 +232,7 @@ def _bound(presolved: Presolved, time_limit: float | None) -> float | None:
     return max([best, *found]) if problem.maximise else min([best, *found])
 
 
-def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float) -> Result:
+def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float, compiling: float) -> Result:
     """The result where reductions leave nothing to search."""
     problem = presolved.original
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
@@ -246,7 +244,7 @@ def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float) -> Resu
         contraction=Contraction(*(np.empty(0) for _ in Contraction._fields)),
         stopped="bound",
         bound=float(values[best]),
-        timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": 0.0, "run_s": 0.0},
+        timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": compiling, "run_s": 0.0},
         engine="none",
         engine_note="reductions left nothing to search",
         sampler="none",

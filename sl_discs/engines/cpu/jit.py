@@ -20,6 +20,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload
 
 from sl_discs.cache import Cache
+from sl_discs.engines.compiled import Stopwatch
 from sl_discs.engines.cpu.callee import CalleeCompiler
 from sl_discs.version import __version__
 
@@ -89,6 +90,7 @@ def _version(folder: Path) -> str:
         *sorted({*here.glob("*.py"), *folder.glob("*.py")}),
         package / "keys.py",
         package / "localization" / "schedule.py",
+        package / "samplers" / "metropolis.py",
     ):
         digest.update(source.read_bytes())
     return digest.hexdigest()
@@ -117,9 +119,12 @@ class _KeptCode(NullCache):
     def load_overload(self, signature, target_context):
         target_context.refresh()
         kept = self._cache.load(self._name(signature, target_context.codegen()))
+        # Where there is none, numba compiles next, and then saves what comes of it.
+        self._stopwatch = Stopwatch()
         return None if kept is None else CompileResult._rebuild(target_context, *pickle.loads(kept))
 
     def save_overload(self, signature, result):
+        self._stopwatch.stop()
         if not result.library.has_dynamic_globals:  # addresses of this process
             code = dumps(result._reduce())
             self._cache.save(self._name(signature, result.codegen), lambda file: file.write(code))
