@@ -84,13 +84,15 @@ def solve_constrained(
 
     while True:
         model = penalised(problem, penalties)
+        # Half for chains, half for the local search.
+        seconds = None if time_limit is None else max(part * left(), 1e-3)
         with warnings.catch_warnings():
             # The limit of a round is not that of the user.
             warnings.filterwarnings("ignore", message=".*: building the arrays of the problem")
             result = solve(
                 model.problem,
                 sampler,
-                time_limit=None if time_limit is None else max(part * left(), 1e-3),
+                time_limit=None if seconds is None else seconds / 2,
                 target=target,
                 chains=chains,
                 initial_states=None if states is None else model.extend(states),
@@ -99,9 +101,9 @@ def solve_constrained(
                 callback=None if callback is None else told,
                 **others,
             )
-        played.append(result)
         met = source.met(model.lift(result.states))
-        answer = _answers(problem, result, descent)
+        answer = _answers(problem, result, descent, seconds)
+        played.append(answer)
         # Without a feasible answer, the last round counts, which has the largest penalties.
         further = best is None or sign * (answer.best_value - best.best_value) > 0
         if best is None or not best.feasible or (answer.feasible and further):
@@ -147,12 +149,13 @@ def _to_raise(met: Bool[np.ndarray, "B C"]) -> Bool[np.ndarray, "C"]:
     return np.logical_not(np.all(met, axis=0))
 
 
-def _answers(problem: Problem, result: Result, descent: Descent) -> Result:
+def _answers(problem: Problem, result: Result, descent: Descent, seconds: float | None) -> Result:
     """Of each chain the best or the last state, whichever is the better answer after a local search."""
     begin = time.perf_counter()
     size, sign = problem.num_variables, 1.0 if problem.maximise else -1.0
     best, last = (problem.evaluate(states[:, :size]) for states in (result.states, result.final_states))
-    one, other = (problem.evaluate(descent(found.states)) for found in (best, last))
+    part = None if seconds is None else seconds / 4
+    one, other = (problem.evaluate(descent(found.states, part)) for found in (best, last))
     further = sign * (other.values - one.values) > 0
     better = np.where(one.feasible == other.feasible, further, other.feasible)
     before, values = (np.where(better, two.values, first.values) for first, two in ((best, last), (one, other)))

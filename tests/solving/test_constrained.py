@@ -68,7 +68,7 @@ def test_an_answer_that_meets_the_bound_is_optimal():
     """Where there is nothing to optimise, any feasible answer is."""
     groups = [sl_discs.exactly(2, range(5)), sl_discs.linear({0: 2, 3: 3, 4: -1}, ">=", 4)]
     problem = sl_discs.qubo({(k, k): 0 for k in range(5)}, constraints=groups)
-    result = sl_discs.solve(problem, time_limit=30, chains=2)
+    result = sl_discs.solve(problem, time_limit=3, chains=2)
     assert result.stopped == "bound" and result.optimal and result.best_set == {0, 3}
 
 
@@ -140,3 +140,12 @@ def test_local_search_keeps_what_it_claims(seed):
             other = after.copy()
             other[list(pair)] ^= 1
             assert rank(other) <= rank(after)
+
+
+def test_kicks_lead_from_a_poor_state_to_the_optimum():
+    """From no item at all, a local search with hardly any kicks ends before it."""
+    problem, optimum = knapsack(30, weights=(20, 50))
+    begun = np.zeros((1, problem.num_variables), np.int8)
+    for found, seconds in ((True, None), (False, 1e-9)):
+        [state] = Descent(problem.source)(begun, seconds)
+        assert not problem.violated(state) and (problem.value(state) == optimum) == found

@@ -1,6 +1,8 @@
 """Local search under linear constraints: flips of one variable or two, which repair violations first.
 
-It is deterministic: each accepted move lowers the sum of violations, or keeps it and raises the value.
+Each move that is kept lowers the sum of violations, or keeps it and does not lower the value. Where no such move is
+left, a few variables are flipped at random, and the state is repaired greedily: at the least loss of value for each
+unit of violation. If that is worse, it is undone (iterated local search: Lourenco, Martin and Stuetzle 2003).
 """
 
 from __future__ import annotations
@@ -12,11 +14,15 @@ from jaxtyping import Float64, Int32, Int64
 
 from sl_discs.engines.cpu.jit import called, entered
 
+# A kick flips so many variables at most, and takes about the time in which so many variables are tried.
+_KICKED, _KICK_TRIES = 3, 4
+
 
 class Rules(NamedTuple):
     """A maximised form and its constraints.
 
     Attributes:
+      linear: [N] c.
       starts: [N + 1] of each variable's couplings.
       others: [2 M] the other variable of each.
       weights: [2 M] J.
@@ -28,6 +34,7 @@ class Rules(NamedTuple):
       negligible: gains up to this are rounding errors.
     """
 
+    linear: Float64[np.ndarray, "N"]
     starts: Int32[np.ndarray, "N1"]
     others: Int32[np.ndarray, "M2"]
     weights: Float64[np.ndarray, "M2"]
@@ -96,27 +103,105 @@ def _improve_from(rules, x, field, sides, i):
     return found >= 0
 
 
+@called
+def _repair(rules, x, field, sides):
+    while True:
+        i = _cheapest_repair(rules, x, field, sides)
+        if i < 0:
+            return
+        _flip(rules, x, field, sides, i)
+
+
+@called
+def _settle(rules, x, field, sides, tries):
+    """Until no flip of one or two variables is an improvement, or so many variables have been tried."""
+    _repair(rules, x, field, sides)
+    i = since = 0
+    for _ in range(tries):
+        since = 0 if _improve_from(rules, x, field, sides, i) else since + 1
+        if since >= x.shape[0]:
+            return
+        i = (i + 1) % x.shape[0]
+
+
+@called
+def _kick(rules, x, field, sides, draws):
+    """Flips a few variables, repairs violations and makes the best single flips that keep the constraints."""
+    for k in range(1 + draws[0] % _KICKED):
+        i = draws[k + 1] % x.shape[0]
+        if draws[k + 1] // x.shape[0] % 2:
+            # Zeros are more frequent in most states, so half of the time it is the next one.
+            for _ in range(x.shape[0]):
+                if x[i]:
+                    break
+                i = (i + 1) % x.shape[0]
+        _flip(rules, x, field, sides, i)
+    _repair(rules, x, field, sides)
+    while True:
+        most, found = rules.negligible, -1
+        for i in range(x.shape[0]):
+            if (1 - 2 * x[i]) * field[i] > most and _change(rules, x, sides, i) <= 0:
+                most, found = (1 - 2 * x[i]) * field[i], i
+        if found < 0:
+            return
+        _flip(rules, x, field, sides, found)
+
+
+@called
+def _violation(rules, sides):
+    total = 0
+    for c in range(sides.shape[0]):
+        total += _excess(sides[c], rules.low[c], rules.high[c])
+    return total
+
+
+@called
+def _value(rules, x, field):
+    """c.x + x'Jx / 2, where the field is c + Jx."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        if x[i]:
+            total += rules.linear[i] + field[i]
+    return total / 2
+
+
+@called
+def _copy(one, other):
+    for i in range(one.shape[0]):
+        other[i] = one[i]
+
+
 @entered
-def descend(rules, states, fields, sides, tries):
-    """Improves states until no flip of one or two variables is an improvement.
+def descend(rules, states, fields, sides, kept, draws, tries):
+    """Improves states until no flip of one or two variables is an improvement, and kicks them out of such states.
 
     Args:
       rules: `Rules`.
       states: [B, N] changed in place.
       fields: [B, N] the form's local fields, changed along.
       sides: [B, C] left-hand sides, likewise.
-      tries: variables that are tried for each state, at most.
+      kept: state [N], field [N] and left-hand sides [C] to work with.
+      draws: [D, 4] random whole numbers, not negative, for kicks.
+      tries: variables that are tried for each state, at most; a kick counts as several.
     """
     for b in range(states.shape[0]):
         x, field, side = states[b], fields[b], sides[b]
-        while True:
-            i = _cheapest_repair(rules, x, field, side)
-            if i < 0:
-                break
-            _flip(rules, x, field, side, i)
-        i = since = 0
-        for _ in range(tries):
-            since = 0 if _improve_from(rules, x, field, side, i) else since + 1
-            if since >= x.shape[0]:
-                break
-            i = (i + 1) % x.shape[0]
+        _settle(rules, x, field, side, tries)
+        least, best = _violation(rules, side), _value(rules, x, field)
+        _copy(x, kept[0])
+        _copy(field, kept[1])
+        _copy(side, kept[2])
+        for k in range(tries // _KICK_TRIES):
+            _kick(rules, x, field, side, draws[(b * 97 + k) % draws.shape[0]])
+            violation, value = _violation(rules, side), _value(rules, x, field)
+            if violation < least or (violation == least and value >= best - rules.negligible):
+                # A rounding error may not add up over many kicks.
+                least, best = violation, value if violation < least else max(best, value)
+                _copy(x, kept[0])
+                _copy(field, kept[1])
+                _copy(side, kept[2])
+            else:
+                _copy(kept[0], x)
+                _copy(kept[1], field)
+                _copy(kept[2], side)
+        _settle(rules, x, field, side, tries)
