@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.contract import Engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
@@ -137,6 +138,9 @@ def solve(
         presolve = sampler == AUTO and initial_states is None
     elif presolve and initial_states is not None:
         raise InputError("presolve and initial_states are both given; what is left has other variables")
+    growing = time_limit is not None and steps is None
+    player_engine, _ = _engine(recipe)
+    check_fit(problem, recipe, _rounds(recipe, player_engine, problem, steps, growing)[0], player_engine)
     presolved = reduced_exactly(problem) if presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
@@ -146,7 +150,6 @@ def solve(
         recipe = dataclasses.replace(recipe, chains=default_chains(recipe.sampler, size, time_limit))
     chains = recipe.chains
     states = as_states(problem, initial_states, chains)
-    growing = time_limit is not None and steps is None
     too_large = time_limit is not None and layout_seconds(reduced) > time_limit
     if too_large:
         warnings.warn(
@@ -210,11 +213,18 @@ def solve(
     )
 
 
+def _engine(recipe: Recipe) -> tuple[Engine, str]:
+    return choose_engine(recipe.engine, recipe.method(MOST_STEPS, fit=True).sampler)
+
+
+def _rounds(recipe: Recipe, engine: Engine, problem: Problem, steps: int | None, growing: bool) -> tuple[int, int]:
+    size = problem.num_variables
+    return first_round(recipe, engine, size, None if growing else steps or default_steps(recipe.sampler, size))
+
+
 def _member(problem: Problem, recipe: Recipe, steps: int | None, growing: bool) -> Member:
-    engine, note = choose_engine(recipe.engine, recipe.method(MOST_STEPS, fit=True).sampler)
-    given = None if growing else steps or default_steps(recipe.sampler, problem.num_variables)
-    first, unit = first_round(recipe, engine, problem.num_variables, given)
-    check_fit(problem, recipe, first, engine)
+    engine, note = _engine(recipe)
+    first, unit = _rounds(recipe, engine, problem, steps, growing)
     terms = terms_of(problem)
     recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
     return Member(problem, terms, recipe, engine, note, first, unit)
