@@ -50,7 +50,7 @@ def machine(visible, hidden, temperature, seed=0):
 )
 def test_truth_is_the_sum_over_all_states(truth):
     states = all_states(truth.problem.num_variables).astype(float)
-    terms = truth.problem.terms()
+    terms = truth.problem.terms().listed()
     u, v = terms.edges.T
     values = terms.constant + states @ terms.linear + terms.scale * (states[:, u] * states[:, v]) @ terms.weights
     exponents = values / truth.temperature
