@@ -120,7 +120,7 @@ def test_the_file_holds_all_and_a_false_cut_is_refused(tmp_path, graph, empty):
         json.dumps(content | {"runs": []}),
     ):
         path.write_text(damaged)
-        with pytest.raises(InputError, match=r"no references of .* sl-discs references writes them"):
+        with pytest.raises(InputError, match=r"not a file of references of .* sl-discs references writes them"):
             load_references(NAME, 0, tmp_path)
 
 
