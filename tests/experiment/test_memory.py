@@ -41,9 +41,7 @@ def test_batches_are_halved_until_they_fit():
             instances == 8 and line == ""
         )
     limited = dataclasses.replace(settings, memory_gib=0.99 * need(dataset, 1) / GIB)
-    with pytest.raises(
-        InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device, and there are"
-    ):
+    with pytest.raises(InputError, match=r"g\d \(4\d sites, 8 chains\) takes about .* MiB on a device with "):
         fit_to_memory(dataset, 1.0001, methods, limited)
 
 

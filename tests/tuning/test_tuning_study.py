@@ -221,5 +221,5 @@ def test_a_storage_that_cannot_be_opened(tmp_path, where):
     if where == "text.journal":
         where = tmp_path / where
         where.write_text("no journal\n")
-    with pytest.raises(InputError, match=r"cannot open it|no line of a journal"):
+    with pytest.raises(InputError, match=r"cannot open it|is not a line of an Optuna journal"):
         storage.open_storage(str(where))
