@@ -107,6 +107,6 @@ def test_the_command(sweep_file, tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "discs-pairs-small" / "2_chain_length=40,name='sl_onesite'" / "results.pkl").is_file()
     failed = run("--only=2")  # 256 levels do not fit into 40 steps
-    assert failed.returncode == 1 and "1 of the runs failed: --only=2 repeats them" in failed.stderr
+    assert failed.returncode == 1 and "1 of the runs failed; --only=2 repeats them" in failed.stderr
     wrong = run("--only=9")
     assert wrong.returncode == 2 and "there is no run '9'" in wrong.stderr
