@@ -80,7 +80,9 @@ def run(more: Sequence[str]) -> int:
         if not _LIST.value and subprocess.run(command, check=False).returncode:
             failed.append(number)
     if failed:
-        sys.stderr.write(f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them\n")
+        sys.stderr.write(
+            f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them\n"
+        )
         return 1
     if not _LIST.value:
         sys.stdout.write(f"saved in {root}\n")
