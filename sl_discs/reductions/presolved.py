@@ -41,12 +41,15 @@ class Presolved:
     def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
         """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
 
-        Sets and cliques with conflicts are repaired first. Where nothing is left, the empty state, [1, 0], lifts to a
-        best one.
+        Sets and cliques with conflicts are repaired first, unless nothing was reduced. Where nothing is left, the
+        empty state, [1, 0], lifts to a best one.
         """
+        states = np.asarray(states, np.int8)
+        if self.problem is self.original:
+            return states
         if self.problem is not None:
             states = self.problem.evaluate(states).states
-        return self._lift(np.asarray(states, np.int8))
+        return self._lift(states)
 
     def __repr__(self) -> str:
         return f"Presolved({self.summary()})"

@@ -42,8 +42,8 @@ class Result:
         give up value to satisfy them.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.
       feasible_chains: [B] whether they satisfy the constraints.
-      final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired. In a
-        run at a constant temperature these are the samples.
+      final_states: [B, N] the final state of each chain in the last complete round, as sampled and not repaired,
+        unless reductions came first. In a run at a constant temperature these are the samples.
       final_is: the kind of final state: `last state`; for an `sl_` sampler `sign(Y)`, the sign of the observation, or
         `last state (not localized)` if that sign is mostly noise, see `Localization.localizes`.
       trajectory: records of the logged steps.

@@ -100,6 +100,13 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
         sl_discs.solve(problem, presolve="yes")
 
 
+def test_last_states_are_not_repaired():
+    """At a high temperature half of the nodes of a clique are in the set, although one at most may be."""
+    problem = sl_discs.mis(nx.complete_graph(20))
+    found = sl_discs.solve(problem, "gibbs", steps=2_000, chains=8, annealing=(1e3, 1e3), seed=1)
+    assert found.final_states.sum() > 40 and (found.states.sum(axis=1) == 1).all()
+
+
 def test_a_ring_of_spins_is_ordered_by_a_sequential_scan():
     """Boundaries of domains that all move alike, at no cost, would never meet."""
     problem = sl_discs.maxcut(nx.cycle_graph(100))
