@@ -23,6 +23,7 @@ _HOMES = {
     "Samples": "sl_discs.sampling.samples",
     "from_bqm": "sl_discs.problems",
     "from_cqm": "sl_discs.problems",
+    "from_log_density": "sl_discs.problems.density",
     "sample": "sl_discs.sampling.sample",
     "solve": "sl_discs.solving.solve",
 } | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS, *_CONSTRAINTS), "sl_discs.problems")

@@ -33,9 +33,10 @@ from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.localization.algorithm import Observation, final_sample, init_observation, localized_step
 from sl_discs.localization.method import build_method
 from sl_discs.models.base import Field, Model
-from sl_discs.models.general import DifferentiableModel, ValueAndGrad, ValueModel
+from sl_discs.models.general import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler, SamplerState
+from sl_discs.samplers.gains import asks_for_gains
 from sl_discs.samplers.registry import base_name, is_localized, known_samplers, localized_name, sampler_fields
 from sl_discs.sampling.localized import LOCALIZES
 
@@ -207,23 +208,13 @@ class _Kernel:
         if not callable(logdensity_fn):
             raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
         self._sampler, self._logdensity_fn = sampler, logdensity_fn
-        self._differentiates = _asks_for_gains(sampler)
+        self._differentiates = asks_for_gains(sampler)
 
     def init(self, position: Any) -> DiscreteState:
         position = _checked_position(position)
         model, x = self._model(position), position.reshape(-1).astype(jnp.int8)
-        try:
-            jax.eval_shape(model.init, (), x)
-        except InputError:
-            raise
-        except (TypeError, ValueError, NotImplementedError) as error:
-            if not self._differentiates:
-                raise
-            raise InputError(
-                f"logdensity_fn cannot be differentiated, as {type(self._sampler).__name__} requires; use gibbs, "
-                f"metropolis or exchange, or correct this: {str(error).splitlines()[0]}",
-                "logdensity_fn",
-            ) from error
+        if self._differentiates:
+            check_differentiable("logdensity_fn", model, (), x.size, type(self._sampler).__name__)
         field = model.init((), x)
         state = _state(position, field, self._sampler.init_state(x.size))
         if _known(state.logdensity) and not np.isfinite(state.logdensity):
@@ -246,24 +237,10 @@ class _Kernel:
         def log_density(params, x):
             del params
             x = x.reshape(position.shape)
-            value = jnp.asarray(self._logdensity_fn(x if self._differentiates else x.astype(position.dtype)))
-            if value.shape != ():
-                raise InputError(f"logdensity_fn returns shape {value.shape}; expected a scalar", "logdensity_fn")
-            return value.astype(jnp.float32)
+            x = x if self._differentiates else x.astype(position.dtype)
+            return scalar("logdensity_fn", self._logdensity_fn(x))
 
         return (DifferentiableModel if self._differentiates else ValueModel)(log_density, position.size)
-
-
-def _asks_for_gains(sampler: Sampler) -> bool:
-    """Whether a sampler's step uses flip gains, found out by tracing one."""
-    model = ValueModel(lambda params, x: jnp.float32(0), 2)
-    x = jnp.zeros(2, jnp.int8)
-    field, state, mask = model.init((), x), sampler.init_state(2), jnp.ones(2, bool)
-    try:
-        jax.eval_shape(lambda key: sampler.kernel(key, model, (), x, field, state, mask), jnp.zeros(2, jnp.uint32))
-    except NotImplementedError:
-        return True
-    return False
 
 
 def _field(state: DiscreteState) -> Field:

@@ -12,9 +12,14 @@ import numpy as np
 from sl_discs.engines.contract import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
+from sl_discs.models.base import Model
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
+from sl_discs.models.density import Density
+from sl_discs.models.general import check_differentiable
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.gains import asks_for_gains
 
 # The benchmark's families are padded by 20 % at most: 64, ..., 512, then 600, 800, 1100 and 1347 nodes just fit.
 _SIZES = (*range(64, 513, 64), 640, 832, 1152, 1408)
@@ -60,7 +65,7 @@ class Pack:
 
 
 def plan(
-    terms: Iterable[Coefficients],
+    terms: Iterable[Coefficients | Density],
     per_batch: int,
     num_chains: int,
     num_devices: int = 1,
@@ -78,7 +83,7 @@ def plan(
     groups: dict[int, list[int]] = {}
     degrees = []
     for position, term in enumerate(terms):
-        groups.setdefault(padded_size(len(term.linear)), []).append(position)
+        groups.setdefault(padded_size(term.num_sites), []).append(position)
         degrees.append(term.max_degree())
     packs = []
     for num_sites, members in sorted(groups.items()):
@@ -117,6 +122,23 @@ def build_batch(
     keys = step_keys(names, shape, seed)
     model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
     return model, Batch(jax.device_put(stacked), jax.device_put(mask), keys)
+
+
+def build_density_batch(
+    density: Density, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int
+) -> tuple[Model, Batch]:
+    """The arrays of a batch whose instances are all of one log-density, for a sampler.
+
+    Raises:
+      InputError: the sampler asks for gains, and the function cannot be differentiated.
+    """
+    gains = asks_for_gains(sampler)
+    model = density.model(shape.num_sites, gains=gains)
+    if gains:
+        check_differentiable("fn", model, density.params, shape.num_sites, type(sampler).__name__)
+    params = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * len(names)), density.params)
+    mask = np.stack([np.arange(shape.num_sites) < density.num_sites] * len(names))
+    return model, Batch(jax.device_put(params), jax.device_put(mask), step_keys(names, shape, seed))
 
 
 def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:

@@ -30,6 +30,11 @@ class Coefficients(NamedTuple):
     background: float = 0.0
     constant: float = 0.0
 
+    @property
+    def num_sites(self) -> int:
+        """N."""
+        return len(self.linear)
+
     def max_degree(self) -> int:
         """The largest number of terms of a site; with a background, at most all other sites."""
         if self.background:

@@ -4,13 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sl_discs.models.base import Model, apply_flips
+from sl_discs.errors import InputError
+from sl_discs.models.base import Model, Params, apply_flips
+
+
+def scalar(name: str, value: Any) -> Float[Array, ""]:
+    """What a log-density returned, as float32; InputError naming the argument unless it is a scalar."""
+    value = jnp.asarray(value)
+    if value.shape != ():
+        raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
+    return value.astype(jnp.float32)
+
+
+def check_differentiable(name: str, model: Model, params: Params, num_sites: int, sampler: str) -> None:
+    """InputError naming the argument if a model cannot be traced because JAX cannot differentiate its log-density."""
+    try:
+        jax.eval_shape(model.init, params, jax.ShapeDtypeStruct((num_sites,), jnp.int8))
+    except InputError:
+        raise
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise InputError(
+            f"{name} cannot be differentiated, as {sampler} requires; use gibbs, metropolis or exchange, or correct "
+            f"this: {str(error).splitlines()[0]}",
+            name,
+        ) from error
 
 
 class ValueAndGrad(NamedTuple):

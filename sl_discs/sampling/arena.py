@@ -16,11 +16,11 @@ from sl_discs.engines.contract import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.mesh import Layout, make_mesh
-from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
+from sl_discs.experiment.packing import initial_keys, plan, step_keys
 from sl_discs.experiment.player import start_chains
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
+from sl_discs.sampling.layout import Terms, lay_out
 
 # Steps of samplers that look at all sites in each which count as a sweep: one in so many sites.
 _SITES_A_STEP = 10
@@ -90,7 +90,7 @@ class Arena:
 
     def __init__(
         self,
-        terms: Coefficients,
+        terms: Terms,
         sampler: str,
         fields: dict,
         num_chains: int,
@@ -118,7 +118,7 @@ class Arena:
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         self.engine, self.engine_note = choose_engine(engine, kernel)
-        self.size, self.num_chains, self.rungs = len(terms.linear), num_chains, rungs
+        self.size, self.num_chains, self.rungs = terms.num_sites, num_chains, rungs
         few_sites = counts_sweeps(sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self._kernel, self._keeps_states, self.steps = kernel, keeps_states, 0
@@ -131,7 +131,7 @@ class Arena:
             "ask for fewer draws or groups",
         )
         self._names, self._shape, self._seed = [stream] * places, pack.shape, seed
-        self._model, self._batch = build_batch([terms] * places, self._names, pack.shape, seed)
+        self._model, self._batch = lay_out(terms, kernel, self._names, pack.shape, seed)
         self._keys = initial_keys(self._names, pack.shape, seed)
         self._temperatures = Temperatures(num_chains)
         self._play = self._prepared()

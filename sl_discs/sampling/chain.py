@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int8
 
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import Agreement, diagnose
 from sl_discs.sampling.drawn import Budget, Drawn, Store
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.options import Options
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
@@ -31,7 +31,7 @@ DISPERSING = 5
 ORDERED = ("gibbs",)
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws of every chain.
 
     Args:
@@ -43,7 +43,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     arena = Arena(
         terms,
         options.sampler,
-        frozen_after(FIRST_ROUND, options, len(terms.linear)),
+        frozen_after(FIRST_ROUND, options, terms.num_sites),
         options.groups,
         engine=options.engine,
         seed=options.seed,
@@ -71,9 +71,9 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     return Drawn(store.bits(), "serial", how, interrupted=interrupted)
 
 
-def _dispersed(terms: Coefficients, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
+def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
     """States that chains have reached from different starts."""
-    fields = frozen_after(FIRST_ROUND, options, len(terms.linear))
+    fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
     arena = Arena(

@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int8
+from scipy import special
 
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.density import Density
 
 # 2^22 states take about 130 MB, and a third of a second.
 MOST_VARIABLES = 22
+# Of a function that has to be evaluated at each state.
+MOST_OF_DENSITY = 20
 
 
 class EnumeratedLaw(NamedTuple):
@@ -91,6 +95,24 @@ def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
     values *= values
     log_z, sd = largest / temperature + np.log(total), (probabilities @ values) ** 0.5
     return EnumeratedLaw(float(log_z), probabilities, moments, float(mean), float(sd))
+
+
+def enumerate_density(density: Density, temperature: float) -> EnumeratedLaw:
+    """The law of a log-density; InputError for more than 20 variables."""
+    size = density.num_sites
+    if size > MOST_OF_DENSITY:
+        raise InputError(
+            f"method 'exact' enumerates a log-density of up to {MOST_OF_DENSITY} variables, and this one has {size}; "
+            "use method='tempering'",
+            "method",
+        )
+    states = _states(size)
+    values = density.values(states.astype(np.int8))
+    probabilities = special.softmax(values / temperature)
+    mean = float(probabilities @ values)
+    sd = float((probabilities @ (values - mean) ** 2) ** 0.5)
+    moments = states.T @ (probabilities[:, None] * states)
+    return EnumeratedLaw(float(special.logsumexp(values / temperature)), probabilities, moments, mean, sd)
 
 
 def _states(size: int) -> Float64[np.ndarray, "S size"]:

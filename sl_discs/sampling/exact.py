@@ -9,8 +9,9 @@ from jaxtyping import Float64, Int, Int8
 
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.sampling.enumeration import enumerate_law
+from sl_discs.models.density import Density
+from sl_discs.sampling.enumeration import enumerate_density, enumerate_law
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.tree import tree_decomposition
 
 # Above this, tree decomposition is tried first.
@@ -38,7 +39,7 @@ class ExactDraws(NamedTuple):
 
 
 def exact(
-    terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"] | None = None
+    terms: Terms, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"] | None = None
 ) -> ExactDraws:
     """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
 
@@ -55,10 +56,13 @@ def exact(
     """
     temperature = real("temperature", temperature, above=0)
     draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)
-    pairs = _checked_pairs(pairs, len(terms.linear))
-    if len(terms.linear) > _ENUMERATED:
+    pairs = _checked_pairs(pairs, terms.num_sites)
+    if isinstance(terms, Density):
+        law = enumerate_density(terms, temperature)
+    elif terms.num_sites > _ENUMERATED:
         return ExactDraws(*tree_decomposition(terms, temperature, draws, seed, pairs))
-    law = enumerate_law(terms, temperature)
+    else:
+        law = enumerate_law(terms, temperature)
     states = law.sample(np.random.default_rng(seed), draws)
     return ExactDraws(states, law.log_z, law.marginals.copy(), law.moments[*pairs.T], law.mean_value, None)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.exact import exact
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
 
 _DRAWS_IN_TIME = 10_000
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Exact draws, as many as are asked for; a time limit means 10,000 of them.
 
     Args:
@@ -23,6 +23,6 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
     found = exact(terms, temperature, each * options.groups, options.seed)
     budget.say(each * options.groups)
-    how = {"states": 2 ** len(terms.linear)} if found.width is None else {"width": found.width}
+    how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
     bits = packed(found.states.reshape(options.groups, each, -1))
     return Drawn(bits, "none", how, log_z=(found.log_z, 0.0), exact=True)

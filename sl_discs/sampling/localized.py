@@ -16,19 +16,19 @@ from scipy import stats
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.mesh import Layout
-from sl_discs.experiment.packing import build_batch, initial_keys, plan
+from sl_discs.experiment.packing import initial_keys, plan
 from sl_discs.experiment.player import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.layout import Terms, lay_out
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
-from sl_discs.sampling.values import Values
+from sl_discs.sampling.values import values_of
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -62,7 +62,7 @@ def _method(options: Options, levels: int | None) -> tuple[Method, int]:
     return method, fields["K"]
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """One draw of each chain.
 
     Args:
@@ -90,17 +90,17 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
 
 
 def _what_chains_say(
-    terms: Coefficients, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
+    terms: Terms, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], int]:
     """Reasons against draws, from chains continued from some of them for so many sweeps, and the steps of these."""
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
-    fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), len(terms.linear))
+    fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)
     arena = Arena(terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM)
     arena.restart(states[:number])
     arena.record(temperature, 1, -(-sweeps // 2))
     later = arena.record(temperature, _LOOKS, max(1, sweeps // (2 * _LOOKS)))
-    values = Values(terms)
+    values = values_of(terms)
 
     def observed(one: np.ndarray) -> np.ndarray:
         """f, the magnetisation and all variables."""
@@ -131,14 +131,14 @@ class _Batches:
       steps: Markov steps of all chains so far.
     """
 
-    def __init__(self, terms: Coefficients, temperature: float, options: Options):
+    def __init__(self, terms: Terms, temperature: float, options: Options):
         self._terms, self._temperature, self._options = terms, temperature, options
         self._chains = _TOGETHER * options.groups
         self.engine, self.steps = "", 0
 
     def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
         """sign(Y) of each chain of a batch, which has its own random numbers."""
-        options, size = self._options, len(self._terms.linear)
+        options, size = self._options, self._terms.num_sites
         steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
         method, _ = _method(options, levels)
         settings = Settings(
@@ -150,7 +150,7 @@ class _Batches:
         self.steps += steps * self._chains
         [pack] = plan([self._terms], 1, self._chains, 1, Layout(1, 1))
         places = len(pack.filled)
-        model, batch = build_batch([self._terms] * places, [number] * places, pack.shape, options.seed)
+        model, batch = lay_out(self._terms, method.sampler, [number] * places, pack.shape, options.seed)
         keys = initial_keys([number] * places, pack.shape, options.seed)
         outcome = player.play(model, batch, keys, pack.shape, lambda played: None)
         return outcome.final[0, :, :size]

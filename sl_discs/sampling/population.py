@@ -13,10 +13,10 @@ from scipy import optimize
 from scipy.special import logsumexp
 
 from sl_discs.experiment.population import places_after
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
 from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
 
@@ -51,9 +51,9 @@ def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
 class _Cooling:
     """Independent populations that cool together."""
 
-    def __init__(self, terms: Coefficients, options: Options, groups: int, members: int, stream: int):
+    def __init__(self, terms: Terms, options: Options, groups: int, members: int, stream: int):
         self.groups, self.members = groups, members
-        fields = frozen_after(_SWEEPS, options, len(terms.linear))
+        fields = frozen_after(_SWEEPS, options, terms.num_sites)
         self.arena = Arena(
             terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream,
             keeps_states=False,
@@ -79,7 +79,7 @@ class _Cooling:
         return 1 / (counts**2).sum(axis=1)
 
 
-def _steps(terms: Coefficients, temperature: float, options: Options) -> tuple[list[float], int]:
+def _steps(terms: Terms, temperature: float, options: Options) -> tuple[list[float], int]:
     """Inverse temperatures between which a small run keeps most of its members, and its number of Markov steps."""
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
     last = 1 / temperature
@@ -90,7 +90,7 @@ def _steps(terms: Coefficients, temperature: float, options: Options) -> tuple[l
     return found, pilot.arena.steps
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """One draw per member of every population, whose number of members is at least that of the draws.
 
     Args:
@@ -101,7 +101,7 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     """
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options)
-    least = int(np.clip(_MEMBERS_TIMES_VARIABLES // len(terms.linear), *_LEAST_MEMBERS))
+    least = int(np.clip(_MEMBERS_TIMES_VARIABLES // terms.num_sites, *_LEAST_MEMBERS))
     members = max(options.draws_each or 1, least)
     if budget.timed:
         fitting = int(_SAFE * budget.left() / (begin - budget.left()) * _PILOT / options.groups)

@@ -17,16 +17,18 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
+from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
 from sl_discs.sampling.values import observed
 
-METHODS = {
+METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
     "chain": chain.draw,
     "tempering": tempering.draw,
     "population": population.draw,
@@ -47,7 +49,7 @@ _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
 @fields_are_keywords()
 def sample(
-    problem: Problem,
+    problem: Problem | LogDensity,
     temperature: float = 1.0,
     draws: int = 1000,
     method: str = AUTO,
@@ -67,8 +69,8 @@ def sample(
     The same problem, arguments and engine give the same draws, unless there is a time limit.
 
     Args:
-      problem: from `sl_discs.maxcut`, `sl_discs.ising` or another constructor. Sets and covers may have conflicts,
-        each of which costs the problem's `penalty`.
+      problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
+        and covers may have conflicts, each of which costs the problem's `penalty`.
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
@@ -93,10 +95,10 @@ def sample(
     """
     begin = time.perf_counter()
     check_threads()
-    if not isinstance(problem, Problem):
+    if not isinstance(problem, Problem | LogDensity):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
         )
     options = check_arguments(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
@@ -105,6 +107,8 @@ def sample(
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
     terms = problem.terms()
+    if isinstance(problem, LogDensity):
+        options = _for_density(options, method)
     total = None if options.draws_each is None else options.draws_each * options.groups
     with (
         progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
@@ -113,6 +117,15 @@ def sample(
         if method != AUTO:
             return run(method, time_limit)
         return _choose(run, len(problem.labels), time_limit)
+
+
+def _for_density(options: Options, method: str) -> Options:
+    """Options for a log-density, which the reference engine alone runs; InputError for what it does not have."""
+    if method == "low_rank":
+        raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
+    if options.engine == "cpu":
+        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
+    return options._replace(engine="reference")
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
@@ -150,14 +163,14 @@ class _Run:
     """Runs methods on one problem, and returns their draws as `Samples`."""
 
     def __init__(
-        self, problem: Problem, terms: Coefficients, temperature: float, options: Options, interrupt, bar, begin
+        self, problem: Problem | LogDensity, terms: Terms, temperature: float, options: Options, interrupt, bar, begin
     ):
         self._problem, self._terms, self._temperature = problem, terms, temperature
         self._options, self._interrupt, self._bar, self._begin = options, interrupt, bar, begin
 
     def has_few_directions(self) -> bool:
         """Whether low-rank localization applies."""
-        return low_rank.applies(self._terms, self._temperature)
+        return isinstance(self._terms, Coefficients) and low_rank.applies(self._terms, self._temperature)
 
     def elapsed(self) -> float:
         """Seconds since the call."""

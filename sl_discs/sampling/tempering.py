@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.arena import Arena, Recorded
 from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import Agreement
 from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
 from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.log_z import log_z_of_ladder
 from sl_discs.sampling.options import Options
 
@@ -35,9 +35,9 @@ _MOST_MOMENTS_FOR_LOG_Z = 2_000
 class _Tempering:
     """Ladders of R rungs each, the coldest first."""
 
-    def __init__(self, terms: Coefficients, options: Options, inverse: np.ndarray, stream: int):
+    def __init__(self, terms: Terms, options: Options, inverse: np.ndarray, stream: int):
         self.rungs, self.ladders = len(inverse), options.groups
-        fields = frozen_after(_FIRST_ROUND, options, len(terms.linear))
+        fields = frozen_after(_FIRST_ROUND, options, terms.num_sites)
         self.arena = Arena(
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
@@ -71,7 +71,7 @@ def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
     return states[:, nearest].reshape(new.arena.num_chains, -1)
 
 
-def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws from the coldest rung of every ladder.
 
     Args:

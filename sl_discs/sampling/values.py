@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 from scipy import sparse
 
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.density import Density
+from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.packed import pieces
+
+
+def values_of(terms: Terms) -> Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]:
+    """f of states of zeros and ones, as they are: nothing is repaired."""
+    return terms.values if isinstance(terms, Density) else Values(terms)
 
 
 class Values:
@@ -31,10 +40,10 @@ class Values:
 
 
 def observed(
-    terms: Coefficients, bits: UInt8[np.ndarray, "C D W"]
+    terms: Terms, bits: UInt8[np.ndarray, "C D W"]
 ) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
     """The value f and the mean spin of every draw."""
-    function, size = Values(terms), len(terms.linear)
+    function, size = values_of(terms), terms.num_sites
     values, means = [], []
     for _, states in pieces(bits, size):
         values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))

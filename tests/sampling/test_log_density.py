@@ -1,0 +1,121 @@
+"""Draws from a log-density given as a function: their law by enumeration, and what is refused.
+
+Seeds are fixed; a test of a law fails for a correct sampler with probability 1e-6.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import InputError
+from sl_discs.testing.enumeration import all_states, state_index
+
+WEIGHTS = np.random.default_rng(2).normal(size=(6, 6)).astype(np.float32)
+STATES = all_states(6)
+
+
+def energy(params, x):
+    """Not multilinear, on arrays of shape (2, 3)."""
+    x = x.reshape(-1)
+    return 2 * jnp.tanh(x @ params["weights"] @ x / 2) + params["field"] * x[0]
+
+
+PARAMS = {"weights": WEIGHTS, "field": 0.4}
+VALUES = np.array([float(energy(PARAMS, jnp.asarray(x, jnp.float32))) for x in STATES])
+
+
+def problem():
+    return sl_discs.from_log_density(energy, PARAMS, (2, 3))
+
+
+def law(temperature=1.0):
+    weights = np.exp(VALUES / temperature)
+    return weights / weights.sum(), np.log(weights.sum())
+
+
+def lookup_without_gradient():
+    return sl_discs.from_log_density(
+        lambda p, x: jax.lax.while_loop(lambda v: v < 9, lambda v: v + 1, x.sum()), (), 4
+    )
+
+
+def wide():
+    return sl_discs.from_log_density(lambda p, x: x.sum(), (), 21)
+
+
+def test_exact_draws():
+    found = sl_discs.sample(problem(), 0.7, draws=4000, seed=1)
+    probabilities, log_z = law(0.7)
+    assert found.method == "exact" and np.isclose(found.log_z[0], log_z, atol=1e-5)
+    counts = np.bincount(state_index(found.states), minlength=64)
+    distance = np.abs(counts / len(found) - probabilities).sum() / 2
+    # Of 4,000 exact draws from 64 states it is about 0.4 sqrt(64/4000) = .05, with a deviation of below .01.
+    assert distance < 0.1
+    np.testing.assert_allclose(found.values, VALUES[state_index(found.states)], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("method", "sampler"),
+    [
+        ("chain", "gwg"),
+        pytest.param("chain", "gibbs", marks=pytest.mark.slow),
+        pytest.param("tempering", "metropolis", marks=pytest.mark.slow),
+        pytest.param("tempering", "path_auxiliary", marks=pytest.mark.slow),
+        pytest.param("population", "dmala", marks=pytest.mark.slow),
+        pytest.param("localization", "gwg", marks=pytest.mark.slow),
+    ],
+)
+def test_means_are_those_of_the_law(method, sampler):
+    """By 6 standard errors; localization, whose draws have the bias of U, by .05 in addition."""
+    found = sl_discs.sample(problem(), 0.8, draws=2000, method=method, sampler=sampler, seed=3)
+    probabilities, log_z = law(0.8)
+    bias = 0.05 if method == "localization" else 1e-6
+    assert found.how["engine"] == "reference" and found.reliable, found.verdict
+    for label in range(6):
+        mean, error = found.marginal(label)
+        assert abs(mean - probabilities @ STATES[:, label]) < 6 * error + bias
+    mean, error = found.mean()
+    assert abs(mean - probabilities @ VALUES) < 6 * error + bias
+    if found.log_z is not None:
+        estimate, error = found.log_z
+        assert abs(estimate - log_z) < 6 * error + 1e-3
+
+
+def test_a_problem_made_again_is_the_same_program():
+    other = sl_discs.from_log_density(energy, {"weights": 2 * WEIGHTS, "field": 0.1}, [2, 3])
+    for gains in (True, False):
+        one, two = (each.density.model(64, gains=gains) for each in (problem(), other))
+        assert one == two and hash(one) == hash(two)
+
+
+def test_a_lookup_is_enough_for_samplers_without_gains():
+    table = jnp.linspace(0, 3, 64)
+    lookup = sl_discs.from_log_density(lambda table, x: table[(x @ 2 ** jnp.arange(6)).astype(int)], table, 6)
+    found = sl_discs.sample(lookup, 1.0, draws=1000, method="chain", sampler="metropolis", seed=0)
+    weights = np.exp(table)
+    mean, error = found.mean()
+    assert abs(mean - weights @ table / weights.sum()) < 6 * error
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sl_discs.from_log_density(3, (), 4), "fn is a int"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x, (), 4), r"fn returns shape \(4,\)"),
+        (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum()), (), 4), "fn is -inf at all zeros"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 0), "shape is 0"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), (2, 1.5)), "shape is 1.5"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), ()), "shape is empty"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), "weights", 4), "params hold"),
+        (lambda: sl_discs.sample(problem(), method="low_rank"), "method 'low_rank'"),
+        (lambda: sl_discs.sample(problem(), method="chain", engine="cpu"), "engine 'cpu'"),
+        (lambda: sl_discs.sample(lookup_without_gradient(), method="chain", sampler="gwg"), "fn cannot be diff"),
+        (lambda: sl_discs.sample(wide(), method="exact"), "method 'exact' enumerates"),
+        (lambda: sl_discs.solve(problem()), "LogDensity"),
+    ],
+)
+def test_errors_name_the_argument(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
