@@ -28,6 +28,7 @@ GROUPS = {
     "studies": {
         "study laws": "compare sampling methods with tempering on known distributions",
         "study convergence": "measure how fast Algorithm 1 converges",
+        "study energy": "train energy-based models with and without localization",
     },
     "speed": {
         "bench rates": "speed and quality on fixed cases, compared with other packages",

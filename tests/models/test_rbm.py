@@ -1,0 +1,43 @@
+"""The two densities of a Boltzmann machine and its log Z agree with sums over all states."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special
+
+import sl_discs
+from sl_discs import InputError
+from sl_discs.models import rbm
+from sl_discs.testing.enumeration import all_states
+
+RNG = np.random.default_rng(0)
+PARAMS = rbm.RBMParams(*(RNG.normal(size=shape).astype(np.float32) for shape in ((5, 3), 5, 3)))
+
+
+def values(density, size):
+    return np.asarray(jax.vmap(density, (None, 0))(PARAMS, jnp.asarray(all_states(size), jnp.float32)), np.float64)
+
+
+def test_the_joint_density_sums_to_the_marginal_one():
+    joint = values(rbm.joint_log_density, 8).reshape(2**3, 2**5)  # hidden units have the higher bits
+    np.testing.assert_allclose(special.logsumexp(joint, axis=0), values(rbm.log_density, 5), rtol=1e-5)
+
+
+def test_log_z_by_either_side():
+    exact = special.logsumexp(values(rbm.log_density, 5))
+    other = rbm.RBMParams(PARAMS.weights.T, PARAMS.hidden, PARAMS.visible)
+    np.testing.assert_allclose((rbm.log_z(PARAMS), rbm.log_z(other)), exact, rtol=1e-6)
+    with pytest.raises(InputError, match=r"^params have 21 units"):
+        rbm.log_z(rbm.RBMParams(np.zeros((21, 22)), np.zeros(21), np.zeros(22)))
+
+
+@pytest.mark.slow
+def test_block_gibbs_draws_both_layers_and_rejects_nothing():
+    """By 6 standard errors."""
+    problem = sl_discs.from_log_density(rbm.joint_log_density, PARAMS, 8)
+    found = sl_discs.sample(problem, method="chain", sampler="block_gibbs", split=5, draws=2000, seed=0)
+    law = special.softmax(values(rbm.joint_log_density, 8))
+    for label in range(8):
+        mean, error = found.marginal(label)
+        assert abs(mean - law @ all_states(8)[:, label]) < 6 * error
