@@ -1,6 +1,7 @@
 """The README, and the site: its code runs, its links lead somewhere, and it builds without a warning."""
 
 import itertools
+import math
 import os
 import re
 import subprocess
@@ -54,6 +55,19 @@ def test_the_examples_with_blackjax_draw_from_the_log_density():
     exact = law @ states.sum(axis=1) / law.sum()
     assert abs(names["positions"][:, 200:].sum(axis=2).mean() - exact) < 0.1
     assert abs(names["draws"].sum(axis=1).mean() - exact) < 0.3
+
+
+@pytest.mark.slow
+def test_the_log_density_on_a_ring_has_its_log_z():
+    """An even number of walls can be placed on the 24 bonds in any way, for two states each; by 6 standard errors."""
+    (code,) = code_of("docs/log_density.md")
+    names = {}
+    exec(code, names)
+    walls = np.arange(0, 25, 2)
+    ways = np.array([2.0 * math.comb(24, k) for k in walls])
+    weights = ways * np.exp(-0.5 * walls - walls**2 / 24)
+    log_z, error = names["samples"].log_z
+    assert names["samples"].reliable and abs(log_z - np.log(weights.sum())) < 6 * error < 0.5
 
 
 @pytest.mark.parametrize("cases", [1, pytest.param(None, marks=pytest.mark.slow)])

@@ -51,9 +51,9 @@ class Size(NamedTuple):
 
     hidden: int = 16
     channels: int = 4
-    updates: tuple[int, int] = (4_000, 800)
+    updates: tuple[int, int] = (3_000, 600)
     seeds: int = 3
-    populations: int = 8
+    populations: int = 4
 
 
 FULL = Size()

@@ -73,7 +73,7 @@ def boltzmann_machine(hidden: int) -> Energy:
     )
 
 
-def convolutional(channels: int, blocks: int = 2) -> Energy:
+def convolutional(channels: int, blocks: int = 1) -> Energy:
     """Chains of pixels, by path_auxiliary with an adaptive number of flips."""
     from sl_discs.models.convolutional import ResidualEnergy
 
@@ -88,7 +88,7 @@ def convolutional(channels: int, blocks: int = 2) -> Energy:
         return params
 
     sampler = {"name": "path_auxiliary"}
-    return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=40, levels=8, rate=2e-3)
+    return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=20, levels=5, rate=2e-3)
 
 
 def digits() -> tuple[Int8[np.ndarray, "S 64"], Int8[np.ndarray, "T 64"]]:
