@@ -108,7 +108,8 @@ def _arm(folder: Path, energy: Energy, updates: int, localized: bool, seed: int,
     method = ("sl_" if localized else "") + energy.sampler["name"]
     identity = {
         "kind": "energy", "energy": energy.name, "method": method, "updates": updates, "seed": seed,
-        "size": list(size), "steps": energy.steps, "levels": energy.levels, "rate": energy.rate,
+        "hidden": size.hidden, "channels": size.channels, "populations": size.populations,
+        "steps": energy.steps, "levels": energy.levels, "rate": energy.rate,
     }  # fmt: skip
     found = finished(folder, identity, lambda: _measured(energy, updates, localized, seed, size.populations))
     return Arm(energy.name, method, localized, seed, found)
