@@ -45,7 +45,7 @@ def test_the_example_with_constraints_finds_the_optimum():
 
 
 def test_the_examples_with_blackjax_draw_from_the_log_density():
-    """Mean numbers of ones; standard errors are .016 and .035, and localized draws also have a bias."""
+    """Mean numbers of ones, enumerated: 1.459. Standard errors: .016 and .035; localized draws also have a bias."""
     pytest.importorskip("blackjax", reason="needs the extra blackjax")
     names = {}
     for code in code_of("docs/blackjax.md"):
