@@ -54,8 +54,8 @@ def from_log_density(
 ) -> LogDensity:
     """A problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
 
-    Samplers that propose by flip gains (`gwg`, `path_auxiliary`, `dmala`, `block_gibbs`) estimate them to first order
-    by the gradient in x, and accept by exact differences. The others only evaluate `fn`.
+    Samplers that propose by flip gains (`gwg`, `path_auxiliary`, `dmala`, `bipartite_gibbs`) estimate them to first
+    order by the gradient in x, and accept by exact differences. The others only evaluate `fn`.
 
     Args:
       fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be able to trace it,

@@ -61,13 +61,13 @@ class Energy(NamedTuple):
 
 
 def boltzmann_machine(hidden: int) -> Energy:
-    """Chains of visible and hidden units, by block_gibbs."""
+    """Chains of visible and hidden units, by bipartite_gibbs."""
 
     def init(key, mean):
         weights = 0.01 * jax.random.normal(key, (PIXELS, hidden))
         return rbm.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
-    sampler = {"name": "block_gibbs", "split": PIXELS}
+    sampler = {"name": "bipartite_gibbs", "split": PIXELS}
     return Energy(
         "RBM", rbm.log_density, rbm.joint_log_density, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2
     )

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -140,7 +140,7 @@ def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N
     return kernel_of_proposals(log_density, proposals)
 
 
-def block_gibbs(log_density: LogDensity, mask: Mask, split: int) -> Kernel:
+def bipartite_gibbs(log_density: LogDensity, mask: Mask, split: int) -> Kernel:
     """Draws every site of one block from its conditional distribution, and tests that; then those of the other."""
     sites, states = np.arange(len(mask)), all_states(len(mask))
     chances = balanced_weights(log_density, mask, "RATIO")
@@ -274,8 +274,8 @@ def kernel_of(
     if type(sampler) is Exchange:
         everywhere = ~np.eye(len(mask), dtype=bool)
         return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)
-    if type(sampler) is BlockGibbs:
-        return block_gibbs(log_density, mask, sampler.split)
+    if type(sampler) is BipartiteGibbs:
+        return bipartite_gibbs(log_density, mask, sampler.split)
     balancing = sampler.balancing_fn_type
     if type(sampler) is DMALA:
         step = {"step_size": sampler.step_size}

@@ -33,10 +33,10 @@ def test_log_z_by_either_side():
 
 
 @pytest.mark.slow
-def test_block_gibbs_draws_both_layers_and_rejects_nothing():
+def test_bipartite_gibbs_draws_both_layers_and_rejects_nothing():
     """By 6 standard errors."""
     problem = sl_discs.from_log_density(rbm.joint_log_density, PARAMS, 8)
-    found = sl_discs.sample(problem, method="chain", sampler="block_gibbs", split=5, draws=2000, seed=0)
+    found = sl_discs.sample(problem, method="chain", sampler="bipartite_gibbs", split=5, draws=2000, seed=0)
     law = special.softmax(values(rbm.joint_log_density, 8))
     for label in range(8):
         mean, error = found.marginal(label)

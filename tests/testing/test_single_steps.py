@@ -7,7 +7,7 @@ all of its targets, and an adaptive radius or number of flips is set to the valu
 import numpy as np
 import pytest
 
-from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
@@ -60,19 +60,19 @@ def test_reference(name):
 
 
 @pytest.mark.parametrize("split", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_block_gibbs(split):
+def test_bipartite_gibbs(split):
     """On targets with couplings in the blocks, where its test rejects, and on one without."""
-    check("reference", BlockGibbs(split=split), copies=1024, temperatures=(np.inf, 2.0, 0.5))
+    check("reference", BipartiteGibbs(split=split), copies=1024, temperatures=(np.inf, 2.0, 0.5))
 
 
-def test_block_gibbs_rejects_nothing_where_blocks_are_not_coupled_and_is_told_from_other_blocks():
+def test_bipartite_gibbs_rejects_nothing_where_blocks_are_not_coupled_and_is_told_from_other_blocks():
     path = small_targets(4)[3]
-    kernel = kernel_of(BlockGibbs(), path.log_density(1.0), path.mask)
+    kernel = kernel_of(BipartiteGibbs(), path.log_density(1.0), path.mask)
     np.testing.assert_allclose(kernel.acceptance, 1)
-    [steps] = play_steps(entry("reference"), BlockGibbs(), [path], 1.0, copies=2048)
+    [steps] = play_steps(entry("reference"), BipartiteGibbs(), [path], 1.0, copies=2048)
     check_steps(steps, [kernel], FALSE_ALARM)
     with pytest.raises(Disagreement):
-        check_steps(steps, [kernel_of(BlockGibbs(split=1), path.log_density(1.0), path.mask)], FALSE_ALARM)
+        check_steps(steps, [kernel_of(BipartiteGibbs(split=1), path.log_density(1.0), path.mask)], FALSE_ALARM)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sampler config of block_gibbs."""
+"""Sampler config of sl_bipartite_gibbs."""
 
 from ml_collections import config_dict
 
@@ -7,4 +7,4 @@ from sl_discs.localization.method import method_config
 
 def get_config() -> config_dict.ConfigDict:
     """All fields with their defaults."""
-    return method_config("block_gibbs")
+    return method_config("sl_bipartite_gibbs")

@@ -14,7 +14,7 @@ from sl_discs.errors import InputError
 from sl_discs.samplers.base import Info, Sampler, accept_or_keep
 
 
-class BlockGibbsState(NamedTuple):
+class BipartiteGibbsState(NamedTuple):
     """Steps done, and log-likelihood calls (4 a step)."""
 
     steps: Int[Array, ""]
@@ -22,7 +22,7 @@ class BlockGibbsState(NamedTuple):
 
 
 def blocks(num_sites: int, split: int) -> Bool[Array, "2 N"]:
-    """The sites of each block, see `BlockGibbs`."""
+    """The sites of each block, see `BipartiteGibbs`."""
     sites = jnp.arange(num_sites)
     first = sites < split if split else sites % 2 == 0
     return jnp.stack([first, ~first])
@@ -34,7 +34,7 @@ def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"], block: B
 
 
 @dataclasses.dataclass(frozen=True)
-class BlockGibbs(Sampler):
+class BipartiteGibbs(Sampler):
     """A step draws every site of one block from its conditional distribution, and then every site of the other.
 
     Where no two sites of a block are coupled, these are draws of the block given the rest. Metropolis and Hastings'
@@ -63,7 +63,7 @@ class BlockGibbs(Sampler):
 
     def init_state(self, num_sites):
         """Counters at zero."""
-        return BlockGibbsState(jnp.int32(0), jnp.int32(0))
+        return BipartiteGibbsState(jnp.int32(0), jnp.int32(0))
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Both blocks, each with its test."""
@@ -80,5 +80,5 @@ class BlockGibbs(Sampler):
             x, field = accept_or_keep(accepted, (y, field_y), (x, field))
             acceptance += probability / 2
             hops += jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = BlockGibbsState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
+        state = BipartiteGibbsState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
         return x, field, state, Info(acceptance, hops)
