@@ -134,7 +134,7 @@ GRAPHS = {
     "metis: edges": ("3 3\n2\n1 3\n2\n", ":1: the header promises 3 edges, but there are 2"),
     "metis: fmt": ("3 2 7\n2\n1 3\n2\n", ":1: fmt 7", "metis"),
     "metis: parity": ("3 2 1\n2 1\n1 1 3\n2 1\n", ":3: 3 numbers; a line has 0 of the node", "metis"),
-    "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":2: the weight to neighbour 2 is another", "metis"),
+    "metis: weights": ("3 2 1\n2 1\n1 2 3 1\n2 1\n", ":2: the weight to neighbour 2 differs", "metis"),
     "metis: word": ("3 2\n2\n1 x 3\n2\n", ":3: 'x' is not a whole number"),
     "metis: ncon": ("2 1 10 99999\n2\n1\n", ":2: 1 numbers; a line has 99999 of the node", "metis"),
     "metis: 10^15": ("1000000000000000 1\n2\n1\n", ":1: 1000000000000000 nodes", "metis"),
