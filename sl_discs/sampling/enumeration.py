@@ -15,7 +15,7 @@ MOST_VARIABLES = 22
 
 
 class EnumeratedLaw(NamedTuple):
-    """Every probability, and what follows from them.
+    """All probabilities, with moments derived from them.
 
     Attributes:
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
