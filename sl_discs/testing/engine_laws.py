@@ -1,7 +1,7 @@
-"""The laws of an engine's single steps: each sampler's kernel is that of the oracle, on all small targets.
+"""Checks of an engine's single steps: each sampler's kernel must equal the oracle's on all small targets.
 
-Seeds are fixed; an engine that is right fails the check of a sampler with probability 1e-6. Each sampler is compiled
-once for all of its targets, and an adaptive radius or number of flips is set to the values that are tested.
+Seeds are fixed; a correct engine fails the check of a sampler with probability 1e-6. Each sampler is compiled once
+for all of its targets, and an adaptive radius or number of flips is set to the tested values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Moment(NamedTuple):
 
 
 def _moments(sampler: Sampler) -> list[_Moment | None]:
-    """Whole radii and others, while they adapt and afterwards."""
+    """Integer and fractional radii, during adaptation and after it."""
     if not getattr(sampler, "adaptive", False):
         return [None]
     if isinstance(sampler, DMALA):
@@ -60,7 +60,7 @@ def _moments(sampler: Sampler) -> list[_Moment | None]:
 
 
 def _check_moment(engine, sampler, targets, temperature, moment, steps, **options):
-    """The scale follows the acceptance that is reported, with the gain of step 10 or none any more."""
+    """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays once it is frozen."""
     name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
     sites = np.array([[target.mask.sum()] for target in targets])
     scales = np.minimum(moment.scale, sites)
@@ -91,20 +91,20 @@ def check_single_steps(
     steps: int = 1,
     **options: Any,
 ) -> None:
-    """A sampler's step on an engine is the oracle's; each call but the first goes on with what a chain carries.
+    """Checks that a sampler's step on an engine is the oracle's, also in calls that continue chains.
 
     Args:
-      engine: the engine used.
-      sampler: one that it knows.
+      engine: the engine to check.
+      sampler: a sampler that it supports.
       num_sites: 3 or 4.
-      temperatures: of the targets.
+      temperatures: temperatures of the targets.
       tilted: whether the targets have tilts.
       whole: whether their couplings are whole numbers.
-      steps: of a call, whose law is the power of the oracle's.
-      **options: of `play_steps`, such as `copies`.
+      steps: steps per call, whose kernel is that power of the oracle's.
+      **options: options of `play_steps`, such as `copies`.
 
     Raises:
-      AssertionError: the step is another one.
+      AssertionError: the step differs from the oracle's.
     """
     targets = small_targets(num_sites, tilted=tilted, whole=whole)
     for temperature in temperatures:

@@ -1,4 +1,4 @@
-"""Does stochastic localization return the target's law? Tests on enumerable targets."""
+"""Tests on enumerable targets that stochastic localization samples from the target."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _untilted(case: Case) -> TiltedParams:
 def exact_localization(
     case: Case, localization: Localization, count: int, seed: int = 0
 ) -> Int8[np.ndarray, "count N"]:
-    """Final samples of localization with the exact posterior mean in place of MCMC, one step a level."""
+    """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
     params = _untilted(case)
     levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
     states = jnp.asarray(all_states(case.model.num_sites))
@@ -120,15 +120,15 @@ def check_localized(
     bound: float = 0.03,
     seed: int = 0,
 ) -> float:
-    """Localization with this base sampler on this engine comes within `bound` of the target in total variation.
+    """Checks that localization with a base sampler and engine is within `bound` of the target in total variation.
 
-    Arguments as `localized_samples`.
+    Arguments are those of `localized_samples`.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/count) is sampling noise and the rest discretisation.
 
     Raises:
-      ConformanceError: it does not.
+      ConformanceError: the distance is larger.
     """
     samples = localized_samples(engine, sampler, case, localization, chain_length, count, seed)
     law = enumerate_law(case.model, case.params, case.mask, case.start)

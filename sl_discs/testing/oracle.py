@@ -1,14 +1,14 @@
-"""Transition matrices of the samplers on a few sites, written from their definitions: what every engine must match.
+"""Transition matrices of the samplers on a few sites, written from their definitions, which every engine must match.
 
-A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and with temperature and tilt in
-it; state k has bit i of k at site i. Nothing here is fast, and nothing is shared with an engine: float64 NumPy, and
+A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and including temperature and
+tilt; state k has bit i of k at site i. The code is slow and shares nothing with an engine: it is float64 NumPy that
 sums over everything that can happen in a step.
 
 A step at x proposes y with probability q and accepts it with a probability that depends on
 
     ratio = p(y) q_reverse / (p(x) q)
 
-alone. Where several sequences of draws lead to the same y, each is a proposal of its own with its own ratio.
+only. If several sequences of draws lead to the same y, each is a separate proposal with its own ratio.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def metropolis_test(ratio: float) -> float:
 
 
 def metropolis_test_with_ties(ratio: float) -> float:
-    """That of a sequential scan, which rejects one of ten changes of 0."""
+    """The test of a sequential scan, which rejects one in ten changes of 0."""
     return 0.9 if abs(ratio - 1) < 1e-9 else min(1.0, ratio)
 
 
 def barker_test(ratio: float) -> float:
-    """ratio/(1 + ratio): the conditional probability of y given that x or y."""
+    """ratio/(1 + ratio), the conditional probability of y given that the state is x or y."""
     return ratio / (1 + ratio)
 
 
 def no_test(ratio: float) -> float:
-    """1: every proposal is accepted, and p is not left invariant."""
+    """1: every proposal is accepted, so p is not left invariant."""
     return 1.0
 
 
@@ -105,7 +105,7 @@ def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Flo
 
 
 def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]) -> Kernel:
-    """Proposes to flip one uniformly drawn site of these."""
+    """Proposes to flip one of these sites, drawn uniformly."""
     sites = list(sites)
 
     def proposals(x):
@@ -118,7 +118,7 @@ def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[f
 def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float) -> Kernel:
     """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its partners.
 
-    Partners are coupled, and have different values. Either of two may be drawn first.
+    Partners are coupled sites with different values. Either of the two may be drawn first.
     """
     sites, states = np.flatnonzero(mask), all_states(len(mask))
 
@@ -239,9 +239,9 @@ def kernel_of(
       mask: sites that may flip.
       coupled: which sites are; every two by default.
       proposed: log-density whose flip gains weigh the proposals; that of the target by default.
-      scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
+      scale: the adaptive radius or expected number of flips; by default its initial value.
       frozen: whether the step comes after `adapt_until`.
-      done: steps before it, which say whose turn a sequential scan has come to.
+      done: number of earlier steps, which determines the next site of a sequential scan.
     """
     if type(sampler) in (Gibbs, Metropolis):
         sites, test = np.flatnonzero(mask), metropolis_test
@@ -268,7 +268,7 @@ def kernel_of(
 def kernel_of_steps(
     sampler: Sampler, log_density: LogDensity, mask: Mask, number: int, *, done: int = 0, **options: Any
 ) -> Kernel:
-    """Several steps as one: the states that they lead to and their mean acceptance; arguments as of `kernel_of`."""
+    """Several steps as one kernel, with their mean acceptance; arguments as of `kernel_of`."""
     transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
     for k in range(done, done + number):
         step = kernel_of(sampler, log_density, mask, done=k, **options)
