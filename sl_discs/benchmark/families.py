@@ -1,4 +1,4 @@
-"""Families of graphs of the benchmark that DISCS does not have; each function returns what draws the first graphs."""
+"""Families of graphs that DISCS does not have; each function returns a function that draws the first graphs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def satlib_like(count: int) -> list[Graph]:
 
 
 def toroidal(side: int, dimensions: int, *, real: bool = False) -> Family:
-    """Toroidal lattices whose bonds weigh -1 or 1 with equal probability, or Gaussian numbers."""
+    """Toroidal lattices with weights -1 or 1 of equal probability, or with Gaussian weights."""
     return functools.partial(_each, functools.partial(_torus, side, dimensions, real))
 
 
 def sparse(size: int, degree: int) -> Family:
-    """Graphs of so many nodes and size * degree / 2 edges, uniformly drawn."""
+    """Uniformly random graphs with `size` nodes and size * degree / 2 edges."""
     return functools.partial(_each, functools.partial(_sparse, size, degree))
 
 
@@ -45,12 +45,12 @@ def complete(size: int) -> Family:
 
 
 def triangles(count: int) -> Family:
-    """So many triangles whose nodes are joined in chains: plateaus that exchanges of nodes cross."""
+    """Triangles whose nodes are also joined to each other, with plateaus that exchanges of nodes cross."""
     return functools.partial(_each, functools.partial(_triangles, count))
 
 
 def hidden_clique(size: int, density: float, clique: int) -> Family:
-    """Random graphs with a clique in them whose nodes have the same degrees as others, on average."""
+    """Random graphs with a hidden clique, whose nodes have the same mean degree as the others."""
     return functools.partial(_each, functools.partial(_hidden_clique, size, density, clique))
 
 
@@ -92,7 +92,7 @@ def _hidden_clique(size: int, density: float, clique: int, number: int) -> Graph
     rng = np.random.default_rng([size, number])
     joined = np.triu(rng.random((size, size)) < density, 1)
     nodes = np.sort(rng.permutation(size)[:clique])
-    # Nodes of the clique have fewer neighbours outside, as many fewer as they have more inside.
+    # Nodes of the clique have fewer neighbours outside it, to compensate for those inside.
     member = np.isin(np.arange(size), nodes)
     kept = density - (1 - density) * (clique - 1) / (size - clique)
     mixed = member[:, None] != member[None, :]
