@@ -178,7 +178,7 @@ def as_json(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def format_rows(rows: list[Row]) -> str:
-    """A table of millions of site updates and effective draws per CPU-second, with standard errors over repetitions."""
+    """A table of millions of site updates and effective draws per CPU-second, with errors over repetitions."""
     first = rows[0]
     lines = [
         f"{first.target}",

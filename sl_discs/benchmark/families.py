@@ -45,7 +45,7 @@ def complete(size: int) -> Family:
 
 
 def triangles(count: int) -> Family:
-    """Triangles whose nodes are also joined to each other, with plateaus that exchanges of nodes cross."""
+    """Triangles whose nodes are also joined by a random path, with plateaus that exchanges of nodes cross."""
     return functools.partial(_each, functools.partial(_triangles, count))
 
 
@@ -82,7 +82,7 @@ def _complete(size: int, number: int) -> Graph:
 def _triangles(count: int, number: int) -> Graph:
     rng = np.random.default_rng([3, number])
     inside = [pair for k in range(count) for pair in itertools.combinations(range(3 * k, 3 * k + 3), 2)]
-    # Each node is joined to one node of another triangle, in a random order of the nodes.
+    # A random path through all nodes, without its edges inside triangles.
     order = rng.permutation(3 * count)
     across = [pair for pair in itertools.pairwise(order.tolist()) if pair[0] // 3 != pair[1] // 3]
     return Graph.from_arrays(f"triangles-{number}", 3 * count, np.array(inside + across))
