@@ -8,6 +8,7 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -126,3 +127,4 @@ register_sampler("dmala", _dmala)
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange)
+register_sampler("block_gibbs", BlockGibbs)

@@ -13,6 +13,7 @@ import numpy as np
 
 from sl_discs.engines.contract import Engine
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -31,6 +32,8 @@ SAMPLERS = {
     "gibbs, sequential": Gibbs(scan="sequential"),
     "metropolis, sequential": Metropolis(scan="sequential"),
     "exchange": Exchange(),
+    "block_gibbs": BlockGibbs(),
+    "block_gibbs, 1 round": BlockGibbs(rounds=1),
     "gwg": GWG(**_ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**_ADAPTING),

@@ -18,6 +18,7 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -34,6 +35,7 @@ BASES = {
     "gibbs": Gibbs(),
     "metropolis": Metropolis(),
     "exchange": Exchange(),
+    "block_gibbs": BlockGibbs(),
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),

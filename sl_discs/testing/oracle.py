@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -139,6 +140,32 @@ def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N
     return kernel_of_proposals(log_density, proposals)
 
 
+def block_gibbs(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], rounds: int) -> Kernel:
+    """Resamples a random independent set of open sites, one site after the other, in the mean over its draws.
+
+    Sites have random priorities. In each round, those that are ahead of all their remaining neighbours join the set,
+    and they and their neighbours leave. Nothing is rejected.
+    """
+    states = np.arange(len(log_density))
+    orders = list(itertools.permutations(np.flatnonzero(mask)))
+    transitions = np.zeros((len(states), len(states)))
+    for order in orders:
+        left, block = list(order), []
+        for _ in range(rounds):
+            first = [i for k, i in enumerate(left) if not any(coupled[i, j] for j in left[:k])]
+            block += first
+            left = [i for i in left if i not in first and not any(coupled[i, j] for j in first)]
+        matrix = np.eye(len(states))
+        for site in block:
+            others = states ^ (1 << site)
+            flipped = 1 / (1 + np.exp(log_density - log_density[others]))
+            step = np.diag(1 - flipped)
+            step[states, others] = flipped
+            matrix = matrix @ step
+        transitions += matrix / len(orders)
+    return Kernel(transitions, np.ones(len(states)))
+
+
 def gwg(
     log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
 ) -> Kernel:
@@ -248,9 +275,11 @@ def kernel_of(
         if sampler.scan == SEQUENTIAL:
             sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
         return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
+    coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
     if type(sampler) is Exchange:
-        everywhere = ~np.eye(len(mask), dtype=bool)
-        return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)
+        return exchange(log_density, mask, coupled, sampler.single)
+    if type(sampler) is BlockGibbs:
+        return block_gibbs(log_density, mask, coupled, sampler.rounds)
     balancing = sampler.balancing_fn_type
     if type(sampler) is DMALA:
         step = {"step_size": sampler.step_size}

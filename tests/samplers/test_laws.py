@@ -15,6 +15,7 @@ from sl_discs import keys
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -35,6 +36,7 @@ SAMPLERS = {
     "metropolis, sequential": (Metropolis(scan="sequential"), {}),
     "exchange": (Exchange(), {}),
     "exchange, mostly pairs": (Exchange(single=0.1), {}),
+    "block_gibbs": (BlockGibbs(), {}),
     "gwg": (GWG(), {}),
     "gwg, 3 flips": (GWG(num_flips=3), {}),
     "gwg, adapted": (GWG(adaptive=True, adapt_until=30), ADAPTING),
@@ -60,7 +62,7 @@ def test_every_registered_sampler_is_here():
     assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
 
 
-@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, Exchange, GWG, PathAuxiliary, DMALA])
+@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, Exchange, BlockGibbs, GWG, PathAuxiliary, DMALA])
 def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
     assert not {"adapts", "calls_a_step", "counts_sweeps"} & {field.name for field in dataclasses.fields(sampler)}
 

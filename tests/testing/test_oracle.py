@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sl_discs.samplers.block_gibbs import BlockGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -26,6 +27,8 @@ SAMPLERS = [
     Metropolis(scan="sequential"),
     Exchange(),
     Exchange(single=0.1),
+    BlockGibbs(rounds=1),
+    BlockGibbs(),
     *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
 ]
 
