@@ -9,24 +9,15 @@ or stored.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float
 
 from sl_discs import keys
 from sl_discs.checks import whole
 from sl_discs.models.base import Model, Params
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.dmala import log_probability
-
-
-class BlockGibbsState(NamedTuple):
-    """Steps done, and log-likelihood calls (4 per step)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
+from sl_discs.samplers.independent import IndependentFlips, bounded
 
 
 def independent_set(
@@ -53,7 +44,7 @@ def independent_set(
 
 
 @dataclasses.dataclass(frozen=True)
-class BlockGibbs(Sampler):
+class BlockGibbs(IndependentFlips):
     """Resamples all sites of a random independent set from their conditional distribution given the others.
 
     Each site of the block flips with probability sigmoid(d_i), independently. If gains are exact, the
@@ -73,22 +64,12 @@ class BlockGibbs(Sampler):
     def __post_init__(self):
         whole("sampler_config.rounds", self.rounds, 1, bits=4)
 
-    def init_state(self, num_sites):
-        """Counters at zero."""
-        return BlockGibbsState(jnp.int32(0), jnp.int32(0))
+    def logits(self, gains, state, mask):
+        """The gains themselves: a conditional distribution is a balanced proposal without a step size."""
+        return bounded(gains, mask)
 
     def kernel(self, key, model, params, x, field, state, mask):
-        """Draws a block, resamples it, and applies the test."""
-        block = independent_set(model, params, 1 + keys.uniforms(keys.fold(key, 0), x.shape), mask, self.rounds)
-        logits = jnp.where(block, model.gains(params, x, field), -jnp.inf)
-        flips = keys.uniforms(keys.fold(key, 1), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = model.flip(params, x, field, flips)
-        logits_y = jnp.where(block, model.gains(params, y, field_y), -jnp.inf)
-        change = model.change(params, x, field, flips, field_y)
-        log_ratio = change + log_probability(logits_y, flips) - log_probability(logits, flips)
-        acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
-        accepted = keys.uniforms(keys.fold(key, 2)) < acceptance
-        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = BlockGibbsState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return x, field, state, Info(acceptance, hops)
+        """Draws a block, and resamples it."""
+        priorities = 1 + keys.uniforms(keys.fold(key, 2), x.shape)
+        block = independent_set(model, params, priorities, mask, self.rounds)
+        return super().kernel(key, model, params, x, field, state, block)

@@ -12,14 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.contract import Engine
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.engines import FALSE_ALARM
 from sl_discs.testing.oracle import kernel_of_steps
 from sl_discs.testing.single_step import check_steps, play_steps
@@ -43,6 +46,12 @@ SAMPLERS = {
     "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
     "dmala, unadjusted": DMALA(adjusted=False),
     "dmala, fixed, unadjusted": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
+    "dlmc": DLMC(**_ADAPTING),
+    "dlmc, euler": DLMC(expected_flips=1.7, solver="euler_forward"),
+    "dlmc, fixed": DLMC(scaling="fixed", step_size=1.0),
+    "acs": ACS(cycle=3),
+    "rlsa": RLSA(num_flips=2),
+    "rlsa, unadjusted": RLSA(num_flips=1, adjusted=False),
 }
 
 

@@ -17,14 +17,17 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
@@ -39,6 +42,9 @@ BASES = {
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),
+    "dlmc": DLMC(expected_flips=1.5),
+    "acs": ACS(),
+    "rlsa": RLSA(num_flips=2),
 }
 FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
 _SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)

@@ -21,14 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC, EULER
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.testing.enumeration import all_states
 
@@ -199,37 +202,56 @@ def path_auxiliary(
     return kernel_of_proposals(log_density, proposals)
 
 
-def dmala(
-    log_density: LogDensity,
-    mask: Mask,
-    *,
-    step_size: float | None = None,
-    expected_flips: float | None = None,
-    adjusted: bool = True,
-    balancing: str = "SQRT",
-    proposed: LogDensity | None = None,
+def independent_flips(
+    log_density: LogDensity, chances: Float64[np.ndarray, "S N"], test: Callable[[float], float] = metropolis_test
 ) -> Kernel:
-    """Flips every site independently, with odds proportional to its weight.
-
-    The factor is exp(-1/(2 step_size)), or expected_flips over the sum of the weights of the state that is left.
-    """
-    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
-    if step_size is not None:
-        odds = weights * np.exp(-1 / (2 * step_size))
-    else:
-        odds = weights * expected_flips / weights.sum(axis=1, keepdims=True)
-    chances = odds / (1 + odds)
-    states = all_states(len(mask))
+    """Flips every site independently, with these chances at each state."""
+    states = all_states(chances.shape[1])
 
     def moves(x, y):
         return np.where(states[x] != states[y], chances[x], 1 - chances[x]).prod()
 
     def proposals(x):
         for y in range(len(states)):
-            if (states[x] == states[y])[~mask].all():
+            if moves(x, y) > 0:
                 yield y, moves(x, y), moves(y, x)
 
-    return kernel_of_proposals(log_density, proposals, metropolis_test if adjusted else no_test)
+    return kernel_of_proposals(log_density, proposals, test)
+
+
+def langevin_odds(
+    weights: Float64[np.ndarray, "S N"], step_size: float | None, expected_flips: float | None
+) -> Float64[np.ndarray, "S N"]:
+    """The weights times exp(-1/(2 step_size)), or times expected_flips over their sum at the state that is left."""
+    if step_size is not None:
+        return weights * np.exp(-1 / (2 * step_size))
+    return weights * expected_flips / weights.sum(axis=1, keepdims=True)
+
+
+def dmala(odds: Float64[np.ndarray, "S N"]) -> Float64[np.ndarray, "S N"]:
+    """Chances of flips with these odds."""
+    return odds / (1 + odds)
+
+
+def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str) -> Float64[np.ndarray, "S N"]:
+    """Chances that a site has jumped at the time 1 in a chain of its own with these rates of leaving its value."""
+    other = balanced_weights(log_density, np.ones(odds.shape[1], bool), "RATIO")
+    return np.minimum(odds, other) if solver == EULER else other * (1 - np.exp(-odds / other))
+
+
+def acs(weights: Float64[np.ndarray, "S N"], sampler: ACS, done: int) -> Float64[np.ndarray, "S N"]:
+    """Chances in step `done` of the cycles, from the squared balanced weights exp(d)."""
+    wave = (np.cos(np.pi * (done % sampler.cycle) / sampler.cycle) + 1) / 2
+    step_size, balance = sampler.largest_step * wave, 0.5 + (sampler.largest_balance - 0.5) * wave
+    if step_size <= sampler.smallest_step:
+        step_size, balance = sampler.smallest_step, 0.5
+    return dmala(weights ** (2 * balance) * np.exp(-1 / (2 * step_size)))
+
+
+def rlsa(weights: Float64[np.ndarray, "S N"], num_flips: int) -> Float64[np.ndarray, "S N"]:
+    """Chances with odds relative to the num_flips-th largest weight, or to the smallest of an open site."""
+    most = min(num_flips, int((weights[0] > 0).sum()))
+    return dmala(weights / np.sort(weights, axis=1)[:, [-most]])
 
 
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
@@ -280,12 +302,18 @@ def kernel_of(
         return exchange(log_density, mask, coupled, sampler.single)
     if type(sampler) is BlockGibbs:
         return block_gibbs(log_density, mask, coupled, sampler.rounds)
+    proposed = log_density if proposed is None else proposed
+    if type(sampler) is ACS:
+        return independent_flips(log_density, acs(balanced_weights(proposed, mask, "SQRT"), sampler, done))
     balancing = sampler.balancing_fn_type
-    if type(sampler) is DMALA:
-        step = {"step_size": sampler.step_size}
-        if sampler.scaling == "normalized":
-            step = {"expected_flips": sampler.expected_flips if scale is None else scale}
-        return dmala(log_density, mask, **step, adjusted=sampler.adjusted, balancing=balancing, proposed=proposed)
+    if type(sampler) in (DMALA, DLMC, RLSA):
+        weights, test = balanced_weights(proposed, mask, balancing), metropolis_test if sampler.adjusted else no_test
+        if type(sampler) is RLSA:
+            return independent_flips(log_density, rlsa(weights, sampler.num_flips), test)
+        fixed = sampler.step_size if sampler.scaling == "fixed" else None
+        odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
+        chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)
+        return independent_flips(log_density, chances, test)
     matrix = {GWG: gwg, PathAuxiliary: path_auxiliary}[type(sampler)]
     most = len(mask) if type(sampler) is GWG else int(mask.sum())
     radius = sampler.num_flips if scale is None else scale

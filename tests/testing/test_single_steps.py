@@ -52,6 +52,9 @@ def some(names, fast):
             "path_auxiliary",
             "dmala",
             "dmala, fixed",
+            "dlmc",
+            "acs",
+            "rlsa",
         ),
     ),
 )
