@@ -1,6 +1,6 @@
-# Makes .venv and installs the package into it; to be sourced from the repository's root.
-# Does nothing, and needs no network, once the environment matches pyproject.toml.
-# PYTHON chooses the interpreter (3.11 or newer), EXTRAS what is installed besides the core.
+# Creates .venv and installs the package into it; source it from the repository's root.
+# Does nothing, and needs no network, if the environment already matches pyproject.toml.
+# PYTHON selects the interpreter (3.11 or newer), EXTRAS the optional dependencies.
 
 PYTHON="${PYTHON:-python3}"
 EXTRAS="${EXTRAS:-run}"

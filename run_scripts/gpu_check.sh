@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Is the engine `gpu` right and faster than the reference on this machine's GPU? Less than ten minutes, without the
-# download; the report is in results/gpu_check. For example:
+# Checks whether the engine `gpu` is correct and faster than the reference on this machine's GPU. Takes less than ten
+# minutes plus downloads, and writes its report to results/gpu_check. For example:
 #   bash run_scripts/gpu_check.sh --save_root=results/gpu_check
-# --no-install: with the Python of the active environment, as it is, instead of making .venv.
-# --cpu: without a GPU, to try the script: the kernel is interpreted, and there is no verdict.
+# --no-install: uses the active Python environment unchanged instead of creating .venv.
+# --cpu: tries the script without a GPU: the kernel is interpreted, and there is no verdict.
 # Further arguments go to `sl-discs bench gpu`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,7 @@ python="${PYTHON:-python3}"
 if [ "$installs" = 1 ]; then
   EXTRAS=run source run_scripts/environment.sh
   python=.venv/bin/python
-  # Needs no network where it is there already.
+  # Needs no network if it is already installed.
   [ -z "$cuda" ] || "$python" -m pip install --quiet --disable-pip-version-check "jax[$cuda]"
 fi
 exec "$python" -m sl_discs bench gpu ${arguments[@]+"${arguments[@]}"}

@@ -4,7 +4,7 @@
 #   discs=~/discs model=mis graph_type=er_density sampler=sl_gwg bash run_scripts/run_discs_local.sh \
 #     --model_config.cfg_str=r-0.10 --model_config.data_root=./sco
 # discs: folder of the checkout (default: the working directory). model, sampler: as in DISCS. graph_type: for
-# combinatorial models. devices: how many CPU devices to pretend (default 1). Further arguments are passed on.
+# combinatorial models. devices: number of CPU devices to emulate (default 1). Further arguments are passed on.
 set -euo pipefail
 if [ -z "${model:-}" ] || [ -z "${sampler:-}" ]; then
   echo "error: set model and sampler, as in: model=ising sampler=sl_path_auxiliary $0" >&2

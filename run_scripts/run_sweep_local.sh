@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Workers of a sweep on this machine, for example:
 #   workers=2 bash run_scripts/run_sweep_local.sh --sweep=configs/sweep/seeds_and_samplers.py
-# Arguments are those of `sl-discs sweep`. When the workers are done, it shows how the sweep stands and
-# collects its table. Called again, it goes on where it stopped. Paths are relative to the repository's root.
-# workers: how many (default 2). They share the cores of this machine, equal parts of them: a run that was interrupted
-# on one part can then go on in another.
-# command: tune for workers of one search for settings:
+# Arguments are those of `sl-discs sweep`. When the workers are done, it shows the state of the sweep and collects its
+# table. Called again, it continues where it stopped. Paths are relative to the repository's root.
+# workers: number of workers (default 2). They get equal parts of this machine's cores, so that a run that was
+# interrupted on one part can continue on another.
+# command: `tune` for workers of one search for settings:
 #   command=tune bash run_scripts/run_sweep_local.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
-# Exit code: the greatest of the workers'; 75 if it was interrupted.
+# Exit code: the largest of the workers'; 75 if it was interrupted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
@@ -43,7 +43,7 @@ for program in "${programs[@]}"; do
     code=0
     wait "$program" || code=$?
   done
-  [ "$code" != "$((128 + 15))" ] || code=75 # told before it listened
+  [ "$code" != "$((128 + 15))" ] || code=75 # signalled before it had a handler
   [ "$code" -le "$greatest" ] || greatest="$code"
 done
 if [ -z "${command:-}" ] && [ "$greatest" != 2 ]; then

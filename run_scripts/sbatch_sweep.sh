@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# A sweep as a job array of Slurm, one task a run, for example:
+# A sweep as a Slurm job array with one task per run, for example:
 #   slurm="--partition=gpu --gres=gpu:1 --time=4:00:00" bash run_scripts/sbatch_sweep.sh \
 #     --sweep=configs/sweep/seeds_and_samplers.py --save_root=results/my_sweep
-# Arguments are those of `sl-discs sweep`, which also shows how it stands (status) and collects a table
-# (collect). Submitted again, tasks of runs that are done end at once. Paths are relative to the repository's root.
-# workers: start so many tasks, each of which does any runs that are left, instead of one task a run; for many short
-# runs, and for more of them than an array may have.
-# command: tune for workers of one search for settings:
+# Arguments are those of `sl-discs sweep`, which also shows the state of the sweep (status) and collects a table
+# (collect). If it is submitted again, tasks of finished runs end at once. Paths are relative to the repository's root.
+# workers: number of tasks, each of which performs any remaining runs, instead of one task per run; for many short runs,
+# or for more runs than an array may have tasks.
+# command: `tune` for workers of one search for settings:
 #   command=tune workers=8 bash run_scripts/sbatch_sweep.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
 # slurm: options of sbatch, as in sbatch_run.sh. Two minutes before its time limit a task saves a checkpoint of its run
-# and is put into the queue again, where it goes on.
+# and is requeued, so that it can continue later.
 #SBATCH --job-name=sl_discs_sweep
 #SBATCH --signal=B:USR1@120
 #SBATCH --requeue

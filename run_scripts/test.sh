@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the environment, checks the style and the types and runs the tests, on every core. Further arguments go to pytest, such as -m slow.
+# Creates the environment, checks style and types, and runs the tests on all cores. Further arguments, such as -m slow, go
+# to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 EXTRAS=test source run_scripts/environment.sh

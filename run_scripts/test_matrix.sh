@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests on every supported Python that is installed, with the newest dependencies, and on the first of them with the
-# oldest ones that pyproject.toml allows. Makes an environment for each in build/matrix. Further arguments go to pytest.
+# oldest ones that pyproject.toml allows. Creates an environment for each in build/matrix. Further arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root="$PWD/build/matrix"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Tunes the paper's methods on its datasets, on training graphs, one after the other, for the protocol `held out`:
 #   bash run_scripts/tune_all.sh --trials=16 --data_root=FOLDER
-# --trials: of each search (default 16). --datasets, --methods: some of them alone, with commas between. Whatever else
-# is given goes to `sl-discs tune`, as --train_instances=4 or --chain_length=2000.
-# Settings land in configs/sampler/tuned/<dataset>/<method>.json. What has as many trials there already is left alone,
-# and a search that was stopped goes on from its journal in results/tuning. A localized method starts from the settings
-# of its base, which is therefore tuned first. Random sets are trained on other draws of the family, optsicom's grids
-# too; SATLIB and twitter, which are not random and need --data_root, on their last graphs.
-# Uses the active virtual environment, or else makes .venv.
+# --trials: trials of each search (default 16). --datasets, --methods: comma-separated selections. Other arguments, such
+# as --train_instances=4 or --chain_length=2000, go to `sl-discs tune`.
+# Settings are written to configs/sampler/tuned/<dataset>/<method>.json. Settings from as many trials are left unchanged,
+# and a search that was stopped continues from its journal in results/tuning. A localized method starts from the settings
+# of its base, which is therefore tuned first. Random sets, including optsicom's grids, are trained on other draws of the
+# family; SATLIB and twitter, which are not random and need --data_root, on their last graphs.
+# Uses the active virtual environment, or else creates .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

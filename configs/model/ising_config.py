@@ -8,6 +8,6 @@ from sl_discs.instances.ising_lattice import IsingLattice
 
 
 def get_config() -> config_dict.ConfigDict:
-    """A lattice at high temperature, which DISCS measures effective sample sizes of."""
+    """A lattice at high temperature, for which DISCS measures effective sample sizes."""
     fields = dataclasses.asdict(IsingLattice(shape=(50, 50), lambdaa=0.5, mu=0.5, init_sigma=1.5))
     return config_dict.ConfigDict({"name": "ising", **fields, "save_dir_name": "ising_hightemp"})

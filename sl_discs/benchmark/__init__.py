@@ -1,1 +1,1 @@
-"""Fixed cases, this project's engines and other people's samplers on them, and the report of both."""
+"""Benchmarks of this project's engines and of other packages' samplers on fixed cases, and their reports."""

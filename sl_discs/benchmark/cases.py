@@ -18,14 +18,14 @@ from sl_discs.instances.graph import Graph
 class Tuned:
     """A sampler with its annealing, chosen on other graphs of the family for the best objective in a fixed time.
 
-    Searched were metropolis, gwg and path_auxiliary with six pairs of temperatures each, on four graphs of another
-    seed, at up to a second of one core a graph.
+    The search covered metropolis, gwg and path_auxiliary with six pairs of temperatures each, on four graphs of
+    another seed, with up to a second of one core per graph.
 
     Attributes:
       sampler: its name.
-      steps: steps of it that stand for one of `--steps`, so that times are alike.
+      steps: number of its steps per step of `--steps`, so that run times are similar.
       initial: temperature at step 0.
-      final: at the end of an exponential decay.
+      final: temperature at the end of an exponential decay.
     """
 
     sampler: str
@@ -34,7 +34,7 @@ class Tuned:
     final: float
 
     def settings(self, settings: Settings, pace: float = 1) -> Settings:
-        """The settings of a run with this annealing, of `pace` times as many steps."""
+        """The settings of a run with this annealing, and with `steps` times `pace` as many steps."""
         return dataclasses.replace(
             settings,
             chain_length=max(settings.log_every_steps, round(pace * self.steps * settings.chain_length)),
@@ -50,11 +50,11 @@ class Case:
     """A problem on a few graphs.
 
     Attributes:
-      name: as `--cases` names it.
-      problem: its name, such as `mis`.
-      graphs: draws so many graphs.
+      name: name in `--cases`.
+      problem: name of the problem, such as `mis`.
+      graphs: draws the first graphs, given their number.
       annealing: fields of `Settings`.
-      tuned: what `--samplers=tuned` runs; None for a case that has no such choice.
+      tuned: the choice that `--samplers=tuned` runs; None if there is none.
     """
 
     name: str

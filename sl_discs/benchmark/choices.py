@@ -1,4 +1,4 @@
-"""What the benchmark commands can choose from."""
+"""The choices of the benchmark commands."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Iterable, Mapping
 from sl_discs.errors import InputError
 from sl_discs.samplers.single_site import SEQUENTIAL
 
-# Those that can be measured on any machine; the GPU engine needs one, and is chosen by no benchmark.
+# Engines that can be measured on any machine; the GPU engine has its own check.
 ENGINES = ("reference", "cpu")
-# What stands for the case's own choice of a sampler: further fields, and its steps in the time of one by default.
+# Names for the case's own choice of a sampler: further fields, and its steps in the time of one default step.
 TUNED = {"tuned": ({}, 1), "tuned-sequential": ({"scan": SEQUENTIAL}, 2)}
 
 
 def check_choice(
     flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
 ) -> None:
-    """Whether all names of a list flag are known.
+    """Checks that all names of a list flag are known.
 
     Args:
-      flag: without dashes.
-      chosen: names that were given.
-      known: names that there are.
-      absent: names that there could be, and what to do for it.
+      flag: name of the flag, without dashes.
+      chosen: the given names.
+      known: the available names.
+      absent: names that could be made available, and how.
 
     Raises:
-      InputError: one that is not.
+      InputError: a name is not available.
     """
     unknown = [name for name in chosen if name not in known]
     if unknown:

@@ -1,4 +1,4 @@
-"""What is measured: a contender runs a case with a seed and says how much it did, in what time, and how well."""
+"""Contenders of the benchmark: each runs a case with a seed and reports its work, its time and its results."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Measurement(NamedTuple):
 
     Attributes:
       chain_steps: Markov steps of all chains; a peer's unit is its own (`Contender.unit`).
-      flips: sites that changed; None where it is not known.
-      seconds: of wall time, compilation apart.
-      cpu_seconds: of all cores of this process for all of it, whatever else the machine does.
-      best: [G] verified objective of the best state of each graph; None where speed alone was measured.
+      flips: sites that changed; None if unknown.
+      seconds: wall time, without compilation.
+      cpu_seconds: CPU time of this process on all cores.
+      best: [G] verified objective of the best state of each graph; None if only speed was measured.
     """
 
     chain_steps: int
@@ -46,15 +46,15 @@ class Contender(Protocol):
     """An engine of this project, or a peer.
 
     Attributes:
-      name: in the report.
-      unit: what its `chain_steps` count.
+      name: name in the report.
+      unit: the unit of its `chain_steps`.
     """
 
     name: str
     unit: str
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """One repetition; where `seconds` is given and quality depends on it, of about that many CPU-seconds."""
+        """One repetition; if `seconds` is given and quality depends on it, of about that many CPU-seconds."""
 
 
 class NotPlayed(Exception):
@@ -65,7 +65,7 @@ class Own:
     """A sampler of this project on one of its engines; `more` are fields of its config that differ from the defaults.
 
     Raises:
-      NotPlayed: the engine does not know the sampler.
+      NotPlayed: the engine does not support the sampler.
     """
 
     unit = "chain-steps"
@@ -78,7 +78,7 @@ class Own:
         if unknown:
             raise NotPlayed(f"{sampler} has no {unknown[0]}")
         if "K" in method_fields(sampler):
-            # As many levels as fit: short runs are for speed, which does not depend on it.
+            # As many levels as fit: short runs measure speed, which does not depend on their number.
             fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
         self.name = engine
         self._method = build_method(fields, settings.batch_size)
@@ -89,7 +89,7 @@ class Own:
             raise NotPlayed(note)
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """The whole chain; its time does not depend on `seconds`."""
+        """Runs the whole chain, whatever `seconds`."""
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         cpu_seconds, _, record = timed(
@@ -102,10 +102,10 @@ class Own:
 
 
 class Default:
-    """`sl_discs.solve` as it comes: its own choice of sampler and annealing, for so many seconds a graph.
+    """`sl_discs.solve` with its defaults, which choose sampler and annealing, and a time limit per graph.
 
     Raises:
-      NotPlayed: the engine is not the one that it takes.
+      NotPlayed: `solve` would choose another engine.
     """
 
     unit = "chain-steps"
@@ -122,7 +122,7 @@ class Default:
         return [solve(problem, seed=seed, time_limit=self._seconds) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """One graph after the other; `seconds` are those of the peers."""
+        """Solves one graph after the other; `seconds` only applies to the peers."""
         del seconds
         cpu_seconds, elapsed, results = timed(self._solve, seed)
         steps = [result.steps * len(result.values) for result in results]
@@ -143,7 +143,7 @@ def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarr
 
 
 def timed(function, *arguments):
-    """Seconds that a call took: of all cores together, and on the wall; and its result."""
+    """CPU-seconds of all cores and wall seconds that a call took, and its result."""
     begin, cpu_begin = time.perf_counter(), time.process_time()
     result = function(*arguments)
     return time.process_time() - cpu_begin, time.perf_counter() - begin, result

@@ -1,4 +1,4 @@
-"""How the memory of a process grows with draws that go to a file."""
+"""Measures how the memory of a process grows with draws that are written to a file."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sl_discs.problems.problem import Problem
 from sl_discs.sampling.diagnostics import LEAST_DRAWS
 from sl_discs.sampling.sample import sample
 
-# Hot, so that a sweep is enough between two draws.
+# A high temperature, at which one sweep between two draws is enough.
 _DEGREE, _TEMPERATURE = 8, 4.0
 
 
 class Memory(NamedTuple):
-    """Of a run.
+    """Memory of a run.
 
     Attributes:
       variables: N.
-      draws: of all chains together.
-      file_mib: that the draws take.
-      grown_mib: growth of the process's peak while they were drawn and judged, the file's pages included.
+      draws: number of draws of all chains together.
+      file_mib: size of the draws' file.
+      grown_mib: growth of the process's peak during drawing and diagnostics, including the file's pages.
     """
 
     variables: int
@@ -35,7 +35,7 @@ class Memory(NamedTuple):
 
 
 def peak_mib() -> float:
-    """The largest memory that this process has had."""
+    """The peak memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
@@ -54,7 +54,7 @@ def measure_memory(variables: int, draws: int, chains: int, engine: str = "cpu")
 
 
 def format_memory(found: Memory) -> str:
-    """A sentence."""
+    """The result as a sentence."""
     return (
         f"{found.draws:,} draws of {found.variables:,} variables take {found.file_mib:,.0f} MiB in their file; "
         f"the process's peak grew by {found.grown_mib:,.0f} MiB"

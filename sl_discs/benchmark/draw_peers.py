@@ -1,4 +1,4 @@
-"""Other people's samplers at a fixed temperature, and a plain NumPy loop for scale."""
+"""Other packages' samplers at a fixed temperature, and a plain NumPy loop for comparison."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.drawn import Drawn
 from sl_discs.sampling.packed import packed
 
-# Peers that run a block of independent sites after the other compile, or loop over, each of them.
+# Peers that update one block of independent sites after the other compile, or loop over, each block.
 _MOST_BLOCKS = 32
-# States after a call of annealing are not those of one chain: their rate counts alone.
+# For peers whose states do not form a chain, such as those after a call of annealing.
 RATE_ONLY = "rate only"
 
 Draw = Callable[[int], Drawn]
@@ -91,7 +91,7 @@ def thrml(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
 
     def draw(seed: int) -> Drawn:
         first, second = jax.random.split(jax.random.key(seed))
-        # At fields of zero random states, as everyone begins with.
+        # With fields of zero these are uniformly random states, the start of all contenders.
         states = models.hinton_init(first, model, blocks, (chains,))
         found = np.asarray(jax.block_until_ready(sample(jax.random.split(second, chains), states, program)))
         # The first draw is the state after the warm-up.

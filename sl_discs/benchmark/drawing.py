@@ -1,4 +1,4 @@
-"""How fast draws are made at a temperature: contenders sample a target in turn, and their draws are judged alike."""
+"""The speed of drawing at a temperature: contenders sample a target in turn, with the same diagnostics for all."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from sl_discs.sampling.packed import overlaps, packed
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.values import observed
 
-# A method's own loop with the peers' schedule, instead of one that the method chooses.
+# The name of the plain loop with the peers' schedule, rather than one that a method chooses.
 SWEEPS = "sweeps"
 SWEEPING = {"scan": "sequential"}
 OWN = (SWEEPS, "chain", "tempering", "population", "localization")
 OBSERVABLES = ("value", "magnetisation", "overlap")
-# The reference engine runs methods on targets of so many variables, and on others so many steps for its rate alone.
+# The reference engine runs methods on targets up to this size; on larger ones it runs this many steps for its rate.
 _REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
-# A localized draw costs thousands of sweeps, so there is one for so many of a chain.
+# A localized draw costs thousands of sweeps, so there is one for this many draws of a chain.
 _LOCALIZED = 8
 
 
@@ -35,11 +35,11 @@ class Played(NamedTuple):
     """One repetition.
 
     Attributes:
-      steps: site updates of all chains, those of warm-ups and searches included.
-      seconds: of wall time, like the following without compilation.
-      cpu_seconds: of all threads of this process.
-      effective: effective numbers of draws of the observables: families of populations; None for a rate alone.
-      r_hat: the largest of the observables; None likewise, and for independent draws and populations.
+      steps: site updates of all chains, including those of warm-ups and searches.
+      seconds: wall time without compilation.
+      cpu_seconds: CPU time of this process without compilation.
+      effective: effective sample sizes of the observables, or families of populations; None if only the rate counts.
+      r_hat: the largest R-hat of the observables; None likewise, and for independent draws and populations.
     """
 
     steps: int
@@ -50,7 +50,7 @@ class Played(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Site updates a CPU-second."""
+        """Site updates per CPU-second."""
         return self.steps / self.cpu_seconds
 
 
@@ -63,7 +63,7 @@ class Row(NamedTuple):
 
 
 def play(draw: Draw, seed: int, terms: Coefficients) -> Played:
-    """One repetition; draws are judged after the clock has stopped."""
+    """One repetition; diagnostics are computed after the clock has stopped."""
     wall, cpu = compile_seconds(), compile_cpu_seconds()
     cpu_seconds, seconds, drawn = timed(draw, seed)
     wall, cpu = compile_seconds() - wall, compile_cpu_seconds() - cpu
@@ -82,14 +82,14 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
 
 
 def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
-    """What draws.
+    """The function that draws for a contender.
 
     Args:
-      name: of a peer, or `METHOD/ENGINE`.
-      terms: of the target.
-      target: with its temperature.
-      chains: or ladders, or populations.
-      draws: of each chain; members of each population.
+      name: name of a peer, or `METHOD/ENGINE`.
+      terms: terms of the target's problem.
+      target: the target, with its temperature.
+      chains: number of chains, ladders or populations.
+      draws: draws of each chain, or members of each population.
 
     Raises:
       NotPlayed: it cannot sample this target, or is not installed.
@@ -127,16 +127,16 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
 
 
 def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, say, progress) -> list[Row]:
-    """Alternating repetitions of all contenders on a target, after one of each that compiles.
+    """Alternating repetitions of all contenders on a target, after a first one of each for compilation.
 
     Args:
-      target: its name.
-      names: of contenders.
+      target: name of the target.
+      names: names of contenders.
       chains: as in `contender`.
-      draws: likewise.
-      repeats: how many.
-      say: told which contenders are left out, and why.
-      progress: called with words and 1 after each repetition.
+      draws: as in `contender`.
+      repeats: number of repetitions.
+      say: called with messages on contenders that are left out, and why.
+      progress: called with a description and 1 after each repetition.
     """
     chosen = TARGETS[target]
     terms = chosen.problem().terms()
@@ -164,7 +164,7 @@ def mean_and_error(values) -> tuple[float, float]:
 
 
 def effective_rates(row: Row) -> list[tuple[float, float]] | None:
-    """Effective draws of each observable a CPU-second, with errors."""
+    """Effective draws of each observable per CPU-second, with errors."""
     rates = [[one / p.cpu_seconds for one in p.effective] for p in row.played if p.effective is not None]
     return [mean_and_error(column) for column in zip(*rates, strict=True)] or None
 
@@ -178,7 +178,7 @@ def as_json(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def format_rows(rows: list[Row]) -> str:
-    """A table: millions of site updates and effective draws a CPU-second, with standard errors over repetitions."""
+    """A table of millions of site updates and effective draws per CPU-second, with errors over repetitions."""
     first = rows[0]
     lines = [
         f"{first.target}",

@@ -1,4 +1,4 @@
-"""Families of graphs of the benchmark that DISCS does not have; each function returns what draws the first graphs."""
+"""Families of graphs that DISCS does not have; each function returns a function that draws the first graphs."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def satlib_like(count: int) -> list[Graph]:
 
 
 def toroidal(side: int, dimensions: int, *, real: bool = False) -> Family:
-    """Toroidal lattices whose bonds weigh -1 or 1 with equal probability, or Gaussian numbers."""
+    """Toroidal lattices with weights -1 or 1 of equal probability, or with Gaussian weights."""
     return functools.partial(_each, functools.partial(_torus, side, dimensions, real))
 
 
 def sparse(size: int, degree: int) -> Family:
-    """Graphs of so many nodes and size * degree / 2 edges, uniformly drawn."""
+    """Uniformly random graphs with `size` nodes and size * degree / 2 edges."""
     return functools.partial(_each, functools.partial(_sparse, size, degree))
 
 
@@ -51,12 +51,12 @@ def planar_union(size: int) -> Family:
 
 
 def triangles(count: int) -> Family:
-    """So many triangles whose nodes are joined in chains: plateaus that exchanges of nodes cross."""
+    """Triangles whose nodes are also joined by a random path, with plateaus that exchanges of nodes cross."""
     return functools.partial(_each, functools.partial(_triangles, count))
 
 
 def hidden_clique(size: int, density: float, clique: int) -> Family:
-    """Random graphs with a clique in them whose nodes have the same degrees as others, on average."""
+    """Random graphs with a hidden clique, whose nodes have the same mean degree as the others."""
     return functools.partial(_each, functools.partial(_hidden_clique, size, density, clique))
 
 
@@ -95,7 +95,7 @@ def _planar_union(size: int, number: int) -> Graph:
 def _triangles(count: int, number: int) -> Graph:
     rng = np.random.default_rng([3, number])
     inside = [pair for k in range(count) for pair in itertools.combinations(range(3 * k, 3 * k + 3), 2)]
-    # Each node is joined to one node of another triangle, in a random order of the nodes.
+    # A random path through all nodes, without its edges inside triangles.
     order = rng.permutation(3 * count)
     across = [pair for pair in itertools.pairwise(order.tolist()) if pair[0] // 3 != pair[1] // 3]
     return Graph.from_arrays(f"triangles-{number}", 3 * count, np.array(inside + across))
@@ -105,7 +105,7 @@ def _hidden_clique(size: int, density: float, clique: int, number: int) -> Graph
     rng = np.random.default_rng([size, number])
     joined = np.triu(rng.random((size, size)) < density, 1)
     nodes = np.sort(rng.permutation(size)[:clique])
-    # Nodes of the clique have fewer neighbours outside, as many fewer as they have more inside.
+    # Nodes of the clique have fewer neighbours outside it, to compensate for those inside.
     member = np.isin(np.arange(size), nodes)
     kept = density - (1 - density) * (clique - 1) / (size - clique)
     mixed = member[:, None] != member[None, :]

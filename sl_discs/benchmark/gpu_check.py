@@ -1,7 +1,7 @@
-"""What is checked of the engine `gpu`: tasks in parts, each with its share of the time.
+"""The check of the engine `gpu`: tasks in parts, each with its share of the time.
 
-Tasks are called in another process by name and plain values; the engine's kernel is compiled there, or interpreted
-where there is no GPU (`interpreted`).
+Tasks are called in another process with plain values; the engine's kernel is compiled there, or interpreted if there
+is no GPU (`interpreted`).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from sl_discs.testing.localized import BASES, check_localized_law
 ENGINES = ("gpu", "reference")
 METHODS = ("gwg", "path_auxiliary", "dmala", "sl_gwg", "sl_path_auxiliary", "sl_dmala")
 CASES = ("mis-er-0.05", "mis-er-0.25", "maxcut-ba-512", "maxcut-er-256")
-# Each part, and when it must have ended, as a part of the whole time; what a part leaves is for those after it.
+# Each part, and when it must have ended, as a fraction of the whole time; unused time goes to later parts.
 PARTS = {"steps": 0.25, "localized": 0.35, "agreement": 0.45, "bench": 0.85, "reference": 0.93, "published": 1.0}
-# Those that the verdict waits for.
+# The parts that the verdict needs.
 REQUIRED = ("steps", "localized", "agreement", "bench")
-# No task of a check that is right takes longer, be it compiled twice.
+# Time limit of a task; no correct task takes longer, even if it is compiled twice.
 _TASK_S = 120.0
 
 
@@ -44,10 +44,10 @@ class Sizes(NamedTuple):
       steps: options of `check_single_steps`.
       localized: options of `check_localized_law`.
       agreement: options of `check_agreement`.
-      graphs: of a case.
-      chains: of a graph.
-      length: steps of a chain that is timed.
-      repeats: of what is timed.
+      graphs: graphs per case.
+      chains: chains per graph.
+      length: steps of a timed chain.
+      repeats: repetitions of a timed run.
     """
 
     steps: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
     repeats: int
 
 
-# Vectors of more than 1,024 sites are eight warps', those of the small targets a part of one's.
+# Vectors of more than 1,024 sites take eight warps; those of the small targets take part of one.
 ON_GPU = Sizes(
     {"copies": 1024},
     {},
@@ -69,7 +69,7 @@ ON_GPU = Sizes(
     length=1_000,
     repeats=3,
 )
-# The interpreter copies all chains for each of them.
+# The interpreter copies all chains for each chain.
 INTERPRETED = Sizes(
     {"copies": 64, "num_sites": 3, "temperatures": (0.7,)},
     {"count": 250, "bound": 0.15},
@@ -127,11 +127,11 @@ class Compared(NamedTuple):
 
 
 def use_gpu() -> None:
-    """What a process of checks does first."""
+    """Prepares a process that runs checks."""
 
 
 def interpreted() -> None:
-    """The same without a GPU: JAX stays on the CPU, and the engine `gpu` of this process is interpreted."""
+    """Prepares a process without a GPU: JAX uses the CPU, and the engine `gpu` of this process is interpreted."""
     jax.config.update("jax_platforms", "cpu")
     gpu = get_engine("gpu")
     assert isinstance(gpu, Gpu)
@@ -152,7 +152,7 @@ def describe_device() -> dict[str, Any]:
 
 
 def driver_version() -> str:
-    """Of NVIDIA's driver, by `nvidia-smi`."""
+    """The version of NVIDIA's driver, from `nvidia-smi`."""
     command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
@@ -188,7 +188,7 @@ def speed_task(engine: str, method: str, case: Case, fields: Mapping[str, Any], 
 def plan_tasks(
     sizes: Sizes, cases: Sequence[Case], compared: Sequence[Compared], methods: Sequence[str], parts: Sequence[str]
 ) -> list[Task]:
-    """All tasks, what matters most first.
+    """All tasks, the most important ones first.
 
     Args:
       sizes: how much is run.
@@ -250,7 +250,7 @@ def run_tasks(
             limit_s = min(_TASK_S, max(left.values()))
             outcome = call(task.function, task.arguments, limit_s)
             if outcome.ended and limit_s < _TASK_S:
-                outcome = None  # it was not slow, it was late
+                outcome = None  # it was not slow, but started late
         results.append(Result(task, outcome))
         report(results)
     return results

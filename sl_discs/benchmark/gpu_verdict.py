@@ -1,4 +1,4 @@
-"""The verdict of a check of the engine `gpu`: is it right, and faster than the reference?"""
+"""The verdict of a check of the engine `gpu`: whether it is correct, and faster than the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cost of a step grows with the number of sites and with their degree."""
+"""Measures how the cost of a step grows with the number of sites and with their degree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEGREE = 8
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 NUM_SITES = 1_000
 DEGREES = (2, 4, 8, 16, 32, 64, 128, 256)
-# Site-steps of the reference engine, and steps of the other, that take about a second: a point needs no more.
+# Site-steps of the reference engine, and steps of the other, that take about a second, which suffices for a point.
 _XLA_SITE_STEPS = 3e6
 _CPU_STEPS, _CPU_STEPS_IN_SWEEPS = 5_000, 200_000
 
@@ -52,7 +52,7 @@ def random_graph(num_nodes: int, degree: int) -> Graph:
     """A random graph of this mean degree, drawn in time proportional to its edges; the same on every machine.
 
     Raises:
-      ValueError: a degree of more than half the nodes, which would take other methods.
+      ValueError: a degree of more than half the nodes, for which this method is unsuitable.
     """
     if 2 * degree > num_nodes:
         raise ValueError(f"a mean degree of {degree} on {num_nodes} nodes is too dense to be drawn edge by edge")

@@ -1,8 +1,8 @@
-"""What localization costs: short runs of a sampler and of its localized variant in turn, compared pair by pair.
+"""The cost of localization: alternating short runs of a sampler and of its localized variant, compared in pairs.
 
-Within a process the ratio of the two is found to a few tenths of a per cent, but it differs by one to two per cent
-from process to process, even between two copies of one program, for which no cause was found. Processes are therefore
-repeated, and the error is that of their mean.
+Within a process the ratio of the two is measured to a few tenths of a per cent, but it differs by one to two per cent
+between processes, even for two copies of one program; the cause is unknown. The measurement is therefore repeated in
+several processes, and the error is that of their mean.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from sl_discs.instances.dataset import Dataset
 
 _Result = TypeVar("_Result")
 
-# Fewer pairs say nothing about their spread.
+# The smallest number of pairs from which their spread is estimated.
 _FEWEST = 3
 
 
 class Cost(NamedTuple):
-    """What localization adds to a sampler.
+    """The cost that localization adds to a sampler.
 
     Attributes:
-      base_us: microseconds of one core for a step of a chain of the base, the median.
-      added: part of the base's time that localization adds, the median over pairs.
-      error: standard error of `added`, from the median deviation as of normal numbers.
-      pairs: how many pairs of runs.
+      base_us: median microseconds of one core per chain-step of the base sampler.
+      added: median over pairs of the added time, as a fraction of the base's time.
+      error: standard error of `added`, from the median deviation under a normal distribution.
+      pairs: number of pairs of runs.
 
-    Of several processes: means of their medians, the standard error of the mean of `added`, and all pairs.
+    For several processes these are means of their medians, the standard error of the mean of `added`, and all pairs.
     """
 
     base_us: float

@@ -1,4 +1,4 @@
-"""Other people's samplers, where they are installed: DISCS itself, and simulated annealing of D-Wave and OpenJij."""
+"""Other packages' samplers, if installed: DISCS itself, and simulated annealing of D-Wave and OpenJij."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sl_discs.models.kinds import graph_kind
 
 
 class Discs:
-    """A sampler of DISCS in its own loop, for a few steps: speed alone."""
+    """A sampler of DISCS in its own loop, for a few steps; only its speed is measured."""
 
     name = "discs"
     unit = "chain-steps"
@@ -45,7 +45,7 @@ class Discs:
 
 
 class _Minimiser(abc.ABC):
-    """A heuristic for one graph after the other on one core, as many reads as we have chains."""
+    """A heuristic that runs on one core, one graph after the other, with as many reads as our runs have chains."""
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
@@ -62,7 +62,7 @@ class _Minimiser(abc.ABC):
 class _Annealer(_Minimiser):
     """Simulated annealing.
 
-    Given CPU-seconds, the number of sweeps is chosen to use them up; its own default schedule otherwise.
+    Given CPU-seconds, the number of sweeps is chosen to use them; otherwise it runs its default schedule.
     """
 
     unit = "updates of a site"
@@ -96,7 +96,7 @@ class _Annealer(_Minimiser):
 
 
 def as_bqm(terms: Coefficients) -> Any:
-    """Minus f as D-Wave's tools have it."""
+    """Minus f as a binary quadratic model of dimod."""
     dimod = importlib.import_module("dimod")
     u, v = terms.edges.T
     weights = -terms.scale * terms.weights
@@ -117,7 +117,7 @@ class DWave(_Annealer):
 
 
 class Tabu(_Minimiser):
-    """`dwave.samplers.TabuSampler`, which takes a time for each read."""
+    """`dwave.samplers.TabuSampler`, which takes a time limit for each read."""
 
     name = "tabu"
     unit = "reads"

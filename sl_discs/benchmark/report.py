@@ -1,4 +1,4 @@
-"""What the benchmark found, as a table and as JSON."""
+"""The results of the benchmark as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row(NamedTuple):
         return np.array([one.chain_steps / one.seconds for one in self.measurements])
 
     def rate_of_core(self) -> float:
-        """Median of those per CPU-second, which other work on the machine changes little."""
+        """Median rate per CPU-second, which hardly depends on other work on the machine."""
         return statistics.median(one.chain_steps / one.cpu_seconds for one in self.measurements)
 
     def flip_rate(self) -> float | None:
@@ -44,7 +44,7 @@ class Row(NamedTuple):
         return np.mean(values, axis=0) if values else None
 
     def error_of_mean(self) -> float | None:
-        """Standard error of that mean over repetitions, the graphs being what they are; None for a single one."""
+        """Standard error of that mean over repetitions with fixed graphs; None for a single repetition."""
         values = np.array([one.best for one in self.measurements if one.best is not None])
         if len(values) < 2:
             return None
@@ -96,7 +96,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ratio(row: Row, first: Row) -> str:
-    """The first contender's rate over this one's, repetition by repetition, where they count the same."""
+    """The ratio of the first contender's rate to this one's in each repetition, if their units are the same."""
     if row is first or row.unit != first.unit:
         return ""
     ratios = first.rates() / row.rates()

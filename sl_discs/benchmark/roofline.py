@@ -1,18 +1,19 @@
-"""Bytes and operations of a Markov step on each engine, and the time that the machine needs for them at least.
+"""Bytes and operations of a Markov step on each engine, and a lower bound on the time that the machine needs for
+them.
 
-The counts are those of the algorithm as it is written, for N padded sites, R drawn sites a step and mean degree D,
-with couplings of 8 bits and fields Kx of 16:
+The counts are those of the algorithm as implemented, for N padded sites, R drawn sites per step and mean degree D,
+with 8-bit couplings and 16-bit fields Kx:
 
 - `cpu`, few changed weights (R (D + 1) <= N/24): per changed weight the logit, 2^t and the sums above it; per flip
   the neighbours' fields.
 - `cpu`, otherwise: every weight once (the proposal's), R rows or lists, and a copy of the field.
 - `reference`: every weight twice, and the two states that are chosen between, in passes over all chains of a core.
 
-How fast bytes move is measured with arrays as large as what an engine goes through again and again: one chain's on
-`cpu`, those of all chains of a core on the reference.
+Bandwidth is measured with arrays as large as an engine's working set: one chain on `cpu`, all chains of a core on the
+reference.
 
-A step that is forced through a chain of dependent instructions (draws, sums of one weight after the other) cannot
-reach these limits: they are what vector units and caches allow, not a promise.
+A step with long chains of dependent instructions (draws, updates of sums one weight at a time) cannot reach these
+limits, which only account for vector units and caches.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Work(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What one core does at most, measured.
+    """The measured peak performance of one core.
 
     Attributes:
       operations_per_s: float32 additions and multiplications in vector registers.
@@ -100,7 +101,7 @@ def least_seconds(done: Work, machine: Machine) -> float:
 
 
 def space(engine: str, num_sites: int, chains: int) -> int:
-    """Bytes that an engine goes through again and again with so many chains a core."""
+    """The size of an engine's working set, in bytes, for this number of chains per core."""
     return num_sites * (_CPU_SPACE_A_SITE if engine == "cpu" else _XLA_SPACE_A_SITE * chains)
 
 

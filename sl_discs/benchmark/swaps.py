@@ -1,4 +1,4 @@
-"""What exchanges cost a ladder: the same sweeps of the same chains with exchanges and without."""
+"""The cost of exchanges in a ladder: the same sweeps of the same chains with and without exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets of the sampling benchmark: problems at a temperature, and how long a plain chain is run on them."""
+"""Targets of the sampling benchmark: problems at a temperature, and the schedule of a plain chain on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIDE, _SPINS = 64, 200
 
 
 class Target(NamedTuple):
-    """What is drawn from.
+    """A distribution to draw from.
 
     Attributes:
       problem: makes the problem.
@@ -36,7 +36,7 @@ class Target(NamedTuple):
 
 
 class Spins(NamedTuple):
-    """A target as peers take it: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), where the temperature is in.
+    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included.
 
     Attributes:
       fields: [N].
@@ -77,7 +77,7 @@ TARGETS = {
 
 
 def as_spins(terms: Coefficients, temperature: float) -> Spins:
-    """The same law on spins, and a greedy colouring."""
+    """The same distribution on spins, with a greedy colouring."""
     terms = terms.listed()
     weights, size = terms.scale * terms.weights / temperature, len(terms.linear)
     fields = terms.linear / temperature / 2

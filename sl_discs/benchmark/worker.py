@@ -1,7 +1,7 @@
-"""Calls in a process of their own, with a time limit: what hangs or dies there leaves the caller alone.
+"""Calls functions in a separate process with a time limit, so that a hang or crash does not affect the caller.
 
-After an error of a GPU every later call of its process fails too, so a call that went wrong ends the process, and the
-next call starts another one. A check that fails (AssertionError) is an answer like any other.
+After a GPU error every later call in the same process fails too, so a call that raises an error ends the process, and
+the next call starts a new one. A failed check (AssertionError) counts as a normal result.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _MOST_CHARACTERS = 2_000
 
 
 class Outcome(NamedTuple):
-    """Of one call.
+    """The outcome of one call.
 
     Attributes:
-      value: that it returned; None where it failed.
-      error: what went wrong, or None.
-      details: the end of its traceback.
-      seconds: of wall time, without the start of a process.
+      value: the returned value; None if the call failed.
+      error: the error message, or None.
+      details: the end of the traceback.
+      seconds: wall time, without the start of a process.
       usable: whether the process can be called again.
-      ended: whether it had not returned after its time.
+      ended: whether the call was ended at its time limit.
     """
 
     value: Any
@@ -42,7 +42,7 @@ def call_here(function: Callable, arguments: tuple) -> Outcome:
     begin = time.monotonic()
     try:
         value = function(*arguments)
-    except Exception as error:  # whatever it is, it is reported
+    except Exception as error:  # any error is reported
         details = traceback.format_exc()[-_MOST_CHARACTERS:]
         words = f"{type(error).__name__}: {error}"[:_MOST_CHARACTERS]
         return Outcome(None, words, details, time.monotonic() - begin, isinstance(error, AssertionError))
@@ -74,7 +74,7 @@ class Worker:
         self.close()
 
     def call(self, function: Callable, arguments: tuple, limit_s: float) -> Outcome:
-        """function(*arguments), ended after `limit_s` seconds; both can be pickled, as can what it returns."""
+        """function(*arguments), ended after `limit_s` seconds; function, arguments and result must be picklable."""
         try:
             if self._process is None:
                 self._start(min(limit_s, self._start_s))
@@ -95,7 +95,7 @@ class Worker:
         self._pipe, theirs = spawn.Pipe()
         self._process = spawn.Process(target=_serve, args=(theirs, self._prepare), daemon=True)
         self._process.start()
-        theirs.close()  # so that its end shows here
+        theirs.close()  # so that the end of the process closes the pipe
         self._answer(limit_s)
 
     def _answer(self, limit_s: float) -> Any:

@@ -1,11 +1,11 @@
-"""sl_discs as a plugin of DISCS: `register()`, and every sampler of DISCS has its localized variant by name.
+"""sl_discs as a plugin of DISCS: `register()` gives every sampler of DISCS a localized variant by name.
 
     from sl_discs import discs_plugin
     discs_plugin.register(compat=True)
 
-From then on a config, a sweep or a launch script of DISCS may name `sl_gwg`, `sl_path_auxiliary`, `sl_` and any other
-sampler that DISCS has, and samplers and models of sl_discs as `sldiscs_gwg`, `sldiscs_mis`, ... (`modules.py` lists
-the names). DISCS's own files stay as they are.
+After that, a config, a sweep or a launch script of DISCS can use `sl_gwg`, `sl_path_auxiliary` and so on for all of
+DISCS's samplers, and samplers and models of sl_discs as `sldiscs_gwg`, `sldiscs_mis`, ... (`modules.py` lists the
+names). DISCS's own files are not modified.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def register(*, compat: bool = False, fixes: bool | Iterable[str] = False) -> No
     """Makes the plugin's samplers and models importable under DISCS's module names; may be called again.
 
     Args:
-      compat: whether to supply, to DISCS alone, what JAX and others have removed since 2023 (`compat.py`).
-      fixes: which of the laws that DISCS's samplers break are mended in `sl_` samplers: True for all, or names out of
-        `FIXES` (`fixes.py` says what each does). Samplers that were built before keep theirs.
+      compat: whether to supply, to DISCS only, what JAX and other packages have removed since 2023 (`compat.py`).
+      fixes: which errors of DISCS's samplers are corrected in `sl_` samplers: True for all, or names from `FIXES`
+        (described in `fixes.py`). Samplers that were built earlier are not affected.
 
     Raises:
-      InputError: `discs` is absent, too different, or cannot be imported without `compat`; an unknown fix.
+      InputError: `discs` is missing, too different, or cannot be imported without `compat`; or an unknown fix.
     """
     chosen = chosen_fixes(fixes)
     upstream.require_discs()

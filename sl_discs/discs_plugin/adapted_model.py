@@ -1,6 +1,6 @@
-"""A model of DISCS as a base sampler sees it: with the tilt of stochastic localization, whole, and mended on request.
+"""An adapter for DISCS's models that adds the tilt of stochastic localization, missing methods, and optional fixes.
 
-DISCS's models give log-likelihoods of batches of states [B, *shape], zeros and ones, temperature included. The
+DISCS's models compute log-likelihoods, temperature included, of batches [B, *shape] of states of zeros and ones. The
 adapter has the same three methods:
 
     forward(params, x)                   -> value [B]
@@ -8,7 +8,8 @@ adapter has the same three methods:
     logratio_in_neighborhood(params, x)  -> value [B], gains [B, *shape], evaluations, neighbour function
 
 DISCS's own `logratio_in_neighborhood` returns three or four values and two kinds of neighbour function, depending on
-the model; here it is always the above. A model that has the gradient alone, or the ratios alone, gets the other.
+the model; here it always has the form above. If a model has only the gradient or only the ratios, the adapter derives
+the other.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Num
 
-# A gain with which a site is never proposed; DISCS's samplers use the same for masked sites.
+# A gain so low that the site is never proposed; DISCS's samplers use the same value for masked sites.
 _NEVER = -1e9
 
 
 class AdaptedParams(NamedTuple):
-    """What the adapter's methods take as parameters.
+    """The parameters of the adapter's methods.
 
     Attributes:
       base: the model's own parameters.
-      tilt: h of each chain, None for none.
-      origin: states at which the tilt's part of the value is zero, so that nothing large cancels between the values
-        of neighbouring states.
-      mask: sites that may change, None for all. The others get a gain with which they are never proposed, and count
-        as they are in `origin` whatever a sampler makes of them: what it does to them matters to nothing else.
+      tilt: h of each chain; None for no tilt.
+      origin: states at which the tilt's part of the value is zero, to avoid cancellation between the values of
+        neighbouring states.
+      mask: sites that may change; None for all. The others get a gain so low that they are never proposed, and are
+        evaluated as in `origin`, so changes that a sampler makes to them have no effect.
     """
 
     base: Any
@@ -46,11 +47,11 @@ class AdaptedModel:
     """The model's log-likelihood plus 2 <x - origin, tilt>, up to a constant <2x - 1, tilt>.
 
     Attributes:
-      model: DISCS's model, or any with its `forward` and a gradient or ratios.
-      float_states: whether the model is given float32 states even where the sampler holds integers.
-      tagged: whether states carry the number of their chain in their upper bits (`tag`), because the sampler
-        evaluates states of one chain at a time and not the batch.
-      shape: of the model's states where the sampler's are flat, else None.
+      model: DISCS's model, or any other with `forward` and a gradient or ratios.
+      float_states: whether the model is given float32 states even if the sampler uses integers.
+      tagged: whether states carry the number of their chain in their upper bits (`tag`), which is needed if the
+        sampler evaluates states of single chains rather than the batch.
+      shape: shape of the model's states if the sampler's are flat, else None.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class AdaptedModel:
         return value, grad
 
     def logratio_in_neighborhood(self, params: AdaptedParams, x: Num[Array, "B *shape"]):
-        """Values, gains, how many evaluations they cost, and `neighbor(params, x, flat_site)`."""
+        """Values, gains, the number of evaluations that they cost, and `neighbor(params, x, flat_site)`."""
         x = _held(x, params.mask, params.origin)
         value, gains, calls = self._ratios(params.base, x)
         value = value + _tilted(x, params.tilt, params.origin)
@@ -93,7 +94,7 @@ class AdaptedModel:
         return value, gains, calls, flip_site
 
     def _gradient(self, params: Any, x: Num[Array, "B *shape"]):
-        """The model's values and gradients; from its ratios where it has no gradient of its own."""
+        """The model's values and gradients, derived from its ratios if it has no gradient."""
         if hasattr(self.model, "get_value_and_grad"):
             try:
                 value, grad = self.model.get_value_and_grad(params, self._as_model_takes(x))
@@ -104,7 +105,7 @@ class AdaptedModel:
         return value, (1 - 2 * x) * gains
 
     def _ratios(self, params: Any, x: Num[Array, "B *shape"]):
-        """The model's values, gains and cost; by evaluating every neighbour where it has no ratios of its own."""
+        """The model's values, gains and cost; evaluates every neighbour if the model has no ratios."""
         states = self._as_model_takes(x)
         if hasattr(self.model, "logratio_in_neighborhood"):
             *value, gains, calls, _ = self.model.logratio_in_neighborhood(params, states)
@@ -132,7 +133,7 @@ class AdaptedModel:
 
 
 def _held(x: Num[Array, "M *shape"], mask, origin) -> Num[Array, "M *shape"]:
-    """x with the sites outside the mask as they are in `origin`."""
+    """x with the sites outside the mask replaced by those of `origin`."""
     return x if mask is None else jnp.where(mask, x, origin.astype(x.dtype))
 
 
@@ -155,7 +156,7 @@ def flip_site(params: Any, x: Num[Array, "B *shape"], site: Int[Array, "B"]) -> 
 def tag(x: Int[Array, "B *shape"]) -> Int[Array, "B *shape"]:
     """x with each chain's number in the upper bits of its sites.
 
-    A sampler that changes sites by arithmetic modulo 2 leaves the tags of the other sites alone.
+    A sampler that changes sites by arithmetic modulo 2 does not affect the tags of the other sites.
     """
     chains = jnp.arange(x.shape[0], dtype=x.dtype).reshape(-1, *(1,) * (x.ndim - 1))
     return x + 2 * chains

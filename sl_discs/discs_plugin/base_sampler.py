@@ -1,12 +1,13 @@
-"""A sampler object of DISCS made regular: known calls, a state of fixed keys, shapes and dtypes, three results.
+"""A uniform interface to DISCS's sampler objects: fixed calls, a state with fixed keys, shapes and dtypes, three
+results.
 
-DISCS's objects do the sampling as they are. What differs between them is found out by tracing `step` once on a
-stand-in model, before any data are read:
+DISCS's objects do the sampling unchanged. Their differences are found by tracing `step` once on a stand-in model,
+before any data are read:
 
-- the dtypes that the state ends up in (some begin with integers and return floats), and the keys that come or go;
-- whether a sampler evaluates the batch at a time, or states of one chain after the other;
-- whether it takes states of more than one axis, or only flat ones;
-- whether it returns an acceptance at all.
+- the final dtypes of the state (some samplers begin with integers and return floats), and added or removed keys;
+- whether a sampler evaluates the whole batch, or the states of one chain after the other;
+- whether it accepts states with more than one axis, or only flat ones;
+- whether it returns an acceptance.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from sl_discs.errors import InputError
 
 State = dict[str, Array]
 
-# No sampler evaluates this many states of one chain, so the two ways of evaluating cannot be mixed up.
+# No sampler evaluates this many states of one chain, so the two ways of evaluating cannot be confused.
 _TRACED_CHAINS = 1009
 
 
 class _Recorder:
-    """A model that answers with zeros and remembers how many states it was asked about at a time."""
+    """A model that returns zeros and records how many states it evaluates at a time."""
 
     def __init__(self):
         self.rows: set[int] = set()
@@ -52,10 +53,10 @@ class BaseSampler:
     """A sampler of DISCS for batches of binary states [B, *shape].
 
     Attributes:
-      name: DISCS's name of it.
+      name: DISCS's name for it.
 
     Raises:
-      InputError: its `step` does not work for this shape, or its state is not DISCS's dictionary.
+      InputError: its `step` does not work for this shape, or its state is not a dictionary as in DISCS.
     """
 
     def __init__(self, name: str, sampler: Any, shape: tuple[int, ...], fixes: frozenset[str] = frozenset()):
@@ -96,7 +97,7 @@ class BaseSampler:
             raise InputError(f"sampler {self.name!r} does not take states of shape {shape}: {text}") from error
 
     def make_init_state(self, rng: Array) -> State:
-        """The sampler's own first state in the dtypes that it will keep."""
+        """The sampler's own initial state, with its final dtypes."""
         state = self._sampler.make_init_state(rng)
         return {key: jnp.asarray(state[key], dtype) for key, dtype in self._dtypes.items()}
 
@@ -113,7 +114,7 @@ class BaseSampler:
         """The sampler's own step on the log-likelihood plus <2x - 1, tilt>.
 
         Returns:
-          new states, a state with the same keys and dtypes, and the mean acceptance (1 where there is none).
+          new states, a state with the same keys and dtypes, and the mean acceptance (1 if there is none).
         """
         mask = x_mask if "mask" in self._fixes else None
         origin = None if tilt is None and mask is None else x

@@ -18,7 +18,7 @@ from sl_discs.samplers.step_adapter import StepSampler
 
 NAMESPACE = "discs:"
 
-# DISCS's states do not depend on the number of sites; any number will do to make one.
+# DISCS's states do not depend on the number of sites, so any number serves to make one.
 _SOME_SITES = 64
 
 
@@ -27,10 +27,10 @@ class BorrowedSampler(Sampler):
     """A sampler of DISCS for one chain at a time, so that chains neither adapt nor propose together.
 
     Attributes:
-      name: DISCS's name of it.
+      name: DISCS's name for it.
       fields: its config.
-      fixes: which of its laws are mended.
-      num_chains: chains a batch in DISCS's calling convention.
+      fixes: the fixes applied to it.
+      num_chains: chains per batch in DISCS's calling convention.
     """
 
     name: str
@@ -40,7 +40,7 @@ class BorrowedSampler(Sampler):
 
     @functools.cache  # noqa: B019 (one entry a padded size; the sampler lives as long as its run)
     def _for_sites(self, num_sites: int) -> StepSampler:
-        """DISCS's object for a number of sites; it must not meet the tracers of the run that asks for it."""
+        """DISCS's object for a number of sites; it must not contain tracers of the run that requests it."""
         config = config_dict.ConfigDict(
             {
                 "sampler": dict(self.fields),

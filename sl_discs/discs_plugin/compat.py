@@ -1,12 +1,12 @@
 """Lets an unmodified checkout of DISCS (2023) run with today's JAX and without TensorFlow.
 
-Nothing outside of `discs` changes: its modules, and no others, are given an `import` that returns stand-ins for the
-names below. Remove this file, and `compat` where `register` takes it, once DISCS itself imports.
+Nothing outside of `discs` changes: only its modules are given an `import` that returns stand-ins for the names below.
+Remove this file, and the argument `compat` of `register`, once DISCS itself can be imported.
 
 | what DISCS uses | gone since | instead |
 |---|---|---|
 | jax.tree_map | JAX 0.6 | jax.tree.map |
-| jax.device_put_replicated | JAX 0.8 | the value stacked once a device |
+| jax.device_put_replicated | JAX 0.8 | the value stacked once per device |
 | jnp.clip(a_min=, a_max=) | JAX 0.6 | jnp.clip(min=, max=) |
 | jax.random.* with a batch of one key | JAX 0.4.16 | the key itself |
 | jax.random.shuffle | JAX 0.4.16 | jax.random.permutation |
@@ -47,7 +47,7 @@ _KEYED = ("bernoulli", "categorical", "choice", "normal", "permutation", "randin
 
 
 class _Overlay(types.ModuleType):
-    """A module with some names replaced or added, the others looked up where they are."""
+    """A module with some names replaced or added; other names are looked up in the original."""
 
     def __init__(self, module: types.ModuleType, **names: Any):
         super().__init__(module.__name__, module.__doc__)
@@ -64,7 +64,7 @@ def _stand_in(name: str, **names: Any) -> types.ModuleType:
 
 
 def _clip(array, *bounds, a_min=None, a_max=None, **keywords):
-    """jnp.clip that also knows its bounds by their old names."""
+    """jnp.clip that also accepts its bounds by their old names."""
     if a_min is not None:
         keywords["min"] = a_min
     if a_max is not None:
@@ -73,12 +73,12 @@ def _clip(array, *bounds, a_min=None, a_max=None, **keywords):
 
 
 def _device_put_replicated(tree, devices):
-    """A leading axis over devices for `pmap`, which places it."""
+    """Adds a leading axis over devices for `pmap`, which places it."""
     return jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * len(devices)), tree)
 
 
 def _with_single_key(function: Callable) -> Callable:
-    """`function(key, ...)` that takes a raw key of shape [1, 2] for the key in it."""
+    """`function(key, ...)` that also accepts a raw key of shape [1, 2]."""
 
     def unwrap(key):
         batch_of_one = getattr(key, "shape", None) == (1, 2)
@@ -100,7 +100,7 @@ def _shuffle(key, array, axis: int = 0):
 
 
 def _as_networkx(value: Any) -> Any:
-    """Graphs inside of lists, tuples and dictionaries as networkx's own."""
+    """Converts graphs in lists, tuples and dictionaries to networkx graphs."""
     if isinstance(value, PickledGraph):
         graph = nx.Graph()
         graph.add_nodes_from(value.nodes.items())
@@ -120,7 +120,7 @@ def _load(file: io.BufferedReader) -> Any:
     try:
         return _as_networkx(load_next(file.name, file))
     except InputError as error:
-        logging.error("%s", error)  # DISCS swallows what is raised while it reads graphs
+        logging.error("%s", error)  # DISCS swallows exceptions while it reads graphs
         raise
 
 
@@ -187,7 +187,7 @@ def _importer(stand_ins: dict[str, types.ModuleType]) -> Callable:
 
 
 class _Loader(importlib.abc.Loader):
-    """Another loader, in all respects, whose modules see the stand-ins."""
+    """Wraps another loader; the modules that it loads see the stand-ins."""
 
     def __init__(self, loader: importlib.abc.Loader, names: dict[str, Any]):
         self._loader, self._names = loader, names
@@ -196,7 +196,7 @@ class _Loader(importlib.abc.Loader):
         return getattr(self.__dict__["_loader"], name)
 
     def create_module(self, spec):
-        """As the other loader does."""
+        """As the wrapped loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
@@ -206,7 +206,7 @@ class _Loader(importlib.abc.Loader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds `discs` and what is in it as always, and has it loaded by `_Loader`."""
+    """Finds `discs` and its modules in the usual way, but loads them with `_Loader`."""
 
     def __init__(self):
         self._names = vars(builtins) | {"__import__": _importer(_stand_ins())}
@@ -222,10 +222,10 @@ class Finder(importlib.abc.MetaPathFinder):
 
 
 def install() -> None:
-    """From now on modules of `discs` are imported with the stand-ins; idempotent.
+    """Makes modules of `discs` import with the stand-ins from now on; idempotent.
 
     Raises:
-      InputError: parts of `discs` were imported before.
+      InputError: parts of `discs` are already imported.
     """
     if any(isinstance(finder, Finder) for finder in sys.meta_path):
         return

@@ -1,20 +1,24 @@
-"""Laws of probability that DISCS's samplers break, and what mends each of them.
+"""Errors of DISCS's samplers, because of which they do not sample from their target, and a fix for each.
 
-Nothing here applies by default: a wrapped sampler does exactly what DISCS's does. `register(fixes=True)` applies all,
-`register(fixes=["mask"])` some; each sampler takes those that concern it.
+No fix applies by default: a wrapped sampler does exactly what DISCS's does. `register(fixes=True)` applies all fixes,
+`register(fixes=["mask"])` only some; each sampler gets those that concern it.
 
-- `chain_scale` (dmala, dlmc): the step size comes from all chains of a batch, at x and again at y, while each chain
-  is accepted alone; it overflows at low temperatures. Mended: from the chain's own rates, in log space.
+- `chain_scale` (dmala, dlmc): the step size is computed from all chains of a batch, at x and again at y, although
+  each
+  chain is accepted separately; it also overflows at low temperatures. Fixed: it is computed from the chain's own
+  rates, in log space.
 - `first_scale` (dmala, dlmc; adaptive, not combinatorial): the first step size is not stored, and low acceptance
-  makes the next one NaN. Mended: stored, and at least one flip.
-- `path_probability` (path_auxiliary): the probability of a path is cut to 1 where the picks before leave less mass
-  than float32 sees. Mended: that mass is summed, not subtracted.
-- `uniform_ball` (hammingball): the point between two states is drawn from the ball around the first with counts
-  where their logarithms belong, so it is not uniform, and detailed balance needs that it is.
-- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs): the mask is ignored. Mended: what it excludes
-  stays as it is.
-- `float_states` (all): a model computes with integers where a sampler holds integers, and the couplings of DISCS's
-  Ising model are cut to whole numbers. Mended: models get floats.
+  makes
+  the next one NaN. Fixed: it is stored, and is at least one flip.
+- `path_probability` (path_auxiliary): the probability of a path is clipped to 1 if the remaining mass is below
+  float32
+  resolution. Fixed: that mass is summed rather than obtained by subtraction.
+- `uniform_ball` (hammingball): the intermediate state is drawn from the ball around the first state with counts in
+  place of their logarithms, so it is not uniform, as detailed balance requires. Fixed: it is uniform.
+- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs): the mask is ignored. Fixed: excluded sites do not
+  change.
+- `float_states` (all): a model computes with integers if the sampler uses integers, and the couplings of DISCS's
+  Ising model are truncated to whole numbers. Fixed: models get floats.
 """
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ def chosen_fixes(fixes: bool | Iterable[str]) -> frozenset[str]:
 
 
 def mend(name: str, sampler: Any, fixes: frozenset[str]) -> None:
-    """Replaces methods of one sampler object; the fixes `mask` and `float_states` are of the model it is given."""
+    """Replaces methods of one sampler object; the fixes `mask` and `float_states` concern the model instead."""
 
     def replace(method, function):
         setattr(sampler, method, types.MethodType(function, sampler))
@@ -65,7 +69,7 @@ def mend(name: str, sampler: Any, fixes: frozenset[str]) -> None:
 
 
 def _scale_of_each_chain(sampler, log_rates):
-    """log_tau = log n - log sum_i rate_i, of each chain where the scale follows the state, else of the batch."""
+    """log_tau = log n - log sum_i rate_i, for each chain if the scale follows the state, else for the batch."""
     flat = log_rates.reshape(log_rates.shape[0], -1)
     log_z = jax.nn.logsumexp(flat, axis=1)
     if sampler.adaptive and sampler.co_opt_prob:
@@ -76,7 +80,7 @@ def _scale_of_each_chain(sampler, log_rates):
 
 
 def _with_first_scale(update):
-    """The sampler's own update, which starts from the scale that the first step used and stays finite."""
+    """The sampler's own update, made to start from the scale of the first step and to stay finite."""
 
     def updated(sampler, state, acc, local_stats):
         adapts = sampler.adaptive and not sampler.co_opt_prob
@@ -92,7 +96,8 @@ def _with_first_scale(update):
 def _log_prob_in_order(log_prob, order, length):
     """log-probability of drawing the first `length` sites of `order` one after the other without replacement.
 
-    What is left for a draw is the sum over the sites behind it, not one minus those before: nothing cancels.
+    The mass remaining at a draw is summed over the later sites rather than subtracted from one, to avoid
+    cancellation.
     """
     ordered = jnp.take_along_axis(log_prob, order, axis=-1)
     left = jax.lax.cumlogsumexp(ordered, axis=1, reverse=True)
@@ -116,7 +121,7 @@ def _propose_path(sampler, model, rng, x, model_param, state, x_mask):
 
 
 def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
-    """The same sites at y, last first, the others behind them."""
+    """The same sites at y in reverse order, followed by all others."""
     del x
     ll_y, log_prob, calls = sampler.get_local_dist(model, y, model_param, x_mask)
     place = jnp.arange(log_prob.shape[1])

@@ -1,4 +1,4 @@
-"""What the commands around DISCS share: flags before DISCS's own, and config files that exist only as modules."""
+"""Common parts of the commands around DISCS: their own flags, and config files that exist only as modules."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DEFAULT_CONFIG = "discs/common/configs.py"
 
 
 def define_flags(own: flags.FlagValues) -> None:
-    """Adds those that say how DISCS is registered."""
+    """Adds the flags that control how the plugin is registered."""
     flags.DEFINE_boolean(
         "compat",
         True,
-        "Supply, to DISCS alone, what today's JAX and others no longer have (sl_discs.discs_plugin.compat).",
+        "Supply, to DISCS only, what current versions of JAX and other packages lack (sl_discs.discs_plugin.compat).",
         flag_values=own,
     )
     flags.DEFINE_list(
         "fixes",
         [],
-        "Laws to mend in sl_ samplers: `all`, or names out of sl_discs.discs_plugin.FIXES.",
+        "Errors to fix in sl_ samplers: `all`, or names from sl_discs.discs_plugin.FIXES.",
         flag_values=own,
     )
 
@@ -42,13 +42,13 @@ def split_arguments(argv: list[str]) -> tuple[list[str], list[str]]:
 
 
 def add_working_directory() -> None:
-    """Makes `discs` importable where the working directory is a checkout of it."""
+    """Makes `discs` importable if the working directory is a checkout of it."""
     if Path("discs").is_dir() and "" not in sys.path:
         sys.path.insert(0, "")
 
 
 def register_from_flags(own: flags.FlagValues) -> None:
-    """`register` as --compat and --fixes say; InputError as `register`."""
+    """Calls `register` according to --compat and --fixes; InputError as `register`."""
     given = own.flag_values_dict()
     register(compat=given["compat"], fixes=True if given["fixes"] == ["all"] else given["fixes"])
 
@@ -62,7 +62,7 @@ def checkout() -> Path:
 
 
 def resolve_configs(argv: Sequence[str]) -> list[str]:
-    """Arguments in which every config file can be opened.
+    """The arguments with every config file replaced by one that can be opened.
 
     A file that does not exist in the working directory is looked for beside the package discs, then among the
     plugin's modules: `discs/samplers/configs/sl_gwg_config.py` is not a file, but a valid config name.
@@ -85,7 +85,7 @@ def resolve_configs(argv: Sequence[str]) -> list[str]:
 
 
 def find_file(path: str) -> Path | None:
-    """The file in the working directory or beside the package discs; None where there is none."""
+    """The file in the working directory or beside the package discs; None if there is none."""
     folders = [Path()] if importlib.util.find_spec("discs") is None else [Path(), checkout()]
     return next((folder / path for folder in folders if (folder / path).is_file()), None)
 
@@ -105,7 +105,7 @@ def _resolve(flag: str, value: str) -> str:
 
 
 def _plugin_module(path: str) -> str | None:
-    """The plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py, None where there is none."""
+    """The plugin's module for a path such as discs/samplers/configs/sl_gwg_config.py; None if there is none."""
     match = re.fullmatch(r"(?:\./|.*/)?(discs/(?:samplers|models)/configs/\w+)\.py", path)
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None

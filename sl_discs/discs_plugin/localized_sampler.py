@@ -14,12 +14,12 @@ from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Observation, localized_step
 from sl_discs.localization.schedule import Localization
 
-# Counters of the step's key, far from those that jax.random makes of it for the base sampler.
+# Counters under the step's key, far from those that jax.random uses for the base sampler.
 _FIRST, _MOVE = 0x534C0000, 0x534C0001
 
 
 class TiltableSampler(Protocol):
-    """What is localized: a sampler that also takes a tilt (`BaseSampler`, `OwnSampler`)."""
+    """A sampler that can be localized, as it takes a tilt (`BaseSampler`, `OwnSampler`)."""
 
     name: str
 
@@ -35,8 +35,8 @@ class LocalizedSampler:
 
     Its state is a dictionary: num_ll_calls and steps, which DISCS reads; `base`, the base sampler's state; `level`,
     from 0 to K - 1; `y` [B, *shape], the observation; `mean` [B, *shape], the running posterior mean of the spins.
-    Steps after `chain_length` go on at the last level. Where DISCS splits the chains over devices, every chain still
-    gets its own observation: it is drawn in the first step, from that step's key.
+    Steps after `chain_length` stay at the last level. If DISCS divides the chains among devices, every chain still
+    gets its own observation, as it is drawn in the first step from that step's key.
 
     Args:
       base: the base sampler.
@@ -58,7 +58,7 @@ class LocalizedSampler:
         self._state_shape = (num_chains, *shape)
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
-        """The base sampler's first state, and an observation that the first step will draw."""
+        """The base sampler's initial state, and a placeholder for the observation, which the first step draws."""
         base = self._base.make_init_state(rng)
         return {
             "num_ll_calls": base["num_ll_calls"],
@@ -78,7 +78,7 @@ class LocalizedSampler:
         state: dict[str, Any],
         x_mask: Bool[Array, "*shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
-        """One step of the base sampler on each chain's tilted target, then what localization does after it.
+        """One step of the base sampler on each chain's tilted target, and the update of the observation after it.
 
         The base sampler gets the key, the states, the parameters and the mask as DISCS passes them.
 
@@ -120,7 +120,8 @@ class LocalizedSampler:
     def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
         """sign(Y_K / alpha(t_K)) of each chain as zeros and ones; alpha is positive.
 
-        A sample only where the run localizes (`Localization.localizes`); elsewhere the chain's state is.
+        It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the
+        sample.
         """
         return (state["y"] > 0).astype(jnp.int32)
 

@@ -9,7 +9,7 @@
 | discs.models.configs.sldiscs_PROBLEM_config | its config |
 | discs.models.configs.sldiscs_PROBLEM.* | the config of a family |
 
-Nothing is written to the folder of DISCS: a finder on `sys.meta_path` answers for these names alone.
+Nothing is written to the folder of DISCS: a finder on `sys.meta_path` provides these names only.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def sampler_config(name: str) -> config_dict.ConfigDict:
 
 
 def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[str]) -> Any:
-    """What DISCS calls `build_sampler(config)` for, `config` being the whole of it.
+    """The sampler that DISCS requests by `build_sampler(config)`, where `config` is its whole config.
 
     Raises:
-      InputError: a model that is not binary, or a field that does not exist or has an impossible value.
+      InputError: a model that is not binary, or a field that is unknown or has an invalid value.
     """
     categories = config.model.get("num_categories", 2)
     if categories != 2:
@@ -96,7 +96,7 @@ def _build_base(name, fields: Mapping, config, chains: int, shape: tuple, fixes:
 
 @dataclasses.dataclass(frozen=True)
 class _Rule:
-    """Modules whose name matches hold what `contents` makes of the matched groups; `exists` says for which."""
+    """Modules with matching names, whose contents `contents` makes from the match; `exists` says which exist."""
 
     pattern: str
     exists: Callable[[str], bool]
@@ -105,10 +105,10 @@ class _Rule:
 
 
 class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds and makes the modules of the table above.
+    """Finds and makes the modules in the table above.
 
     Attributes:
-      fixes: those that samplers get which are built from now on.
+      fixes: fixes for samplers that are built from now on.
     """
 
     def __init__(self):

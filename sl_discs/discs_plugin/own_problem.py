@@ -29,7 +29,7 @@ class OwnProblem:
       config: DISCS's whole config, whose `model` has the fields of `problem_config`.
 
     Raises:
-      InputError: a dataset that is neither there nor random, or a penalty out of range.
+      InputError: a dataset that is neither present nor random, or a penalty out of range.
     """
 
     def __init__(self, problem: str, config: config_dict.ConfigDict):
@@ -95,7 +95,7 @@ class OwnProblem:
 
 
 def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
-    """Model config of a problem under the name that DISCS knows it by.
+    """Model config of a problem under DISCS's name for it.
 
     Fields: `graph_type`, `cfg_str` and `data_root` as in DISCS (an empty data_root generates random families),
     `penalty`, `num_instances` (None: all), `data_seed`, `instances_per_batch`.
@@ -118,5 +118,5 @@ def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
 
 
 def graph_config() -> config_dict.ConfigDict:
-    """What DISCS expects a family's config to say; `OwnProblem` finds out the rest when it has the instances."""
+    """The fields that DISCS expects in a family's config; `OwnProblem` sets the rest once it has the instances."""
     return config_dict.ConfigDict({"num_models": 1, "num_categories": 2, "shape": (0,)})

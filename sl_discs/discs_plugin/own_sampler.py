@@ -19,7 +19,7 @@ from sl_discs.samplers.base import Sampler
 
 @dataclasses.dataclass(frozen=True)
 class BatchModel(GradientModel):
-    """One state at a time of a model that takes batches [B, *shape] and gives values and gradients."""
+    """A model for single states, made from one that takes batches [B, *shape] and gives values and gradients."""
 
     inner: Any
     shape: tuple[int, ...]

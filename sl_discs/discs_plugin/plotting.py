@@ -1,8 +1,8 @@
 """DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.
 
-The scripts look samplers up in tables of `discs.plot_results.plot_utils`, and stop at, or leave out, names that are
-not there. A localized sampler gets its base sampler's entry: `sl_` before the short name, half the brightness of the
-colour, and the place behind it. Samplers that DISCS has and its tables have not are grey and come last.
+The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown names or omit them. A
+localized sampler gets its base sampler's entry, with `sl_` before the short name, half the brightness of the colour,
+and the next place in the order. DISCS's samplers that are missing from its tables are grey and come last.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _NOT_SAMPLERS = ("save_title", "model")
 
 
 def _split(name: str) -> tuple[str, str]:
-    """What the plugin puts before a name, and DISCS's name."""
+    """The plugin's prefix of a name, and DISCS's name."""
     prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
     return prefix, name.removeprefix(prefix)
 
 
 def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
-    """DISCS's short name, with the prefix before it and the fields of localization that were swept behind it."""
+    """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
     prefix, settings["name"] = _split(settings["name"])
     swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
     settings = original(settings)
@@ -49,7 +49,7 @@ def _get_color(original: Callable, label: str):
 
 
 def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Clusters whose samplers are in DISCS's order of their base samplers."""
+    """Clusters with their samplers sorted by DISCS's order of the base samplers."""
     result = []
     for cluster in clusters:
         labels = [label for label in cluster if label not in _NOT_SAMPLERS]
@@ -62,7 +62,7 @@ def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, 
 
 
 def teach_plot_utils() -> None:
-    """Wraps the three functions of `plot_utils` that know samplers; once for each import of it."""
+    """Wraps the three functions of `plot_utils` that depend on samplers, once for each import of it."""
     utils = importlib.import_module("discs.plot_results.plot_utils")
     wrappers: dict[str, Callable] = {
         "process_keys": _process_keys,

@@ -30,7 +30,7 @@ class Experiment(NamedTuple):
 def upstream_experiment(dataset: Dataset, num_chains: int, chain_length: int) -> Experiment:
     """DISCS's experiment on the graphs of a dataset, which it reads from a temporary folder."""
     problem, count = dataset.problem, len(dataset.graphs)
-    # In whose format DISCS reads any graphs, counting sizes for itself.
+    # DISCS reads any graphs in this family's format and determines their sizes itself.
     graph_type, cfg_str = graph_kind(problem).discs_family  # type: ignore[misc]  # DISCS poses this problem
     name = f"{problem}/{graph_type}" + (f"/{cfg_str}" if cfg_str != "_" else "")
     carried = dataclasses.replace(dataset, name=name, index=list(range(count)))
@@ -53,7 +53,7 @@ def upstream_experiment(dataset: Dataset, num_chains: int, chain_length: int) ->
 
 
 class StepLoop:
-    """A sampler's compiled step, jitted and mapped over graphs, and where its chains are."""
+    """A sampler's compiled step, jitted and mapped over graphs, with the state of its chains."""
 
     def __init__(self, name: str, experiment: Experiment):
         config = experiment.config.copy_and_resolve_references()
@@ -67,7 +67,7 @@ class StepLoop:
         self._x = x.reshape(graphs, chains, *config.model.shape)
 
     def play(self, steps: int) -> float:
-        """Seconds for so many steps of all chains, after everything has been computed."""
+        """Runs this many steps of all chains; returns the seconds until all results are computed."""
         graphs = self._x.shape[0]
         keys = [jax.random.split(jax.random.PRNGKey(self._number + k), graphs) for k in range(steps)]
         jax.block_until_ready(keys)

@@ -1,4 +1,4 @@
-"""What the plugin asks of DISCS: that it is there, that it looks as expected, and its samplers by name."""
+"""The plugin's access to DISCS: checks that it is present and has the expected form, and its samplers by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sl_discs.errors import InputError
 
 _WHERE = "clone https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
 
-# Modules of discs.samplers that hold no sampler.
+# Modules of discs.samplers that are not samplers.
 _NOT_SAMPLERS = ("abstractsampler", "configs")
 
 _EXPECTED = {
@@ -42,7 +42,7 @@ def check_discs() -> None:
     """Checks the parts of DISCS and the signatures that the plugin relies on; imports a small part of it.
 
     Raises:
-      InputError: it is another package, too different a version, or cannot be imported.
+      InputError: it is another package, is too different a version, or cannot be imported.
     """
     for module, name in _EXPECTED.items():
         try:
@@ -90,10 +90,10 @@ def build_upstream_sampler(name: str, config: config_dict.ConfigDict) -> Any:
 
 
 def local_chains(experiment: config_dict.ConfigDict, devices: int) -> int:
-    """How many chains of an instance one device holds, in DISCS's arrangement.
+    """The number of chains of an instance on one device, in DISCS's arrangement.
 
-    It splits the instances of a combinatorial problem over devices, or their chains where there are fewer instances
-    than devices or where the problem is of another kind.
+    DISCS divides the instances of a combinatorial problem among devices; if there are fewer instances than devices,
+    or for other problems, it divides the chains.
     """
     whole = not experiment.run_parallel or devices == 1
     if whole or (experiment.evaluator == "co_eval" and experiment.num_models >= devices):

@@ -1,6 +1,6 @@
-"""The one cache of compiled code of a process, and the time that compiling has taken.
+"""The process-wide cache of compiled code, and the time spent on compilation.
 
-Runs differ in problems, seeds, schedules and lengths far more often than in what has to be compiled for them.
+Runs that differ in problems, seeds, schedules and lengths often need the same compiled code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sl_discs.localization.schedule import Levels
 Value = TypeVar("Value")
 
 _MOST = 64
-# Levels are filled up to a multiple of so many, so that other numbers of them need no other code.
+# The number of levels is padded to a multiple of this, so that different numbers share compiled code.
 _LEVELS = 1_024
 _KEPT: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
 _LOCK = threading.Lock()
@@ -35,12 +35,12 @@ def compile_seconds() -> float:
 
 
 def compile_cpu_seconds() -> float:
-    """CPU-seconds of the process meanwhile, which other work on the machine changes little."""
+    """CPU-seconds of the process during compilation, which hardly depend on other work on the machine."""
     return getattr(_OF_THREAD, "cpu_seconds", 0.0)
 
 
 class Stopwatch:
-    """Counts what passes until `stop` as compiling of this thread, once if another one runs meanwhile."""
+    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once."""
 
     def __init__(self):
         self._wall = compile_seconds() - time.perf_counter()
@@ -53,7 +53,7 @@ class Stopwatch:
 
 
 def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
-    """What `build` returns, built once for each key; the least recently used of many are dropped."""
+    """The result of `build`, built once for each key; the least recently used results are dropped."""
     with _LOCK:
         if key in _KEPT:
             _KEPT.move_to_end(key)
@@ -69,12 +69,12 @@ def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
 
 
 def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
-    """function(*arguments, **static) of a jitted function, whose compilation counts as such.
+    """function(*arguments, **static) for a jitted function; its compilation is timed.
 
     Args:
       function: a `jax.jit` with the names of `static` as static arguments.
       *arguments: pytrees of arrays.
-      **static: everything else that the compiled code depends on.
+      **static: everything else on which the compiled code depends.
     """
     leaves, tree = jax.tree.flatten(arguments)
     shapes = tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
@@ -87,7 +87,7 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
 
 
 def calls_of(advance: Callable, batch: Batch, program: Program, **static: Hashable) -> Play:
-    """The function that runs a program by a jitted function with the arguments of `reference.advance`."""
+    """A `Play` that runs a program with a jitted function that takes the arguments of `reference.advance`."""
     levels = program.levels and _filled(program.levels)
 
     def play(chains, done, intervals, every):
@@ -100,7 +100,7 @@ def calls_of(advance: Callable, batch: Batch, program: Program, **static: Hashab
 
 
 def _filled(levels: Levels) -> Levels:
-    """With levels at the end that never come."""
+    """The levels, padded with levels that never begin."""
     width = 0, -len(levels.last) % _LEVELS
     filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
     return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
@@ -108,11 +108,11 @@ def _filled(levels: Levels) -> Levels:
 
 @functools.cache
 def compiler_options() -> dict[str, str | bool]:
-    """XLA options with which the numbers of an instance do not depend on what is run beside it.
+    """XLA options with which the results of an instance do not depend on the other instances in the batch.
 
-    On CPUs XLA hands some sums to a library whose order of summation depends on the whole array's shape. On GPUs of
-    several hosts it would let the hosts share the search for the fastest kernels, waiting for each other, though
-    hosts here run different shapes. What a version of XLA does not know is left out.
+    On CPUs XLA delegates some sums to a library whose order of summation depends on the whole array's shape. On GPUs
+    of several hosts it would share the search for the fastest kernels among the hosts, which would wait for each
+    other although they run different shapes. Options that the installed version of XLA does not know are omitted.
     """
     if jax.default_backend() == "cpu":
         options = {"xla_cpu_experimental_ynn_fusion_type": ""}

@@ -34,7 +34,7 @@ class Temperature(Protocol):
 
 
 class Program(NamedTuple):
-    """What chains run in T steps.
+    """The T steps that chains run.
 
     Attributes:
       temperature: [T], or [T, B] with a temperature for each chain of an instance; anything whose slices are arrays,
@@ -185,7 +185,7 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
 
 
 def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:
-    """Why loops written for these samplers, with independent chains and balancing SQRT, cannot run one.
+    """Why loops written for these samplers, with independent chains and balancing SQRT, cannot run this sampler.
 
     A subclass may differ from its base and is not supported.
     """

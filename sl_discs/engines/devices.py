@@ -22,10 +22,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_threads() -> None:
-    """Checks that chains can run: in a process forked from one that was using JAX, they would wait for ever.
+    """Checks that chains can run: in a process forked from one that was using JAX, they would hang.
 
     Raises:
-      InputError: it is such a process, to which the threads of JAX and of the CPU engine were not copied.
+      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine.
     """
     if _lost_threads:
         raise InputError(

@@ -1,8 +1,8 @@
 """Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.
 
-After interval n the pairs of places (r, r + 1) with r of n's parity are tried, all even ones or all odd ones in turn
-(Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time of the order of its length; with
-pairs chosen at random it is that of its square.
+After interval n the pairs of places (r, r + 1) where r has the parity of n are tried, so that even and odd pairs
+alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time proportional to its length,
+rather than to its square as with randomly chosen pairs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tree = TypeVar("Tree")
 def acceptance(
     rate: Float[Array, "B"], next_rate: Float[Array, "B"], value: Float[Array, "G B"], next_value: Float[Array, "G B"]
 ) -> Float[Array, "G B"]:
-    """Probability of an exchange between chains with targets exp(rate f) and states of these values f."""
+    """Probability of an exchange between chains with targets exp(rate f) and states with these values of f."""
     return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
 
 
@@ -32,11 +32,11 @@ def exchanges(
     """Whether each chain exchanges its state with the next one.
 
     Args:
-      keys: [G, B] of the chains. Observation keys are folded and never drawn from but here.
-      value: f.
+      keys: [G, B] keys of the chains. Only exchanges draw from observation keys directly; elsewhere they are folded.
+      value: f of each chain.
       temperature: of all chains, or [B] of each.
-      step: number of the step before it.
-      interval: number of the interval that the step ends.
+      step: number of the last step before the exchange.
+      interval: number of the interval that ends with this step.
       ladder: R.
     """
     num_chains = value.shape[1]
@@ -48,7 +48,7 @@ def exchanges(
 
 
 def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
-    """Arrays [G, B, ...] of the chains with the entries of those that exchange with each other swapped."""
+    """Arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
     origin = jnp.arange(exchanged.shape[1]) + exchanged - jnp.roll(exchanged, 1, axis=1)
     take = jax.vmap(lambda leaf, origin: leaf[origin])
     return jax.tree.map(lambda leaf: take(leaf, origin), leaves)

@@ -1,8 +1,8 @@
-"""Programs that JAX has compiled, kept on disk for the next process.
+"""Caches the programs that JAX compiles on disk for the next process.
 
-JAX has such a cache of its own, whose files are written in place, so that another process may meet half of one, and
-whose names do not say for which processor a program was compiled, so that clusters with one home folder for machines
-of several kinds would run what some of them cannot. Here it keeps them in the project's cache.
+JAX's own cache writes files in place, so another process may read an incomplete one. It also does not record the
+processor that a program was compiled for, so machines of different kinds with a shared home folder may load programs
+that they cannot run. Here JAX uses the project's cache instead.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 import hashlib
 
 import jax
-from jax._src import compilation_cache  # JAX lets choose the folder, not how files are kept
+from jax._src import compilation_cache  # JAX only has an option for the folder
 
 from sl_discs.cache import Cache
 
-# Programs that take less are not worth a file each.
+# Programs that compile faster are not worth a file.
 _LEAST_S = 0.1
 
 
 class _Programs:
-    """What JAX asks for a program, by a key that names everything else that it depends on."""
+    """The interface of JAX's cache; JAX's keys cover everything that a program depends on except the processor."""
 
     def __init__(self, cache: Cache):
-        from llvmlite import binding  # here, as commands that only print their help have no use for it
+        from llvmlite import binding  # imported here, as commands that only print their help do not need it
 
         self._cache = cache
         processor = binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
@@ -39,7 +39,7 @@ class _Programs:
 
 
 def keep_programs() -> None:
-    """For commands, before anything is compiled; without effect where JAX has a folder for its own cache."""
+    """Installs the cache, before anything is compiled; has no effect if JAX's own cache has a folder."""
     if not compilation_cache.is_persistent_cache_enabled():
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _LEAST_S)
         compilation_cache._cache = _Programs(Cache())  # type: ignore[assignment]

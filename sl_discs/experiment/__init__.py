@@ -1,1 +1,1 @@
-"""Playing samplers on instances: annealing, the engine, batches, verification."""
+"""Runs samplers on instances: annealing, the engine, batches, verification."""

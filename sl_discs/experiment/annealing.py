@@ -1,4 +1,4 @@
-"""Temperature schedules, DISCS's: tau at steps 1..chain_length."""
+"""DISCS's temperature schedules: tau at steps 1..chain_length."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from jaxtyping import Float32
 from sl_discs.errors import InputError
 
 SCHEDULES = ("constant", "linear", "exp_decay")
-# Steps whose temperatures are formed at a time, so that float64 takes no memory beside the result.
+# Steps whose temperatures are computed at a time, so that intermediate float64 arrays stay small.
 _BLOCK = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
 class Temperatures:
-    """Temperature of each step, a sequence of float32 [T] that is indexed as an array is.
+    """Temperature of each step, a sequence of float32 [T] that is indexed like an array.
 
-    Temperatures are formed when they are asked for, so that a chain may be as long as it likes.
+    Temperatures are computed on request, so chains of any length take no memory for them.
 
     Attributes:
       schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
-        never below final. `final` is thus only a floor there, reached if initial decay_rate lies below it. Or a tuple
-        of temperatures, each of which lasts for an equal part of the chain; the other numbers do not count then.
+        but never below final, which is thus only a floor, reached if initial decay_rate is below it. A tuple of
+        temperatures is also allowed, each for an equal part of the chain; the other numbers are then ignored.
       chain_length: T.
       initial: temperature at step 0.
       final: last temperature or floor.
       decay_rate: for `exp_decay`.
-      every: steps that share the temperature of the first of them; 1 is DISCS's schedule.
+      every: number of consecutive steps that share the temperature of the first of them; 1 is DISCS's schedule.
 
     Raises:
-      InputError: an unknown schedule, a temperature that is not positive, or an impossible rate or length.
+      InputError: an unknown schedule, a temperature that is not positive, or a rate or length out of range.
     """
 
     schedule: str | tuple[float, ...]
@@ -53,7 +53,7 @@ class Temperatures:
         if self.chain_length < 1:
             raise InputError(f"config.experiment.chain_length is {self.chain_length}; expected at least 1")
         for name, value in (("init_temperature", self.initial), ("final_temperature", self.final)):
-            if not 1e-30 <= value <= 1e30:  # what energies are divided by, in single precision
+            if not 1e-30 <= value <= 1e30:  # energies are divided by it, in single precision
                 raise InputError(f"config.experiment.{name} is {value}; expected a number from 1e-30 to 1e30")
         if not 0 < self.decay_rate <= 1:
             raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
@@ -62,7 +62,7 @@ class Temperatures:
         return self.chain_length
 
     def __getitem__(self, places) -> Float32[np.ndarray, "*S"]:
-        """Temperatures at places from 0 on: a number, an array of them, or a slice."""
+        """Temperatures at positions from 0 on: a number, an array of them, or a slice."""
         if not isinstance(places, slice):
             return self._at(np.asarray(range(self.chain_length)[places] if np.ndim(places) == 0 else places))
         steps = range(self.chain_length)[places]

@@ -1,12 +1,12 @@
 """Checkpoints of a run, so that an interrupted command continues where it left off and gives the same results.
 
-A run is a list of parts: a method on a batch of instances. The folder holds `kind.json`, everything that the results
-depend on; `part-<name>.npz`, what a finished part left; and the last two `state-<n>.npz`, chains in the middle of a
-part. Each is written atomically. A file that cannot be read is passed over: the state before it, or the
-part's beginning, takes its place, at the price of the steps since then.
+A run is a list of parts, each a method on a batch of instances. The folder holds `kind.json`, everything that the
+results depend on; `part-<name>.npz`, the outcome of a finished part; and the last two `state-<n>.npz`, chains in the
+middle of a part. Each file is written atomically. If a file cannot be read, the run falls back to the previous state,
+or to the beginning of the part, and repeats the steps since then.
 
-Keys are those of (seed, instance, chain, step) and calls are cut at the same steps, so what follows a checkpoint is
-bit for bit what would have followed without it.
+Keys are functions of (seed, instance, chain, step) and calls end at the same steps, so a resumed run gives bit for
+bit the same results as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Middle(NamedTuple):
     """A part that was interrupted.
 
     Attributes:
-      step: steps that are done.
-      chains: leaves of the chains after them.
-      traces: leaves of what was recorded, a list of arrays for each call.
+      step: steps done.
+      chains: leaves of the chains after these steps.
+      traces: leaves of the records, a list of arrays for each call.
       run_s: seconds that the steps took.
     """
 
@@ -50,16 +50,16 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Attributes:
-      folder: where they are.
-      every_s: seconds between two of them.
-      notice: of an interruption.
+      folder: their folder.
+      every_s: seconds between two checkpoints.
+      notice: notice of an interruption.
     """
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
-        """Takes up what an interrupted run has left.
+        """Resumes from the checkpoints of an interrupted run, if there are any.
 
         Raises:
-          InputError: it was another run's, or nothing can be written there.
+          InputError: they belong to another run, or the folder cannot be written.
         """
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
         self._kind = json.loads(json.dumps(kind))
@@ -89,11 +89,11 @@ class Checkpoints:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
-        """What a finished part left, None if it has to be run."""
+        """The outcome of a finished part; None if the part has to be run."""
         return _read(self.folder / _file_of(part))
 
     def middle(self, part: str) -> Middle | None:
-        """Where a part was interrupted, None if it has to be run from its beginning."""
+        """The state at which a part was interrupted; None if it has to be run from its beginning."""
         for path in reversed(self._states()):
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:
@@ -101,11 +101,11 @@ class Checkpoints:
         return None
 
     def finish(self, part: str, arrays: dict[str, np.ndarray]) -> None:
-        """Keeps what a part left."""
+        """Saves the outcome of a part."""
         self._save(_file_of(part), arrays)
 
     def offer(self, part: str, step: int, chains: Any, traces: list[Any], run_s: float) -> None:
-        """Saves the middle of a part if it is time to, or if the run is to stop.
+        """Saves the state of a part if a checkpoint is due, or if the run was told to stop.
 
         Raises:
           Interrupted: the run was told to stop.
@@ -124,7 +124,7 @@ class Checkpoints:
             raise Interrupted(self.folder)
 
     def _save(self, name: str, arrays: dict[str, Any]) -> None:
-        """Writes a checkpoint; a failure must not end the run."""
+        """Writes a checkpoint; a failure does not end the run."""
         try:
             if not (self.folder / "kind.json").exists():
                 write_json(self.folder / "kind.json", self._kind)

@@ -1,6 +1,6 @@
-"""Events files as TensorBoard reads them, written by tensorboardX without TensorFlow: scalars alone.
+"""Event files of scalars for TensorBoard, written with tensorboardX and without TensorFlow.
 
-tensorboardX's own writer of summaries works in a thread, where a full disk goes unnoticed; its files and messages are
+tensorboardX's summary writer works in a thread, where a full disk goes unnoticed, so its file and message classes are
 used here directly.
 """
 
@@ -17,7 +17,7 @@ from sl_discs.errors import InputError
 
 
 def check_tensorboardx() -> None:
-    """For commands that are asked for events, before a long run ends without them.
+    """For commands that will write events: fails early, rather than at the end of a long run.
 
     Raises:
       InputError: tensorboardX is not installed.
@@ -27,14 +27,14 @@ def check_tensorboardx() -> None:
 
 
 class EventsFile:
-    """A new events file in a folder; what is added is on the disk when the call returns.
+    """A new event file in a folder; additions are on disk when a call returns.
 
     Attributes:
-      path: of the file.
+      path: path of the file.
     """
 
     def __init__(self, folder: Path, first_step: int = 0):
-        """Begins at a step: readers drop what older files of the folder say of it and of later ones.
+        """Begins at a step; readers drop this step and later ones from older files of the folder.
 
         Raises:
           OSError: the folder cannot be written.
@@ -44,17 +44,17 @@ class EventsFile:
 
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # Readers take a folder's files in the order of their names.
+        # Readers sort a folder's files by name.
         self.path = folder / f"events.out.tfevents.{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}"
         self._records = RecordWriter(str(self.path))
         start = {"step": first_step, "session_log": SessionLog(status=SessionLog.START)}
         self._write({"file_version": "brain.Event:2"}, start)
 
     def add(self, rows: list[tuple[int, Mapping[str, float]]]) -> None:
-        """Adds scalars by tag at each of some steps.
+        """Adds scalars, by tag, for some steps.
 
         Raises:
-          OSError: it cannot be written.
+          OSError: the file cannot be written.
         """
         from tensorboardX.proto.summary_pb2 import Summary
 

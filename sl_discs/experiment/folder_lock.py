@@ -1,4 +1,4 @@
-"""One run a folder: a second one is refused, not interleaved."""
+"""A lock that allows one run per folder and refuses a second one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _LOOK_S = 0.1
 
 @contextlib.contextmanager
 def only_run_in(folder: Path) -> Iterator[None]:
-    """Holds the folder while it lasts; the system lets go of it when the process ends, however it ends.
+    """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
 
     Raises:
-      InputError: another run holds it.
+      InputError: another run holds the lock, or the folder cannot be written.
     """
     if fcntl is None:
         yield
@@ -45,7 +45,7 @@ def only_run_in(folder: Path) -> Iterator[None]:
                 "choose another folder"
             ) from None
         except OSError:
-            # Some network file systems have no locks. Runs of different folders are not to suffer from it.
+            # Some network file systems have no locks; runs in different folders should still work there.
             yield
             return
         file.seek(0)
@@ -56,9 +56,9 @@ def only_run_in(folder: Path) -> Iterator[None]:
 
 
 def wait_until_free(folder: Path, patience_s: float) -> None:
-    """Waits while a run holds the folder, for a while: whoever starts one there afterwards may still be refused.
+    """Waits, for a limited time, until no run holds the folder; a run started afterwards may still be refused.
 
-    For those alone who may start a run there: it holds the folder itself at each look.
+    Only for processes that may start a run there, since each check holds the lock itself for a moment.
     """
     end = time.monotonic() + patience_s
     while time.monotonic() < end:

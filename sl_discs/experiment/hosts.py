@@ -1,8 +1,8 @@
 """One run on several hosts: each process loads and runs its share of the instances, and host 0 joins the results.
 
-Instances are independent, so nothing is exchanged while the chains run. Every host leaves its share of the results in
-a file of the run's folder, which all hosts see, and host 0 waits for these files. `jax.distributed` starts the hosts
-together and ends all of them when one dies; the same command, run again, continues from their checkpoints.
+Instances are independent, so nothing is exchanged while the chains run. Every host writes its share of the results
+to a file in the run's folder, which all hosts see, and host 0 waits for these files. `jax.distributed` starts the
+hosts together and ends all of them when one dies; the same command, run again, continues from their checkpoints.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
 
 _POLL_S = 0.2
-# A network file system may show a new folder some seconds late.
+# On a network file system, a new folder may become visible some seconds late.
 _PATIENCE_S = 30.0
-# What JAX needs to find the hosts of a Slurm job step; an allocation alone does not set all of them.
+# Variables that JAX needs to find the hosts of a Slurm job step; an allocation alone does not set all of them.
 _SLURM = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 
 
@@ -36,9 +36,9 @@ class Hosts:
     """This process among those that share the run.
 
     Attributes:
-      index: of this one, from 0.
-      count: of all.
-      coordinator: `HOST:PORT` of host 0; empty where there is one host, or where Slurm says it.
+      index: number of this host, from 0.
+      count: number of hosts.
+      coordinator: `HOST:PORT` of host 0; empty for a single host, or if Slurm provides it.
     """
 
     index: int = 0
@@ -47,11 +47,11 @@ class Hosts:
 
     @property
     def label(self) -> str:
-        """`host 2 of 4`, counted from 0; empty where there is one."""
+        """`host 2 of 4`, counted from 0; empty for a single host."""
         return "" if self.count == 1 else f"host {self.index} of {self.count}"
 
     def share(self, num_instances: int) -> range:
-        """Positions of this host's instances: consecutive ones, as many as any other host's or one more.
+        """Positions of this host's instances, which are consecutive; the hosts' numbers differ by at most one.
 
         Raises:
           InputError: there are more hosts than instances.
@@ -63,10 +63,10 @@ class Hosts:
         return range(self.index * num_instances // self.count, (self.index + 1) * num_instances // self.count)
 
     def checkpoint_folder(self, folder: Path) -> Path:
-        """Where this host keeps its checkpoints under the run's folder.
+        """The folder of this host's checkpoints, within the run's folder.
 
         Raises:
-          InputError: an interrupted run has left those of another number of hosts.
+          InputError: there are checkpoints of an interrupted run on another number of hosts.
         """
         left = {1} if (_checkpoints(folder) / "kind.json").exists() else set()
         left |= {int(path.parent.name.rpartition("-")[2]) for path in _checkpoints(folder).glob("host-*/kind.json")}
@@ -89,8 +89,8 @@ class Hosts:
 
         Args:
           folder: of the run.
-          connect_timeout_s: for which the hosts wait for each other; then JAX ends the process.
-          host_timeout_s: JAX ends the process when another host was silent, or has left, for so long.
+          connect_timeout_s: how long the hosts wait for each other before JAX ends the process.
+          host_timeout_s: JAX ends the process if another host has been silent or gone for this long.
 
         Raises:
           InputError: the hosts cannot connect, or do not see the same folder.
@@ -98,14 +98,14 @@ class Hosts:
         if self.count == 1:
             return
         if self.index == 0:
-            # An earlier run's shares are removed while no host can have written one of this run.
+            # Shares of an earlier run are removed now, before any host can have written one of this run.
             for host in range(self.count):
                 self._share_of(host, folder).unlink(missing_ok=True)
             self._folder_of(0, folder).mkdir(parents=True, exist_ok=True)
         where = f"at {self.coordinator}" if self.coordinator else "as listed by Slurm"
         sys.stderr.write(f"{self.label}: waiting for the others, {where}, for at most {connect_timeout_s:g} s\n")
         sys.stderr.flush()
-        # JAX's own handler of SIGTERM would take the place of this project's. Not every version has the option.
+        # JAX's handler of SIGTERM would replace this project's. Not every version of JAX has the option.
         with contextlib.suppress(AttributeError):
             jax.config.update("jax_enable_preemption_service", False)
         named: dict[str, Any] = {
@@ -121,7 +121,7 @@ class Hosts:
                 heartbeat_timeout_seconds=math.ceil(host_timeout_s),
                 shutdown_timeout_seconds=math.ceil(host_timeout_s),
             )
-            # Processes tell each other what devices they have when they look for them: now, while all are here.
+            # Processes exchange their lists of devices on first use, which must happen while all are connected.
             jax.local_devices()
         except (RuntimeError, ValueError) as error:
             raise InputError(f"the hosts cannot connect: {' '.join(str(error).split())}") from None
@@ -133,7 +133,7 @@ class Hosts:
             )
 
     def hand_in(self, mine: bytes, folder: Path, notice: Notice) -> None:
-        """Gives this host's results to host 0, and returns once host 0 has written those of all.
+        """Gives this host's results to host 0, and returns once host 0 has written the results of all hosts.
 
         Raises:
           Interrupted: the run was told to stop before that.
@@ -143,10 +143,10 @@ class Hosts:
         self._wait(lambda: not path.exists(), folder, notice)
 
     def collect(self, folder: Path, notice: Notice) -> list[bytes]:
-        """The results of the other hosts in their order, on host 0.
+        """The results of the other hosts in order; called on host 0.
 
         Raises:
-          Interrupted: the run was told to stop before all were there.
+          Interrupted: the run was told to stop before all results were there.
         """
         paths = [self._share_of(host, folder) for host in range(1, self.count)]
         self._wait(lambda: all(path.exists() for path in paths), folder, notice)
@@ -158,17 +158,17 @@ class Hosts:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Those of all hosts, once the results are written; this tells the hosts that wait in `hand_in` so."""
+    """Removes the checkpoints of all hosts once the results are written, which hosts in `hand_in` wait for."""
     shutil.rmtree(_checkpoints(folder), ignore_errors=True)
 
 
 def find_hosts(coordinator: str | None = None, count: int | None = None, index: int | None = None) -> Hosts:
-    """This host as the arguments say; without any, as a Slurm job step of several tasks says, one host a task.
+    """This host, as given by the arguments or, without any, by a Slurm job step with one host per task.
 
     Args:
       coordinator: `HOST:PORT` of host 0.
-      count: of hosts; 1 is one host alone.
-      index: of this one.
+      count: number of hosts.
+      index: number of this host.
 
     Raises:
       InputError: arguments are missing or invalid.
@@ -197,7 +197,7 @@ def _checkpoints(folder: Path) -> Path:
 
 
 def _becomes_true(is_true: Callable[[], bool], goes_on: Callable[[], bool]) -> bool:
-    """Waits until it is true, while `goes_on` is."""
+    """Waits until `is_true` holds, as long as `goes_on` does; returns whether it holds."""
     while not is_true():
         if not goes_on():
             return False

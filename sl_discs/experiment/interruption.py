@@ -8,24 +8,24 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# EX_TEMPFAIL of sysexits.h: the same command, run again, continues.
+# EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
 RESUME_ME = 75
 
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
 
 
 class Interrupted(Exception):
-    """The run was told to stop and has saved its state in a folder or another place with a name."""
+    """The run was told to stop and has saved its state in a folder or another named place."""
 
     def __init__(self, place: Path | str):
         super().__init__(f"interrupted; the same command, run again, continues from {place}")
 
 
 class Notice:
-    """Whether the run was told to stop.
+    """Records whether the run was told to stop.
 
     Attributes:
-      given: whether it was.
+      given: whether it was told to stop.
       signal: the signal's number; 0 if there was none.
     """
 
@@ -36,7 +36,7 @@ class Notice:
 
 @contextlib.contextmanager
 def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
-    """While it lasts, SIGTERM and SIGUSR1 only set the notice; a second one of them acts as it did before.
+    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before the block.
 
     Args:
       *more: further signals, such as SIGINT.
@@ -44,7 +44,7 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
     """
     notice = Notice()
     before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
-    # One that is ignored, such as SIGINT by jobs in the background, stays so.
+    # Signals that are ignored, such as SIGINT in background jobs, stay ignored.
     before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
 
     def receive(number, frame):
@@ -52,7 +52,7 @@ def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
         notice.given, notice.signal = True, number
         signal.signal(number, before[number])
         with contextlib.suppress(OSError):
-            os.write(2, said.encode())  # not by way of sys.stderr, which may be in the middle of a write
+            os.write(2, said.encode())  # not sys.stderr, which may be in the middle of a write
 
     for number in before:
         signal.signal(number, receive)

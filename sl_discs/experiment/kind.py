@@ -1,4 +1,4 @@
-"""Everything that the results of a run depend on: what a checkpoint, or finished results, must agree with."""
+"""The identity of a run: everything that its results depend on, with which checkpoints and results must agree."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.localization.method import Method
 
-# Fields of `Settings` that change neither a number of a run on graphs nor its division into parts.
+# Fields of `Settings` that affect neither the results of a run on graphs nor its division into parts.
 _FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
-# Fields that change no number, but the division.
+# Fields that affect only the division.
 _DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
 
@@ -31,14 +31,14 @@ def kind_of_run(
     dataset: Dataset,
     versions: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Nested dicts of plain values.
+    """The identity of a run as nested dicts of plain values.
 
     Args:
-      config: of the model and the samplers, as plain values.
-      methods: what is run.
-      settings: how.
-      dataset: on what.
-      versions: of the packages that the numbers depend on.
+      config: config of the model and the samplers, as plain values.
+      methods: the methods to run.
+      settings: settings of the run.
+      dataset: the instances.
+      versions: versions of the packages that the results depend on.
     """
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     return {
@@ -47,22 +47,22 @@ def kind_of_run(
         "samplers": dict(config["samplers"]),
         "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
         "engines": engines,
-        # Native loops share the cores in their own way, which changes nothing.
+        # How native loops share the cores does not affect results.
         "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
         "versions": dict(versions),
     }
 
 
 def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
-    """Refuses a folder that holds the results of another run; those of the same run may be written again.
+    """Refuses a folder that holds the results of another run; results of the same run may be overwritten.
 
     Args:
-      folder: of the results.
-      config: of the experiment, the model and the samplers, as it is going to be saved there.
+      folder: folder of the results.
+      config: config of the experiment, the model and the samplers, as it will be saved there.
       dataset: name of the dataset.
 
     Raises:
-      InputError: what differs, and what to do.
+      InputError: the results are of another run; the message says what differs and what to do.
     """
     path = folder / "results.json"
     try:
@@ -83,6 +83,6 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
-    """A config without the fields of the experiment that change no number."""
+    """A config without the fields of the experiment that do not affect results."""
     kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *_DIVISION)}
     return config | {"experiment": kept}

@@ -1,7 +1,7 @@
-"""Whether the batches of a run fit into memory, before it starts: smaller batches where they do not, or a refusal.
+"""Checks before a run that its batches fit into memory; reduces them if they do not, or refuses the run.
 
-The estimate counts what grows with the batch: couplings, the chains' states and what a step works with, traces. It is
-meant to err to the high side, by a factor of three at most where the batch is large.
+The estimate counts everything that grows with the batch: couplings, states, temporaries of a step, and traces. It is
+meant to be an upper bound, too large by a factor of at most three for large batches.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
 from sl_discs.models.kinds import graph_kind
 
-# Bytes a place of a matrix: the entry, and the same as float32 in products; a place of a list: index and weight.
+# Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
 _DENSE, _LISTED = 5, 8
-# The copy of the couplings that the engines for CPU cores and GPUs make of either, of padded size.
+# Bytes per entry of the padded copy that the CPU and GPU engines make.
 _COPY = 4
-# Bytes a site and chain: state, field, two best states and observation before and after a call (30), and about a
-# dozen vectors of float32 in a step.
+# Bytes per site and chain: state, field, two best states and observation before and after a call (30), and about a
+# dozen float32 vectors in a step.
 _CHAIN_SITE = 80
-# Value, acceptance and hops of a chain at a logged step.
+# Bytes for value, acceptance and hops of a chain at a logged step.
 _LOGGED = 12
-# Bytes a step of temperatures of proposals, with what they are made of.
+# Bytes per step for the temperatures of proposals and their temporaries.
 _WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
-    """Bytes that a batch takes on one device of its layout; those of the engine `cpu` are on the host.
+    """Bytes that a batch takes on one device of its layout; for the engine `cpu`, on the host.
 
     Args:
-      shape: of the batch.
-      num_logged: logged steps of a chain.
+      shape: shape of the batch.
+      num_logged: number of logged steps.
       engine: `reference`, `cpu` or `gpu`.
     """
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
@@ -51,22 +51,22 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:
-    """Bytes of the program of a run of so many steps on the host, with what it takes to make it.
+    """Bytes that the program of a run takes on the host, including temporaries.
 
     Args:
-      num_steps: of a chain.
-      weighted: whether the sampler draws sites by weight, and has temperatures of its own on the engine `cpu`.
+      num_steps: number of steps of a chain.
+      weighted: whether the sampler draws sites by weight, so that its proposals have their own temperatures on `cpu`.
     """
     return num_steps * weighted * _WEIGHTED_STEP
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:
-    """Bytes that batches may take on each device of this process; None where nobody knows.
+    """Bytes that batches may take on each device of this process; None if unknown.
 
-    Devices on CPU share the machine's memory.
+    CPU devices share the machine's memory.
 
     Args:
-      memory_gib: what to take instead for each device; 0: what the system says.
+      memory_gib: overrides the memory of each device; 0: as reported by the system.
     """
     if memory_gib:
         return int(memory_gib * GIB)
@@ -79,7 +79,7 @@ def memory_of_a_device(memory_gib: float) -> int | None:
 
 
 def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: Settings) -> tuple[int, Pack]:
-    """Bytes on a device of the largest batch of all methods, and that batch."""
+    """Bytes per device of the largest batch of all methods, and that batch."""
     num_logged = settings.chain_length // settings.log_every_steps
     kind = graph_kind(dataset.problem)
     plans = {}
@@ -89,7 +89,7 @@ def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: 
         if key not in plans:
             terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
-        # Batches of the engine `cpu` are on one device and have the memory of all.
+        # Batches of the engine `cpu` are in one place and may use the memory of all CPU devices.
         share = len(jax.local_devices()) if player.engine.on_host else 1
         found += [(batch_bytes(pack.shape, num_logged, player.engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])
@@ -98,25 +98,25 @@ def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: 
 def fit_to_memory(
     dataset: Dataset, penalty: float, methods: list[Method], settings: Settings
 ) -> tuple[Settings, str]:
-    """Settings whose batches fit: those given, or with fewer instances a batch, halved until they do.
+    """Settings whose batches fit into memory; if necessary, instances per batch are halved until they do.
 
     Args:
       dataset: the instances.
-      penalty: of the problem's model.
-      methods: all that will run.
-      settings: as they were given.
+      penalty: penalty of the problem's model.
+      methods: all methods to run.
+      settings: the user's settings.
 
     Returns:
-      the settings, and a line about what was changed (empty if nothing was).
+      the settings, and a line about the change (empty if nothing was changed).
 
     Raises:
-      InputError: the smallest possible batch does not fit, or what all instances record does not.
+      InputError: the smallest possible batch, or the records of all instances, would not fit.
     """
     num_logged = settings.chain_length // settings.log_every_steps
     count = len(dataset.graphs)
     check_memory(
         f"what {settings.batch_size} chains of each of {count} instances record at {num_logged} logged steps",
-        3 * count * settings.batch_size * num_logged * _LOGGED,  # they are joined and summed up at the end
+        3 * count * settings.batch_size * num_logged * _LOGGED,  # they are joined and summarised at the end
         "log less often (config.experiment.log_every_steps), or give fewer chains or instances",
     )
     limit = memory_of_a_device(settings.memory_gib)

@@ -1,8 +1,7 @@
-"""How a batch of instances x chains is laid out over devices.
+"""How a batch of instances x chains is divided among devices.
 
-Chains never speak to each other, so any division serves, and results do not depend on it: keys are those of
-(seed, instance, chain, step). Only adaptation that the chains of an instance share makes devices exchange a number a
-chain and step.
+Chains are independent and keys are functions of (seed, instance, chain, step), so results do not depend on the
+division. Devices only communicate if the chains of an instance share their adaptation: one number per chain and step.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ AUTO = "auto"
 
 
 class Layout(NamedTuple):
-    """Into how many parts the instances of a batch are cut, and the chains of each instance."""
+    """The numbers of parts into which the instances of a batch, and the chains of each instance, are divided."""
 
     instances: int
     chains: int
 
 
 def parse_layout(text: str) -> Layout | None:
-    """`instances:4,chains:2`, either part alone, or `auto`, which is None.
+    """Parses `instances:4,chains:2`, or one of these alone; None for `auto`.
 
     Raises:
-      InputError: it is none of these.
+      InputError: the text is none of these.
     """
     if text == AUTO:
         return None
@@ -48,7 +47,7 @@ def parse_layout(text: str) -> Layout | None:
 
 
 def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout:
-    """The layout that leaves the busiest device the fewest chains; of equal ones the one with most instance parts."""
+    """The layout with the fewest chains on the busiest device and, among equal ones, the most instance parts."""
 
     def chains_a_device(layout: Layout) -> int:
         return math.ceil(num_instances / layout.instances) * math.ceil(num_chains / layout.chains)
@@ -64,10 +63,10 @@ def make_mesh(layout: Layout) -> Mesh:
 
 
 def count_devices(use_devices: int, layout: Layout | None) -> int:
-    """How many devices of this process are used; `use_devices` 0 is all of them.
+    """The number of devices of this process to use; `use_devices` 0 means all.
 
     Raises:
-      InputError: there are not that many.
+      InputError: there are not that many devices.
     """
     there = len(jax.local_devices())
     if use_devices > there:

@@ -1,7 +1,7 @@
-"""What a run says of itself while it goes on, in events files that TensorBoard reads.
+"""Curves of a run in progress, as event files for TensorBoard.
 
-`<folder>/events/<method>` holds the curves of a method, means over the instances that run side by side. Batches run
-one after the other; where there are several, each has curves of its own, in `batch-K-of-N`, and so has each host.
+`<folder>/events/<method>` holds the curves of a method, which are means over the instances of a batch. If there are
+several batches, which run one after the other, each has its own curves in `batch-K-of-N`; so has each host.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ from sl_discs.experiment.settings import Settings
 
 
 class Monitor:
-    """Where the events of a run go.
+    """The folders for the events of a run.
 
     Attributes:
-      folder: of the events.
-      label: of this host, empty for one alone.
+      folder: folder of all events.
+      label: label of this host; empty for a single host.
     """
 
     def __init__(self, folder: Path, label: str = ""):
         self.folder, self.label = Path(folder), label.replace(" ", "-")
 
     def folder_of(self, method: str, number: int, count: int) -> Path:
-        """Where the curves of batch `number` of `count` go."""
+        """The folder for the curves of batch `number` of `count`."""
         batch = f"batch-{number}-of-{count}" if count > 1 else ""
         return self.folder / method.replace("/", "-") / self.label / batch
 
 
 @runtime_checkable
 class Recorder(Protocol):
-    """What a player tells of its calls; see `Curves`."""
+    """Receives the records of a player's calls; see `Curves`."""
 
     def recall(self, every: int, trace: Trace) -> None:
-        """Of a call that was made before the run was interrupted."""
+        """Receives the record of a call from before the run was interrupted."""
 
     def add(
         self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
     ) -> None:
-        """Of a call that was just made."""
+        """Receives the record of the latest call."""
 
 
 class Curves:
     """The curves of one batch of a method, in the problem's own sense.
 
     Args:
-      folder: of the events.
-      sign: 1.0 where the objective is maximised, else -1.0.
-      constants: [G] what the model of each instance that counts leaves out; surplus instances of the batch do not.
-      settings: of the run.
+      folder: folder of the events.
+      sign: 1.0 if the objective is maximised, else -1.0.
+      constants: [G] constants that the models omit; surplus instances of the batch are not included.
+      settings: settings of the run.
     """
 
     def __init__(self, folder: Path, sign: float, constants: Float64[np.ndarray, "G"], settings: Settings):
@@ -67,28 +67,28 @@ class Curves:
         self._failed = False
 
     def _value(self, trace: Trace) -> np.ndarray:
-        """[L, G] best of the chains at each logged step."""
+        """[L, G] best value over the chains at each logged step."""
         return np.asarray(trace.value)[:, : self._members, : self._settings.batch_size].max(axis=2)
 
     def recall(self, every: int, trace: Trace) -> None:
-        """Takes notice of a call whose curves were written before the run was interrupted."""
+        """Accounts for a call whose curves were written before the run was interrupted."""
         if every == self._settings.log_every_steps:
             self._best = np.maximum(self._best, self._value(trace).max(axis=0))
 
     def add(
         self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
     ) -> None:
-        """Writes what a call has recorded.
+        """Writes the curves of a call.
 
         Args:
-          first: steps that were done before it.
-          stop: steps that are done after it.
-          every: steps of its intervals; a rest after the last logged step has no curves.
+          first: steps done before the call.
+          stop: steps done after the call.
+          every: steps per interval; steps after the last logged one have no curves.
           trace: leaves [L, G, B].
-          chains: after it.
-          batch: of the chains.
-          program: of the whole chain.
-          seconds: that it took.
+          chains: the chains after the call.
+          batch: batch of the chains.
+          program: program of the whole chain.
+          seconds: duration of the call.
         """
         if every != self._settings.log_every_steps or self._failed:
             return
@@ -113,7 +113,7 @@ class Curves:
         self._write(first, rows)
 
     def _write(self, first: int, rows) -> None:
-        """Curves that cannot be written must not end the run."""
+        """Writes curves; a failure does not end the run."""
         try:
             if self._file is None:
                 self._file = EventsFile(self._folder, first + 1)
@@ -128,14 +128,15 @@ def contractions(
 ) -> dict[str, float]:
     """How far localization has decided the spins: means over sites, chains and instances, from 0 to 1.
 
-    `posterior_contraction` is |U|, U the estimate of the posterior mean from what the level at work has collected so
-    far; left out until that is half of what it will collect, as few samples always look decided. `tilt_contraction`
-    is |tanh h|, what the field h of the observation alone would make of free spins. Empty without localization.
+    `posterior_contraction` is |U|, where U is the posterior mean estimated from the states that the current level has
+    collected so far. It is omitted until half of them are collected, since a few samples always look decided.
+    `tilt_contraction` is |tanh h|, the mean of a free spin in the field h of the observation. Empty without
+    localization.
 
     Args:
-      chains: after `step` steps, leaves [G, B, ...].
-      batch: of the chains.
-      program: of the run.
+      chains: chains after `step` steps, leaves [G, B, ...].
+      batch: batch of the chains.
+      program: program of the run.
       step: from 1 to T.
       chosen: the instances and chains that count.
     """
@@ -150,10 +151,10 @@ def contractions(
     level = levels.at(step)
     sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(observation.y)))
     found = {"tilt_contraction": over_sites(sizes)}
-    # Of the level at work: steps that have counted for U so far, as a part of those that will.
+    # For the current level: steps that have counted for U so far, as a fraction of those that will.
     counted = step - (levels.last[level] + 1 - levels.collected[level])
     collected = max(0.0, float(counted / levels.collected[level])) if step <= levels.last[level] else 0.0
     if collected >= 0.5:
-        # The parts of a mean in 32 bits may add up to a little more than 1.
+        # In float32, the terms of a mean may add up to slightly more than 1.
         found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(observation.mean))) / collected)
     return found

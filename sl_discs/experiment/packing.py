@@ -1,4 +1,4 @@
-"""From terms to batches: instances of one padded size, cut into batches of one shape, so that one program serves."""
+"""Divides instances into batches of equal shape by their padded size, so that compiled programs are shared."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.gains import asks_for_gains
 
-# The benchmark's families are padded by 20 % at most: 64, ..., 512, then 600, 800, 1100 and 1347 nodes just fit.
+# The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800, 1100 and 1347
+# nodes.
 _SIZES = (*range(64, 513, 64), 640, 832, 1152, 1408)
 _QUANTUM, _GROWTH = 64, 1.25
 
 
 def padded_size(num_nodes: int) -> int:
-    """The padded number of sites, a function of the instance's size alone, so that few sizes need few programs."""
+    """The padded number of sites, which takes few values, so that few programs are compiled."""
     for size in _SIZES:
         if num_nodes <= size:
             return size
@@ -38,14 +39,14 @@ def padded_size(num_nodes: int) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """What a batch's compiled program depends on.
+    """The shape of a batch, on which its compiled program depends.
 
     Attributes:
-      num_sites: of each instance, padding included.
+      num_sites: sites of each instance, including padding.
       num_instances: a multiple of the layout's instance parts.
-      num_chains: of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
-      degree: length of neighbour lists; None: rows.
-      layout: of the batch over devices.
+      num_chains: chains of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
+      degree: length of neighbour lists; None: dense rows.
+      layout: division of the batch among devices.
     """
 
     num_sites: int
@@ -57,7 +58,7 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Pack:
-    """A batch to be: positions in the list of instances, the last ones repeated to fill the shape."""
+    """A planned batch: positions in the list of instances, where the last one is repeated to fill the shape."""
 
     shape: Shape
     members: list[int]
@@ -71,14 +72,14 @@ def plan(
     num_devices: int = 1,
     layout: Layout | None = None,
 ) -> list[Pack]:
-    """Groups instances by padded size and cuts each group into batches of equal size.
+    """Groups instances by padded size and divides each group into batches of equal size.
 
     Args:
-      terms: of each instance; looked at once, one after the other.
-      per_batch: most instances in a batch, unless there are more devices to fill.
-      num_chains: of each instance.
-      num_devices: to spread a batch over.
-      layout: how; None: as even as can be.
+      terms: terms of each instance, iterated over once.
+      per_batch: largest number of instances in a batch, unless there are more devices to fill.
+      num_chains: chains of each instance.
+      num_devices: number of devices for a batch.
+      layout: division among the devices; None: as even as possible.
     """
     groups: dict[int, list[int]] = {}
     degrees = []
@@ -94,7 +95,7 @@ def plan(
         size = chosen_layout.instances * math.ceil(len(members) / count / chosen_layout.instances)
         chains = chosen_layout.chains * math.ceil(num_chains / chosen_layout.chains)
         if (size, chains) == chosen_layout:
-            # XLA compiles a lone chain to scalar code, whose exponentials have other last bits.
+            # XLA compiles a single chain to scalar code, whose exponentials differ in the last bits.
             size *= 2
         shape = Shape(num_sites, size, chains, lists, chosen_layout)
         for start in range(0, len(members), size):
@@ -110,10 +111,10 @@ def build_batch(
     """The arrays of a batch.
 
     Args:
-      terms: of the instance in each of the shape's places.
-      names: each instance's position in the whole dataset, which names its keys.
-      shape: of the batch.
-      seed: of the chains.
+      terms: terms of the instance in each place of the shape.
+      names: each instance's position in the whole dataset, from which its keys are folded.
+      shape: shape of the batch.
+      seed: seed of the chains.
     """
     params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)

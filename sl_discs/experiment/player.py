@@ -1,4 +1,4 @@
-"""Plays the program of a method on one batch after the other, call by call."""
+"""Runs the program of a method on one batch after the other, call by call."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ Watch = Callable[[int, Best], bool]
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What a batch leaves on the host; leading axes [G, B], traces [L, G, B].
+    """The outcome of a batch on the host; leading axes [G, B], traces [L, G, B].
 
     Attributes:
       best: best state over every step and its value.
       best_logged: best state over the logged steps.
       final: the chains' final samples.
-      final_is: what these are: `Method.final_is`, or the states where a watch ended the run.
-      trace: what the logged steps recorded.
-      run_s: seconds that it took.
+      final_is: the kind of final samples: `Method.final_is`, or last states if a watch ended the run.
+      trace: records of the logged steps.
+      run_s: seconds of running.
     """
 
     best: tuple[np.ndarray, np.ndarray]
@@ -54,7 +54,7 @@ class Outcome:
     run_s: float
 
     def as_arrays(self) -> dict[str, Any]:
-        """By name, for a file."""
+        """The fields by name, for a file."""
         arrays: dict[str, Any] = {
             "final": self.final,
             "final_is": np.array(self.final_is),
@@ -68,7 +68,7 @@ class Outcome:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Outcome:
-        """Of `as_arrays`."""
+        """The inverse of `as_arrays`."""
         best, logged = ((arrays[f"{name}_value"], arrays[f"{name}_state"]) for name in ("best", "best_logged"))
         recorded = {name: f"trace_{name}" for name in Trace._fields if f"trace_{name}" in arrays}
         trace = Trace(**{name: arrays[entry] for name, entry in recorded.items()})
@@ -76,14 +76,14 @@ class Outcome:
 
 
 def compile_program(method: Method, settings: Settings, keeps_states: bool = False) -> Program:
-    """The whole program on the host; InputError where a schedule is impossible."""
+    """The whole program on the host; InputError if a schedule is invalid."""
     localization = method.localization
     levels = None if localization is None else localization.levels(settings.chain_length)
     return Program(settings.temperatures(), levels, keeps_states=keeps_states)
 
 
 def _slices(settings: Settings, steps_per_call: int):
-    """(steps done, intervals, steps an interval) of calls: whole intervals up to each resampling, then the rest."""
+    """(steps done, intervals, steps per interval) of each call: whole intervals up to a resampling, then the rest."""
     every = settings.log_every_steps
     intervals = settings.chain_length // every
     together = settings.resample_every // every or intervals
@@ -99,29 +99,29 @@ def _slices(settings: Settings, steps_per_call: int):
 
 @functools.partial(jax.jit, static_argnames=("model", "sampler"))
 def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
-    """The chains before step 1, see `init_chains`, in given states or in random ones drawn with `keys`."""
+    """The chains before step 1 (see `init_chains`), in the given states or in random ones drawn with `keys`."""
     if states is None:
         states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
     return init_chains(model, sampler, batch, states, noise)
 
 
 class Player:
-    """Plays the program of a method on batches, keeping compile time apart; cheap to make.
+    """Runs the program of a method on batches, timing compilation separately; cheap to create.
 
     Attributes:
-      method: what is run.
-      settings: how.
+      method: the method to run.
+      settings: settings of the run.
       engine: the engine used.
-      engine_note: why that one; empty if the settings ask for it.
-      program: of the whole run.
+      engine_note: why this engine was chosen; empty if the settings name it.
+      program: program of the whole run.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
-      num_devices: that a batch is spread over; an engine on the host shares the cores in its own way.
-      layout: how, None where the batch decides.
+      num_devices: number of devices that share a batch; 1 for an engine on the host, which divides work itself.
+      layout: division among the devices; None if it depends on the batch.
     """
 
     def __init__(self, method: Method, settings: Settings, *, keeps_states: bool = False):
-        """Chooses the engine; a recorder of what is run is shown the logged states where they are kept."""
+        """Chooses the engine; if `keeps_states`, recorders also receive the logged states."""
         self.method, self.settings = method, settings
         self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
         self.layout = parse_layout(settings.mesh)
@@ -129,7 +129,7 @@ class Player:
         if self.engine.on_host:
             self.layout, self.num_devices = Layout(1, 1), 1
         elif method.sampler.couples_chains:
-            # Surplus chains would take part in what the chains share.
+            # Surplus chains would take part in the shared adaptation.
             self.layout = self.layout or Layout(self.num_devices, 1)
             if settings.batch_size % self.layout.chains:
                 raise InputError(
@@ -142,7 +142,7 @@ class Player:
 
     @contextlib.contextmanager
     def _timed(self):
-        """Counts what happens inside, compilation apart."""
+        """Times the block, counting compilation separately."""
         begin, compiled_before = time.perf_counter(), compiled.compile_seconds()
         yield
         compile_s = compiled.compile_seconds() - compiled_before
@@ -164,21 +164,21 @@ class Player:
         watch: Watch | None = None,
         steps_per_call: int | None = None,
     ) -> Outcome:
-        """Plays the program on one batch, and keeps the chains that were asked for.
+        """Runs the program on one batch; surplus chains are dropped from the outcome.
 
         Args:
-          model: of the batch.
-          batch: of `build_batch`.
-          keys: of the chains' initial states.
-          shape: of the batch.
+          model: model of the batch.
+          batch: the batch, from `build_batch`.
+          keys: keys of the chains' initial states.
+          shape: shape of the batch.
           progress: called with the number of steps done.
-          checkpoints: where to go on from, and to save to.
-          part: the batch's name there.
-          recorder: told what each call has recorded.
+          checkpoints: checkpoints to resume from and to save to.
+          part: the batch's name in the checkpoints.
+          recorder: receives the records of each call.
           states: [G, B, N] int8 states before step 1, 0 outside the mask; None: random ones.
           watch: called after each call with the number of steps done and the chains' best states so far; True ends
-            the run there.
-          steps_per_call: about how many steps pass between two looks at the watch; None: as many as are fast.
+            the run.
+          steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
         """
         finished = None if checkpoints is None else checkpoints.finished(part)
         if finished is not None:
@@ -187,7 +187,7 @@ class Player:
             progress(self.settings.chain_length)
             return outcome
         run_before = self.run_s
-        progress(0)  # shows that it has begun; the first call compiles
+        progress(0)  # shows that the run has begun; the first call compiles
         sampler, localization = self.method.sampler, self.method.localization
         with self._timed():
             mesh = make_mesh(shape.layout)
@@ -219,7 +219,7 @@ class Player:
             begin_s = self.run_s
             with self._timed():
                 chains, trace = jax.block_until_ready(play(chains, first, intervals, every))
-            # States are for the recorder alone; those of all calls would fill the memory.
+            # States are only for the recorder; keeping those of all calls would fill the memory.
             traces.append((every, trace._replace(states=None)))
             progress(stop - first)
             if recorder is not None:

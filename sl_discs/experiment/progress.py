@@ -1,6 +1,6 @@
-"""How far a run is: a bar on a terminal, a line a minute in a log; in chain-steps of the sampler at work, say.
+"""Progress of a run: a bar on a terminal, or one line per minute in a log, for instance in chain-steps.
 
-The first line of a long run comes early, and every line says how long the rest takes.
+The first line of a long run comes early, and every line estimates the remaining time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
-# Seconds between two lines of a log, and until it is known whether the run is as long as that.
+# Seconds between two lines of a log, and until the first line of a run that will take longer than that.
 _EVERY_S, _EARLY_S = 60.0, 5.0
 
 
@@ -24,14 +24,14 @@ class _Shown(Protocol):
 
 
 class Advance(Protocol):
-    """How a run tells of what it has done."""
+    """Reports the progress of a run."""
 
     def __call__(self, name: str, done: int, words: str = "") -> None:
-        """So many more units of a sampler are done, and `words` are to be said of all so far."""
+        """Reports that `done` more units of a sampler are done; `words` describe all units so far."""
 
 
 class _Bar:
-    """tqdm's bar, which says that nothing has been run yet: the first call compiles."""
+    """A bar of tqdm, which says that code is compiled until the first units are done."""
 
     def __init__(self, title: str, total: int | None, unit: str):
         from tqdm import tqdm
@@ -53,7 +53,7 @@ class _Bar:
 
 
 class _Log:
-    """Lines for a file that people look into; short runs write none."""
+    """Lines for a log file; short runs write none."""
 
     def __init__(self, title: str, total: int | None, unit: str):
         self._title, self._total, self._unit = title, total, unit
@@ -79,7 +79,7 @@ class _Log:
         sys.stderr.flush()
 
     def close(self) -> None:
-        """Nothing: the summary follows."""
+        """Does nothing, since the summary follows."""
 
 
 def _in_words(seconds: float) -> str:
@@ -101,12 +101,12 @@ def _has_bars() -> bool:
 
 @contextlib.contextmanager
 def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "") -> Iterator[Advance]:
-    """A function that shows a bar a sampler on the error stream; lines without a terminal.
+    """A function that shows one progress bar per sampler on the error stream, or lines if that is not a terminal.
 
     Args:
-      total: units of each; None: not known.
-      unit: their name.
-      label: follows the sampler's name, such as that of the host among several.
+      total: number of units of each sampler; None: unknown.
+      unit: name of the units.
+      label: text after the sampler's name, such as the host's label.
     """
     kind = _Bar if _has_bars() else _Log
     shown: dict[str, _Shown] = {}

@@ -1,4 +1,4 @@
-"""The record of an experiment: what was found, by which versions, on which devices."""
+"""The record of an experiment: its results, with software versions and devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sl_discs.version import __version__
 
 
 def versions() -> dict[str, str]:
-    """Versions of what a result depends on."""
+    """Versions of the software that a result depends on."""
     names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
     return {"sl_discs": __version__, "python": platform.python_version()} | {
         name: importlib.metadata.version(name) for name in names
@@ -46,7 +46,7 @@ def device_in_words() -> str:
 
 
 def _engines(samplers: dict[str, SamplerRecord]) -> str:
-    """The engine of all samplers, or of each."""
+    """The engine of all samplers, or of each if they differ."""
     engines = {name: sampler.engine for name, sampler in samplers.items()}
     if len(set(engines.values())) == 1:
         return next(iter(engines.values()))
@@ -56,7 +56,7 @@ def _engines(samplers: dict[str, SamplerRecord]) -> str:
 def experiment_record(
     dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord]
 ) -> ExperimentRecord:
-    """All that was found, with the settings that led to it."""
+    """The record of an experiment, with its settings."""
     every = settings.log_every_steps
     logged = np.arange(every, settings.chain_length + 1, every)
     return ExperimentRecord(

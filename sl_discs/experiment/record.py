@@ -1,4 +1,4 @@
-"""What a finished experiment is: plain data that tables, files and figures are made from."""
+"""The record of a finished experiment: plain data from which tables, files and figures are made."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SamplerRecord:
     """All instances of one sampler, with traces at the logged steps (L of them, G instances).
 
     Attributes:
-      instances: one record an instance.
+      instances: one record per instance.
       trajectory: [L, G] running best over logged steps and chains of the objective with its penalty, as DISCS logs.
       acceptance: [L, G] mean acceptance probability of the steps since the previous logged step.
       hops: [L, G] mean number of sites changed per step since the previous logged step.
@@ -64,8 +64,8 @@ class ExperimentRecord:
 
     Attributes:
       dataset: name of the dataset, such as `mis/er_density/r-0.10`.
-      problem: its name, such as `mis`.
-      source: where the instances came from: `discs files`, `archive` or `generated`.
+      problem: name of the problem, such as `mis`.
+      source: source of the instances: `discs files`, `archive` or `generated`.
       source_detail: the path, or the generator with its seed.
       config: the full configuration as nested plain dicts.
       seed: the run's seed.
@@ -74,7 +74,7 @@ class ExperimentRecord:
       temperature: [L] temperature at those steps.
       versions: package name to version.
       device: what it ran on, in words.
-      engine: the engine used, of each sampler where they differ.
+      engine: the engine used, or that of each sampler if they differ.
       samplers: name to record, in the order given.
     """
 

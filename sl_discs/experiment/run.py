@@ -1,4 +1,4 @@
-"""Runs samplers on the instances of a dataset and verifies what they found."""
+"""Runs samplers on the instances of a dataset and verifies their solutions."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def run_sampler(
     """Runs one method on all instances of a dataset.
 
     Args:
-      problem: its name, such as `mis`.
+      problem: name of the problem, such as `mis`.
       dataset: the instances.
-      penalty: of the problem's model.
+      penalty: penalty of the problem's model.
       method: the sampler and its localization.
       settings: chains, steps, annealing, seed.
       progress: called with the number of chain-steps done.
-      checkpoints: of the command, where it can be interrupted; Interrupted is raised where it was.
-      monitor: where to write events while it runs.
+      checkpoints: checkpoints of the command, if it can be interrupted; Interrupted is raised when it is.
+      monitor: folders for events during the run.
 
     Returns:
       the record, with every solution verified on the host.
@@ -127,7 +127,7 @@ def total_chain_steps(dataset: Dataset, settings: Settings) -> int:
 
 
 def check_methods(methods: list[Method], settings: Settings) -> None:
-    """Raises InputError where a method is named twice or its schedules are impossible with these settings."""
+    """Raises InputError if a method is named twice or its schedules are invalid with these settings."""
     for first, second in itertools.combinations(methods, 2):
         if first.name == second.name:
             raise InputError(f"sampler {first.name!r} is named twice; name each once")

@@ -1,4 +1,4 @@
-"""The experiment's own configuration: DISCS's fields, checked, with what a run adds to them."""
+"""The experiment's configuration: DISCS's fields and this project's, checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import Temperatures
 from sl_discs.experiment.mesh import AUTO, parse_layout
 
-# Fields of DISCS's experiment configs that have no meaning here and are accepted for its files' sake.
+# Fields of DISCS's experiment configs that have no meaning here, accepted so that its files can be used.
 DISCS_ONLY = {
     "name", "evaluator", "run_parallel", "get_additional_metrics", "shuffle_buffer_size",
     "plot_every_steps", "fig_folder", "save_every_steps", "save_samples", "get_estimation_error", "use_tqdm",
@@ -24,7 +24,7 @@ DISCS_ONLY = {
 }  # fmt: skip
 
 
-# Seeds have two words of 32 bits; everything else is counted in signed ones.
+# Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
 _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
 
 
@@ -139,7 +139,7 @@ class Settings:
             object.__setattr__(self, "final_temperature", self.init_temperature)
 
     def temperatures(self) -> Temperatures:
-        """Of steps 1..T."""
+        """The temperatures of steps 1..T."""
         return Temperatures(
             self.t_schedule,
             self.chain_length,

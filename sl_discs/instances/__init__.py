@@ -1,5 +1,5 @@
-"""Problem instances: DISCS's own files, portable archives and seeded generators, all ending in `Graph`
-or `QuadraticForm`.
+"""Problem instances: DISCS's own files, portable archives and seeded generators, all of which produce a `Graph`
+or a `QuadraticForm`.
 """
 
 from sl_discs.instances.archive import read_archive, write_archive

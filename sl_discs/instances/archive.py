@@ -24,11 +24,11 @@ _REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
 def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = None) -> list[Graph]:
     """Reads graphs start..stop-1 of an archive (all of them by default).
 
-    The index arrays are checked whole; edges and weights only where they belong to a graph that is asked for.
+    The index arrays are checked in full, edges and weights only for the requested graphs.
 
     Raises:
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
-        a length that contradicts another; a graph asked for is not simple; or the range leaves the archive.
+        a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
     arrays = load_arrays(path, _REQUIRED, ("edge_weight", "reference"))
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
@@ -60,7 +60,7 @@ def count_graphs(path: str | os.PathLike) -> int:
     """Number of graphs in an archive, without reading their edges.
 
     Raises:
-      InputError: as `read_archive`, as far as the names show it.
+      InputError: as `read_archive`, for errors that the names reveal.
     """
     return len(load_arrays(path, _REQUIRED, wanted=("names",))["names"])
 
@@ -77,8 +77,8 @@ def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
 def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
     """Writes graphs as an archive into an open file.
 
-    Edges take two bytes an index where every graph has fewer than 65,536 nodes. `edge_weight` is written when
-    any graph has weights (1 for the edges of one that has none), `reference` always.
+    Edges take two bytes per index if every graph has fewer than 65,536 nodes. `edge_weight` is written if any
+    graph has weights (edges of an unweighted graph get weight 1); `reference` is always written.
     """
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
@@ -99,7 +99,7 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
 
 
 def _check_index(path, names, num_nodes, ptr, edges) -> int:
-    """Checks that the arrays that say which rows belong to which graph agree; returns the number of graphs."""
+    """Checks the arrays that assign rows to graphs for consistency; returns the number of graphs."""
     count = check_names(path, names)
     check_array(path, "num_nodes", num_nodes, (count,), "iu")
     check_array(path, "edge_ptr", ptr, (count + 1,), "iu")

@@ -19,7 +19,7 @@ def load_arrays(
     optional: Sequence[str] = (),
     wanted: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """The required arrays and the optional ones that are there, or only the wanted ones of them.
+    """The required arrays and the optional ones that are present, restricted to the wanted ones if given.
 
     Raises:
       InputError: the file is missing, cut short or not an archive, or a required array is missing.
@@ -43,7 +43,7 @@ def load_arrays(
 
 
 def check_names(path: str | os.PathLike, names: np.ndarray) -> int:
-    """Number of names, one an instance.
+    """Number of names, one per instance.
 
     Raises:
       InputError: they are not text of shape [G].
@@ -65,10 +65,10 @@ def check_array(path: str | os.PathLike, key: str, array: np.ndarray, shape: tup
 
 
 def check_rows(path: str | os.PathLike, key: str, array: np.ndarray, pointer_key: str, pointer: np.ndarray) -> None:
-    """Checks that pairs of integers are shared out by a pointer that rises from 0 to their number.
+    """Checks pairs of integers and the pointer that assigns them to instances.
 
     Raises:
-      InputError: the pairs are not integers of shape [rows, 2], or the pointer does not rise so.
+      InputError: the pairs are not integers of shape [rows, 2], or the pointer does not rise from 0 to their number.
     """
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise InputError(

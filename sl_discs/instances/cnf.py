@@ -1,4 +1,4 @@
-"""SAT formulas in DIMACS CNF, and the independent-set problem that each one makes."""
+"""SAT formulas in DIMACS CNF, and the independent-set problem that each one defines."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ Clause = tuple[int, ...]
 def read_cnf(path: str | os.PathLike) -> list[Clause]:
     """The clauses of a DIMACS file, each a tuple of literals: v or -v for variable v >= 1.
 
-    Comment lines (`c`) may stand anywhere, a clause may span lines, and a line that starts with `%`, as in
-    SATLIB's own files, ends the formula.
+    Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts with `%`, as
+    in SATLIB's own files, ends the formula.
 
     Raises:
-      InputError: the file cannot be read, has no header `p cnf <variables> <clauses>`, holds something that
-        is not a literal, a variable above the header's number, another number of clauses, or an unfinished
-        one.
+      InputError: the file cannot be read or has no header `p cnf <variables> <clauses>`; a word is not a literal, a
+        variable exceeds the header's number, the number of clauses differs from it, or the last clause is unfinished.
     """
     try:
         lines = Path(path).read_bytes().splitlines()
@@ -34,10 +33,10 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
 
 
 def parse_cnf(path: str | os.PathLike, lines: Iterable[bytes]) -> list[Clause]:
-    """The clauses of the lines of a DIMACS file, `path` being its name in messages.
+    """The clauses in the lines of a DIMACS file; `path` names the file in messages.
 
     Raises:
-      InputError: as `read_cnf`, but for reading.
+      InputError: as `read_cnf`, except for failures to read the file.
     """
     header: tuple[int, int] | None = None
     clauses: list[Clause] = []
@@ -79,14 +78,15 @@ def parse_cnf(path: str | os.PathLike, lines: Iterable[bytes]) -> list[Clause]:
 def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
     """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
 
-    One node for each literal of each clause, clause by clause. Nodes of one clause are joined, and so are
-    every occurrence of a literal and every occurrence of its negation. An independent set thus picks at most
-    one literal a clause, none contradicting another, and the largest has as many nodes as clauses can be
-    satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one clause are
-    joined once; a clause without literals gives no node.
+    The graph has one node for each literal of each clause, clause by clause. The nodes of one clause are joined,
+    and each occurrence of a literal is joined to each occurrence of its negation. An independent set thus picks at
+    most one literal per clause, without contradictions, and the size of the largest one is the largest number of
+    clauses that can be satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one
+    clause are joined once; a clause without literals gives no node.
 
-    The reference is the number of clauses that have literals: an upper bound, reached if and only if they can
-    be satisfied together. SATLIB's CBS formulas, which DISCS uses, all can, so there it is the optimum.
+    The reference is the number of clauses that have literals. It is an upper bound, which is reached if and only if
+    they can all be satisfied together. SATLIB's CBS formulas, which DISCS uses, are satisfiable, so there it is the
+    optimum.
 
     Raises:
       InputError: no clause has a literal.

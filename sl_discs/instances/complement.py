@@ -11,14 +11,14 @@ MOST_EDGES = 5 * 10**7
 
 
 def complement(graph: Graph) -> Graph:
-    """The graph on the same nodes with the edges that this one does not have, ordered; without a reference.
+    """The graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
 
     Raises:
-      InputError: the graph has weights, which missing edges do not have, or there would be over 50 million edges.
+      InputError: the graph has weights, which its missing edges would lack, or there would be over 50 million edges.
     """
     n = graph.num_nodes
     if graph.weights is not None:
-        raise InputError(f"{graph.name}: edges that are not there have no weights; give a graph without weights")
+        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights")
     count = n * (n - 1) // 2 - graph.num_edges
     if count > MOST_EDGES:
         raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")

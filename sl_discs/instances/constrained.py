@@ -1,4 +1,4 @@
-"""A quadratic form of zeros and ones together with linear constraints on its variables, as arrays."""
+"""A quadratic form in binary variables together with linear constraints on them, as arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class ConstrainedForm:
     """The form is optimised over the x with low <= matrix x <= high.
 
     Attributes:
-      form: of zeros and ones.
-      matrix: [C, N] whole numbers, a sparse row for each constraint.
-      low: [C] the smallest value allowed; without a lower bound, the smallest that the row can have.
-      high: [C] the largest value allowed, likewise. Some x meets each constraint, though perhaps none meets all.
-      names: [C] of the constraints, in words.
+      form: the objective, in variables 0 and 1.
+      matrix: [C, N] whole numbers, one sparse row per constraint.
+      low: [C] the smallest allowed value; without a lower bound, the smallest value that the row can take.
+      high: [C] the largest allowed value, likewise. Each constraint can be met, though perhaps not all at once.
+      names: [C] the constraints in words.
     """
 
     form: QuadraticForm
@@ -35,6 +35,6 @@ class ConstrainedForm:
         return self.form.num_variables
 
     def met(self, states: Int[np.ndarray, "B N"]) -> Bool[np.ndarray, "B C"]:
-        """Which constraints hold at each state of zeros and ones, in whole numbers."""
+        """Which constraints hold at each state of zeros and ones, computed in integers."""
         sides = (self.matrix @ states.T.astype(np.int64)).T
         return (self.low <= sides) & (sides <= self.high)

@@ -1,4 +1,4 @@
-"""Finds a dataset and loads it: DISCS's own files, else an archive, else drawn again from its distribution."""
+"""Finds and loads a dataset: from DISCS's own files, else from an archive, else drawn again from its distribution."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from sl_discs.instances.families import Family, find_family
 from sl_discs.instances.generators import GENERATOR_VERSION, Generator
 from sl_discs.instances.graph import Graph
 
-# Random keys are folded from a graph's position, a signed word of 32 bits.
+# Random keys are folded from a graph's position, a signed 32-bit integer.
 _LAST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """Graphs of a dataset and where they came from.
+    """Graphs of a dataset and their source.
 
     Attributes:
-      name: `mis/er_density/r-0.10`, `maxclique/rb` and so on: the keys of the published tables.
-      problem: its name, such as `mis`.
+      name: `mis/er_density/r-0.10`, `maxclique/rb` and so on, as in the published tables.
+      problem: name of the problem, such as `mis`.
       source: `discs files`, `archive` or `generated`.
       detail: the path, or the distribution and its seed.
-      graphs: those that were asked for.
-      index: the position of each in the whole dataset; random keys folded from it do not depend on the selection.
+      graphs: the requested graphs.
+      index: position of each graph in the whole dataset; keys folded from it do not depend on the selection.
       total: number of graphs of the whole dataset.
     """
 
@@ -42,12 +42,12 @@ class Dataset:
 
 
 def default_data_root() -> str:
-    """The folder that is searched where the user names none: DISCS's `./sco`, or none where that does not exist."""
+    """The folder that is searched if the user names none: DISCS's `./sco`, or none if that does not exist."""
     return "./sco" if Path("sco").is_dir() else ""
 
 
 def check_data_root(data_root: str | os.PathLike | None) -> None:
-    """Raises InputError if a given data root is not a folder, lest generated graphs be used instead."""
+    """Raises InputError if a given data root is not a folder; otherwise generated graphs would be used unnoticed."""
     if data_root not in (None, "") and not Path(data_root).is_dir():
         raise InputError(
             f"the data root {data_root!s} is not a folder; correct the path, or leave it empty to generate graphs"
@@ -68,20 +68,20 @@ def load_dataset(
 ) -> Dataset:
     """Loads `num_instances` graphs of a dataset, every `stride`-th from `first` on; by default all from `first` on.
 
-    `data_root` is searched for DISCS's own files, then for an archive; where it has neither, or is None or empty, a
-    random family is drawn from `data_seed` and `satlib` and `twitter`, which are not random, are an error.
-    A drawn dataset has a customary size, but as many graphs as are asked for. Drawn graphs are kept as an archive
-    in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs); where that cannot be written, they are not.
+    `data_root` is searched for DISCS's own files, then for an archive. If it has neither, or is None or empty, a
+    random family is drawn from `data_seed`; `satlib` and `twitter` are not random, so that is an error for them.
+    A drawn dataset has a default size, but any number of graphs can be requested. Drawn graphs are cached as an
+    archive in `cache_dir` (by default $SL_DISCS_CACHE, else ~/.cache/sl_discs) if that folder is writable.
 
     Raises:
       InputError: the names are unknown, `data_root` is not a folder, the data is missing, ambiguous or damaged, or
-        the range leaves the dataset.
+        the range exceeds the dataset.
     """
     family = find_family(problem, graph_type, cfg_str)
     check_data_root(data_root)
     if first < 0 or (num_instances is not None and num_instances < 1):
         raise InputError(
-            f"{family.name}: first = {first}, num_instances = {num_instances}; ask for at least one graph"
+            f"{family.name}: first = {first}, num_instances = {num_instances}; request at least one graph"
         )
     if stride < 1:
         raise InputError(f"{family.name}: stride = {stride}; expected at least 1")
@@ -114,7 +114,7 @@ def load_dataset(
 def _load_stored(
     family: Family, data_root: Path, first: int, stop: int | None
 ) -> tuple[str, str, list[Graph], int] | None:
-    """Source, detail, graphs and total from what a data root holds; None where it has nothing."""
+    """Source, detail, graphs and total from the files of a data root; None if it has none for this dataset."""
     for own in family.discs:
         files = own.find(data_root)
         if files:
@@ -141,13 +141,13 @@ def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
 
 
 def _bytes_of(graph: Graph) -> int:
-    """What a graph takes, about: the object and its arrays, and twice as much again while an archive is written."""
+    """Approximate memory of a graph: the object and its arrays, tripled while an archive is being written."""
     weights = 0 if graph.weights is None else graph.weights.nbytes
     return 500 + 3 * (graph.edges.nbytes + weights)
 
 
 def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
-    """Draws graphs, or reads those that an earlier call drew; InputError where memory cannot hold so many."""
+    """Draws graphs, or reads those that an earlier call drew; InputError if they would not fit into memory."""
     stream = generator.stream.replace("/", "_")
     span = f"{indices.start}-{indices.stop}" + (f"-{indices.step}" if indices.step > 1 else "")
     name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"

@@ -1,4 +1,4 @@
-"""Graphs named by their content."""
+"""Content hashes of datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DISCS's own data: which files of a `data_root` make up a dataset, and what each kind of file holds."""
+"""DISCS's own data: which files of a `data_root` make up a dataset, and what each kind of file contains."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class DiscsFiles:
     """A dataset in DISCS's own form.
 
     Attributes:
-      folder: below the data root.
-      pattern: of the names of its files (glob), read in sorted order.
-      read: yields, for one file, a function for each of its graphs; reading is put off until it is called
-        as far as the format allows, so that graphs can be counted and skipped.
+      folder: its folder, relative to the data root.
+      pattern: glob pattern of its file names; files are read in sorted order.
+      read: yields, for one file, a function for each of its graphs. As far as the format allows, a graph is only
+        read when its function is called, so that graphs can be counted and skipped.
     """
 
     folder: str
@@ -34,14 +34,14 @@ class DiscsFiles:
     read: Callable[[Path], Iterator[Load]]
 
     def find(self, data_root: Path) -> list[Path]:
-        """The dataset's files, sorted by name; none where they are absent."""
+        """The dataset's files, sorted by name; empty if there are none."""
         return sorted(path for path in (data_root / self.folder).glob(self.pattern) if path.is_file())
 
     def load(self, files: list[Path], first: int, stop: int | None) -> tuple[list[Graph], int]:
         """Graphs first..stop-1 and the number of all graphs.
 
         Raises:
-          InputError: a file is damaged, refused or holds something else than the format says.
+          InputError: a file is damaged, refused, or not in the expected format.
         """
         graphs, total = [], 0
         for path in files:
@@ -53,12 +53,12 @@ class DiscsFiles:
 
 
 def read_formula(path: Path) -> Iterator[Load]:
-    """MIS `satlib`: one DIMACS formula a file."""
+    """MIS `satlib`: one DIMACS formula per file."""
     yield lambda: conflict_graph(path.stem, read_cnf(path))
 
 
 def read_single_graph(path: Path) -> Iterator[Load]:
-    """MIS `ertest`: one pickled graph a file; nodes of a known solution carry `label` 1."""
+    """MIS `ertest`: one pickled graph per file; nodes of a known solution carry `label` 1."""
     yield functools.partial(_load_labelled, path)
 
 
@@ -95,7 +95,7 @@ def read_graphs_and_scores(path: Path) -> Iterator[Load]:
 
 
 def _load_labelled(path: Path) -> Graph:
-    """A single graph, with the sum of its node labels, where it has any, as the reference."""
+    """A single graph; the sum of its node labels, if it has any, is the reference."""
     graph = load_pickle(path)
     if not isinstance(graph, PickledGraph):
         raise InputError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
@@ -107,7 +107,7 @@ def _load_labelled(path: Path) -> Graph:
 
 
 def _load_from(path: Path, load: Load) -> Graph:
-    """Calls `load`; its error names the file."""
+    """Calls `load` and adds the file's name to its errors."""
     try:
         return load()
     except InputError as error:
@@ -116,7 +116,7 @@ def _load_from(path: Path, load: Load) -> Graph:
 
 
 def _name(path: Path, k: int) -> str:
-    """What graph k of a file is called in results and messages."""
+    """The name of graph k of a file in results and messages."""
     return f"{path.name}[{k}]"
 
 

@@ -1,4 +1,4 @@
-"""The datasets by name: `problem`, `graph_type` and `cfg_str`, as DISCS's flags spell them."""
+"""The datasets by name: `problem`, `graph_type` and `cfg_str`, spelled as in DISCS's flags."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from sl_discs.instances.generators import Generator
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """One dataset, before it is decided where its graphs come from.
+    """One dataset, before the source of its graphs is decided.
 
     Attributes:
-      name: `<problem>/<graph_type>`, with `/r-<r>` where there are several.
-      problem: its name, such as `mis`.
-      stems: how names of its archives may begin.
-      discs: DISCS's own form, one for each way to write r.
-      generator: what draws it again, or None.
-      scored: whether references in the files are of this problem.
+      name: `<problem>/<graph_type>`, with `/r-<r>` if there are several.
+      problem: name of the problem, such as `mis`.
+      stems: possible beginnings of its archives' names.
+      discs: DISCS's own files, one entry for each way to write r.
+      generator: draws the dataset again; None if it is not random.
+      scored: whether the references in the files belong to this problem.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Family:
         return sorted(path for path in data_root.glob("*.npz") if pattern.fullmatch(path.name))
 
     def where(self) -> str:
-        """Which file goes where in a data root, in words."""
+        """Which files of a data root hold this dataset, in words."""
         own = self.discs[0]
         return f"DISCS's {own.folder}/{own.pattern} or an archive {self.stems[0]}*.npz"
 
@@ -49,7 +49,7 @@ def find_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
     """The dataset that DISCS's flags name.
 
     Raises:
-      InputError: no such problem or graph type, or a `cfg_str` that it does not have.
+      InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
     """
     known = sorted({key[0] for key in _FAMILIES})
     if problem not in known:
@@ -61,7 +61,7 @@ def find_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
 
 
 def _parse_r(cfg_str: str | None) -> str | None:
-    """The value r of DISCS's `cfg_str`, which is `r-<value>`; `_` and the empty string name none."""
+    """The value r of DISCS's `cfg_str`, which is `r-<value>`; None for `_` and the empty string."""
     if cfg_str in (None, "", "_"):
         return None
     if not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
@@ -70,7 +70,7 @@ def _parse_r(cfg_str: str | None) -> str | None:
 
 
 def _need(r: str | None, dataset: str, known: str) -> str:
-    """r, which this dataset cannot do without."""
+    """r, which this dataset requires."""
     if r is None:
         raise InputError(f"{dataset} needs a cfg_str; known: {known}")
     return r
@@ -84,7 +84,7 @@ def _refuse(r: str | None, dataset: str) -> None:
 
 def _er_density(r: str | None) -> Family:
     r = _need(r, "mis/er_density", "r-0.05, r-0.10, r-0.20, r-0.25 (or another density)")
-    # 0.1 and 0.10 are one density, whichever way flag and file spell it; the published tables write two digits.
+    # 0.1 and 0.10 are the same density, however flag and file spell it; the published tables write two digits.
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
     spellings = list(dict.fromkeys([r, repr(value)]))

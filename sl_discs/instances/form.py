@@ -1,4 +1,4 @@
-"""Quadratic forms as people give them: a QUBO or an Ising model with terms in any order, sense and offset."""
+"""Quadratic forms as the user gives them: a QUBO or an Ising model, with its terms in any order, sense and offset."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from sl_discs.exact_sum import exact_sum
 class QuadraticForm:
     """offset + sum linear_i v_i + sum couplings_k v_a v_b over the pairs (a, b), exactly as it was given.
 
-    Nothing is merged: a pair may stand in several rows and in both directions, and with a = b, which is v_a in {0, 1}
-    and 1 for spins. So `value` is what the source says, whatever a model makes of it.
+    Nothing is merged: a pair may appear in several rows and in both directions, and also with a = b, where v_a v_a is
+    v_a for variables in {0, 1} and 1 for spins. So `value` is what the source defines, independently of any model.
 
     Attributes:
-      name: what results call this instance.
-      linear: [N].
-      pairs: [M, 2], 0 .. N - 1.
-      couplings: [M].
+      name: name of this instance in results.
+      linear: [N] linear coefficients.
+      pairs: [M, 2] indices 0 .. N - 1.
+      couplings: [M] coefficients of the pairs.
       offset: a constant.
-      spins: variables are -1 and 1 instead of 0 and 1.
-      maximise: the largest value is the best; otherwise the smallest.
+      spins: whether variables are -1 and 1 instead of 0 and 1.
+      maximise: whether the largest value is the best; otherwise the smallest one is.
       reference: best known value, or None.
     """
 

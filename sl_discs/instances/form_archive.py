@@ -1,9 +1,9 @@
-"""The portable form of quadratic models: one NumPy `.npz` archive that holds many, as `archive` does graphs.
+"""The portable form of quadratic models: one NumPy `.npz` archive that holds many, as `archive` does for graphs.
 
 Arrays: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (model after model), `pair_ptr [G+1]`,
 `pairs [M, 2]` (0-based; model k owns the rows from `pair_ptr[k]` up to `pair_ptr[k+1]`), `couplings [M]`,
-`offset [G]`, `spins [G]` and `maximise [G]` (truth values), and `reference [G]` (best known value; NaN
-where there is none). Terms are as they were given: see `QuadraticForm`.
+`offset [G]`, `spins [G]` and `maximise [G]` (booleans), and `reference [G]` (best known value; NaN if there is
+none). Terms are stored as they were given, see `QuadraticForm`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEYS = (
 
 
 def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None:
-    """Writes models as an archive; a reader never sees a half-written file, and reads the same bits.
+    """Writes models as an archive, bit by bit; a reader never sees a half-written file.
 
     Raises:
       InputError: the file cannot be written.

@@ -11,14 +11,14 @@ from scipy import sparse
 from sl_discs.exact_sum import exact_parts
 from sl_discs.instances.form import QuadraticForm
 
-# States that are evaluated together: a product with so many vectors reads the matrix once.
+# Number of states that are evaluated together: a product with that many vectors reads the matrix once.
 _TOGETHER = 8
 
 
 class FormValues:
     """Evaluates a form; its terms are split once into parts whose sums are exact in any order.
 
-    All terms are quadratic in the variables and a last one that is always 1.
+    A last variable that is always 1 makes all terms quadratic.
     """
 
     def __init__(self, form: QuadraticForm):
@@ -32,7 +32,7 @@ class FormValues:
         self._rest = first[places], second[places], rest
 
     def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """As `QuadraticForm.value` at each state of zeros and ones: sums are rounded once."""
+        """`QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
         blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
         return np.array([value for block in blocks for value in self._of_block(block)])
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_networkx(graph: Any) -> bool:
-    """Whether this is a networkx graph; whoever has one has imported networkx, which is not loaded to find out."""
+    """Whether this is a networkx graph; does not import networkx, as its owner has imported it already."""
     networkx = sys.modules.get("networkx")
     return networkx is not None and isinstance(graph, networkx.Graph)
 
@@ -25,15 +25,14 @@ def is_networkx(graph: Any) -> bool:
 def graph_from_networkx(
     graph: nx.Graph | PickledGraph, name: str, weighted: bool = False, reference: float | None = None
 ) -> Graph:
-    """Converts a simple undirected graph; its edges come ordered by (u, v).
+    """Converts a simple undirected graph; its edges are sorted by (u, v).
 
-    Nodes labelled 0..n-1, in whatever order, keep their labels; other labels give way to the position in the
-    order of nodes. Weights are the edge attribute `weight` if `weighted`, 1 on every edge where no edge has
-    it.
+    Nodes labelled 0..n-1, in any order, keep their labels; otherwise nodes are numbered by their position. If
+    `weighted`, weights are the edge attribute `weight`, or 1 if no edge has it.
 
     Raises:
-      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on some edges
-        only or one that is not a number, or its two directions disagree.
+      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on only some edges
+        or one that is not a number, or the two directions of an edge disagree.
     """
     if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
@@ -63,7 +62,7 @@ def graph_from_networkx(
 
 
 def _one_direction(name: str, both: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Keeps u <= v of the rows [2, 2E] that list every edge in both directions; the two must agree."""
+    """Keeps the columns with u <= v of [2, 2E], which lists every edge in both directions; the two must agree."""
     forth, back = both[0] <= both[1], both[0] >= both[1]
     order = np.lexsort((both[1, forth], both[0, forth]))
     edges, values = both[:, forth].T[order], weights[forth][order]

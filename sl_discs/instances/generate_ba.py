@@ -11,12 +11,12 @@ from sl_discs.instances.graph import Graph
 def barabasi_albert_edges(rng: np.random.Generator, num_nodes: int, m: int) -> Int32[np.ndarray, "E 2"]:
     """The (num_nodes - m) m edges of a preferential-attachment graph that grows from a star of m + 1 nodes.
 
-    A new node draws end points of existing edges, uniformly, until it has m different ones (Barabasi and
-    Albert, 1999; the star is the start that networkx takes as well). The sampler is written out here so that
-    a seed gives the same graph under every networkx. Needs 1 <= m < num_nodes.
+    A new node draws end points of existing edges uniformly until it has m different ones (Barabasi and Albert,
+    1999; networkx starts from the same star). The generator is implemented here so that a seed gives the same graph
+    under every version of networkx. Needs 1 <= m < num_nodes.
     """
     edges = [(0, leaf) for leaf in range(1, m + 1)]
-    ends = [node for edge in edges for node in edge]  # every node as often as it has neighbours
+    ends = [node for edge in edges for node in edge]  # each node appears once per neighbour
     for node in range(m + 1, num_nodes):
         targets: set[int] = set()
         while len(targets) < m:

@@ -1,4 +1,4 @@
-"""Erdos-Renyi graphs G(n, p), n uniform between two bounds (both included)."""
+"""Erdos-Renyi graphs G(n, p), with n uniform between two bounds (inclusive)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sl_discs.instances.graph import Graph
 
 
 def erdos_renyi_edges(rng: np.random.Generator, num_nodes: int, p: float) -> Int32[np.ndarray, "E 2"]:
-    """Edges of G(num_nodes, p), ordered by (u, v): every pair u < v is one with probability p, independently.
+    """Edges of G(num_nodes, p), sorted by (u, v): every pair u < v is an edge with probability p, independently.
 
-    One uniform number a pair, drawn row by row, so memory stays linear in the number of nodes.
+    Each pair takes one uniform number, drawn row by row, so memory beyond the edges is linear in the number of nodes.
     """
     rows = [
         np.flatnonzero(rng.random(num_nodes - 1 - u) < p).astype(np.int32) + (u + 1) for u in range(num_nodes - 1)
@@ -30,8 +30,8 @@ def draw_mis_er(rng: np.random.Generator, name: str, low: int, high: int, p: flo
 def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: float) -> Graph:
     """The largest component of a G(n, p), n uniform in low..high, with every edge of weight 1 (DISCS MaxCut).
 
-    A graph whose largest component (of equally large ones, that of the smallest node) has fewer than `low`
-    nodes is thrown away and drawn again, n included. Nodes keep their order.
+    If the largest component (among equally large ones, the one with the smallest node) has fewer than `low` nodes,
+    the graph is discarded and drawn again, n included. Nodes keep their order.
 
     Raises:
       InputError: a thousand graphs in a row were too small, so p is far too low for `low` nodes to connect.
@@ -50,7 +50,7 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
 
 
 def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[np.ndarray, "n"]:
-    """Membership in the largest component, by spreading the smallest label until nothing changes."""
+    """Membership in the largest component, found by spreading the smallest label until nothing changes."""
     label = np.arange(num_nodes)
     while True:
         smaller = label.copy()

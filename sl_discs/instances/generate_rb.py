@@ -1,23 +1,23 @@
-"""Model RB: clique problems on the threshold (Xu, Boussemart, Hemery and Lecoutre, 2007), as DISCS's RB set has them.
+"""Model RB: clique problems at the threshold (Xu, Boussemart, Hemery and Lecoutre, 2007), as in DISCS's RB set.
 
 n variables of k values give a *conflict graph* of n k nodes: the values of one variable (a group) exclude each
 other, and each of r n ln n constraints, on an ordered pair of different variables, excludes p k^2 of their k^2 pairs
-of values. With a = ln k / ln n and r = -a / ln(1 - p) a choice of values without conflict is about as likely to exist
-as not. DISCS poses the clique problem on the complement, where a clique holds one node of a group at most.
+of values. With a = ln k / ln n and r = -a / ln(1 - p), an assignment of values without conflict is about as likely to
+exist as not. DISCS poses the clique problem on the complement, where a clique has at most one node of each group.
 
 The set goes back to the generator of RUN-CSP (Toenshoff et al. 2021; generate_xu_instances.py of RUNCSP/RUN-CSP),
-which Karalias and Loukas (2020) and others took for their RB graphs: n in 10..25, k in 5..20, p in (0.3, 1). This is
-its distribution, with three traits that Model RB itself does not have:
+which Karalias and Loukas (2020) and others used for their RB graphs: n in 10..25, k in 5..20, p in (0.3, 1). This
+module draws from its distribution, which differs from Model RB in three respects:
 
-- No solution is planted. n bounds the clique number and is the reference all the same, so 100 % is seldom possible.
-- A constraint excludes pairs that no earlier one on the same two variables *in the same order* did, so that more is
-  excluded than by independent constraints; those in the other order are not looked at.
-- Both counts, of constraints and of pairs, are rounded down, after one is taken off that of the constraints.
+- No solution is planted. The reference is n, which only bounds the clique number, so 100 % is seldom possible.
+- A constraint excludes only pairs that no earlier one on the same two variables *in the same order* excludes, so more
+  pairs are excluded than by independent constraints. Constraints in the other order are ignored.
+- The numbers of constraints and of pairs are rounded down, that of constraints after subtracting 1.
 
-That this is DISCS's set is inferred from its results. The paper's GWG reaches 87.51 % +- 6.19 of the reference; the
-project's reached 87.68 +- 5.65 on 500 such graphs, 83.8 +- 8.6 (96 graphs) where constraints look at earlier ones in
-both orders, 92.7 +- 4.5 (96) where they look at none, and 97.7 +- 4.3 (500) with a planted clique of n nodes. DISCS
-declares at most 475 nodes and 90,585 edges; a graph above either, one in 80, is drawn again.
+That DISCS's set has this distribution is inferred from its results. The paper's GWG reaches 87.51 % +- 6.19 of the
+reference. This project's GWG reached 87.68 +- 5.65 on 500 such graphs, 83.8 +- 8.6 (96 graphs) if constraints avoid
+earlier ones in both orders, 92.7 +- 4.5 (96) if they avoid none, and 97.7 +- 4.3 (500) with a planted clique of n
+nodes. DISCS declares at most 475 nodes and 90,585 edges; a graph above either limit, one in 80, is drawn again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_s
     num_nodes = num_groups * group_size
     a = math.log(group_size) / math.log(num_groups)
     r = -a / math.log1p(-p)
-    # excluded[g, h, u, v]: by a constraint on g and h in this order.
+    # excluded[g, h, u, v]: whether a constraint on g and h, in this order, excludes the pair of values u and v.
     excluded = np.zeros((num_groups, num_groups, group_size, group_size), dtype=bool)
     for _ in range(int(r * num_groups * math.log(num_groups) - 1)):
         first = int(rng.integers(num_groups))

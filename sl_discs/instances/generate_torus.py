@@ -8,7 +8,7 @@ from sl_discs.instances.graph import Graph
 
 
 def draw_torus(rng: np.random.Generator, name: str, side: int = 5) -> Graph:
-    """A side x side x side grid that wraps round (6 neighbours a node; side >= 3), weights -1 or 1 equally likely.
+    """A periodic side x side x side grid (6 neighbours per node; side >= 3), with weights -1 or 1 equally likely.
 
     Node x * side^2 + y * side + z is the site (x, y, z). For side 5: 125 nodes, 375 edges.
     """

@@ -1,8 +1,8 @@
-"""Seeded random datasets: which distribution a family has, and the random stream of each of its graphs.
+"""Seeded random datasets: the distribution of each family, and the random stream of each of its graphs.
 
-Graph k of a family is a function of (data seed, family, k) alone: not of how many graphs are drawn, of the
-machine, or of the number of devices. The streams are NumPy's PCG64, seeded through SeedSequence; the hashes
-in the tests pin them. `GENERATOR_VERSION` goes up whenever a seed would give another graph than before.
+Graph k of a family is a function of (data seed, family, k) alone, and does not depend on the number of graphs drawn,
+the machine or the number of devices. The streams are NumPy's PCG64, seeded through SeedSequence, and are pinned by
+hashes in the tests. `GENERATOR_VERSION` is incremented whenever a seed would give a different graph than before.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Generator:
     """A random dataset.
 
     Attributes:
-      stream: what keys the random numbers besides seed and index.
-      count: how many graphs the dataset has when the caller does not say.
+      stream: what the random numbers are keyed by besides seed and index.
+      count: the default number of graphs.
       description: the distribution, in words.
       sample: (random numbers, name) -> graph.
     """
@@ -47,12 +47,12 @@ class Generator:
         return self.sample(np.random.Generator(np.random.PCG64(key)), self.name_of(index))
 
     def name_of(self, index: int) -> str:
-        """What results call graph number `index`."""
+        """The name of graph number `index` in results."""
         return f"{self.stream}/{index}"
 
 
 def mis_er_density(p: str) -> Generator:
-    """MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS tests .05, .10, .20 and .25).
+    """MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS uses .05, .10, .20 and .25).
 
     Raises:
       InputError: p is not a number between 0 and 1.

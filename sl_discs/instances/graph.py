@@ -1,4 +1,4 @@
-"""The one form in which every problem instance leaves the `instances` station."""
+"""The graph, the common form of all graph instances."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from sl_discs.capacity import check_memory, check_number
 from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
 
-# The label, as an object in a tuple and a set, and a chain's state, field, best states and vectors of a step.
+# Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
+# temporaries.
 _NODE_BYTES = 200
 
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A simple undirected graph with optional edge weights, the input of MIS, MaxCut and MaxClique.
+    """A simple undirected graph with optional edge weights, the input of all graph problems.
 
     Attributes:
-      name: what results call this instance.
+      name: name of this instance in results.
       num_nodes: number of nodes, isolated ones included; nodes are 0..num_nodes-1.
       edges: [E, 2] with u < v in each row, no row twice.
       weights: [E], or None for an unweighted graph.
@@ -42,7 +43,7 @@ class Graph:
     def from_arrays(cls, name, num_nodes, edges, weights=None, reference=None) -> Graph:
         """Checks arrays of any integer or float dtype and puts them in the canonical form.
 
-        Rows may come in either direction; the order of rows is kept.
+        Edges may be given in either direction; the order of rows is kept.
 
         Raises:
           InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
@@ -89,24 +90,24 @@ class Graph:
 
 
 def check_size(name: str, num_nodes: int) -> None:
-    """Refuses what no run could hold, however few its edges; every instance passes here before it becomes arrays.
+    """Refuses instances that are too large for any run, whatever their edges; called before arrays are allocated.
 
     Raises:
-      InputError: more nodes or variables than 32 bits number, or than fit into this machine's memory with one chain.
+      InputError: more nodes or variables than 32 bits can number, or than fit into memory with one chain.
     """
     check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
     check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
 
 
 def edge_codes(u, v, num_nodes: int) -> Int64[np.ndarray, "E"]:
-    """A number for each edge, the same in both directions, ordered by the smaller node and then by the larger."""
+    """A number for each edge, independent of its direction, that sorts by the smaller and then by the larger node."""
     return np.minimum(u, v) * np.int64(num_nodes) + np.maximum(u, v)
 
 
 def have_repeats(u, v, num_nodes: int) -> bool:
-    """Whether an edge stands there twice, in either direction."""
+    """Whether an edge is listed twice, in either direction."""
     low, high = np.minimum(u, v), np.maximum(u, v)
-    # Most sources list edges by one of their nodes, and then there is nothing to sort.
+    # Most sources list edges already sorted by one of their nodes.
     if _in_order(low, high) or _in_order(high, low):
         return False
     return bool((np.diff(np.sort(edge_codes(low, high, num_nodes))) == 0).any())

@@ -1,4 +1,4 @@
-"""DISCS's Ising models: an open square lattice in a random field that differs inside and outside of a disc."""
+"""DISCS's Ising models: open square lattices in a random field that differs inside and outside a disc."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 
-# Bytes a site that a form takes while it is made: two bonds, their ends and the field, and copies of them.
+# Bytes per site while a form is built: two bonds, their ends and the field, and copies of them.
 _SITE = 200
-# Values of f are numbers in single precision.
+# Values of f must be finite in single precision.
 _LARGEST = 1e30
 
 
@@ -22,13 +22,14 @@ _LARGEST = 1e30
 class IsingLattice:
     """f(s) = lambdaa (sum of s_i s_j over neighbours) - sum b_i s_i, a distribution of such models.
 
-    The field b_i is uniform on init_sigma (-1, 1), plus mu inside a disc that covers half of the lattice, minus mu
-    outside of it. The lattice does not wrap round: sites at an edge have three neighbours, those in a corner two.
+    The field b_i is uniform on (-init_sigma, init_sigma), plus mu inside a disc that covers half of the lattice and
+    minus mu outside it. The boundary is open: sites on an edge have three neighbours and those in a corner two.
+
 
     Attributes:
       shape: height and width.
       lambdaa: coupling of neighbours, spelt as in DISCS.
-      mu: of the disc.
+      mu: mean of the field inside the disc, and minus its mean outside.
       init_sigma: half the width of the field's distribution.
     """
 
@@ -48,7 +49,7 @@ class IsingLattice:
 
     @property
     def name(self) -> str:
-        """Of the distribution, such as `ising/50x50`."""
+        """Name of the distribution, such as `ising/50x50`."""
         return "ising/" + "x".join(map(str, self.shape))
 
     def draw(self, data_seed: int, index: int) -> QuadraticForm:
@@ -75,6 +76,6 @@ class IsingLattice:
         )
 
     def _in_disc(self) -> np.ndarray:
-        """[height, width] whether a site lies in the disc around the middle; the lattice is a square of area 1."""
+        """[height, width] whether a site lies in the central disc; the lattice is taken as a square of area 1."""
         rows, columns = (np.arange(side) / side - 0.5 for side in self.shape)
         return rows[:, None] ** 2 + columns**2 < 0.5 / np.pi

@@ -1,8 +1,8 @@
-"""Whether a pickle can be read in time that grows with its length: its instructions are counted before they run.
+"""Checks that reading a pickle takes time proportional to its length, by counting its instructions before they run.
 
-A few bytes can say "a pair of the pair before" many times over, and hashing, comparing or copying the result takes
-time that doubles with each. So every instruction is charged what it takes from the stack, shared parts as often as
-they are there. Nothing of the pickle is made here.
+A few bytes can nest "a pair of the previous pair" many times, and the time to hash, compare or copy the result
+doubles with each level. Each instruction is therefore charged for the sizes of its operands, where shared parts
+count as often as they occur. No object of the pickle is created here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import mmap
 import pickle
 import pickletools
 
-# Of a byte, and of any file. Pickles of networkx graphs are charged 1 to 100 units a byte, the most with NumPy's
-# numbers as weights and with the views of the graph.
+# Units allowed per byte, and for any file. Pickles of networkx graphs are charged 1 to 100 units per byte, the most
+# with NumPy numbers as weights and with cached views of the graph.
 _UNITS_A_BYTE, _FREE_UNITS = 1000, 10**6
 _DEEPEST = 100
 
@@ -39,12 +39,12 @@ _KINDS = {
     "FRAME": _NOTHING,
     "STOP": _STOP,
 }
-# These change an object that is on the stack below what they take.
+# These instructions modify the object on the stack below their operands.
 _CHANGING = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
 
 
 def _entry(op) -> tuple[int, int, int, bool]:
-    """Kind, length of the argument (negative: what says so), number of operands, whether it changes another."""
+    """Kind, length of the argument (negative: how it is encoded), number of operands, whether it modifies another."""
     to_mark = pickletools.markobject in op.stack_before
     kind = _KINDS.get(op.name, _TAKE_TO_MARK if to_mark else _TAKE if op.stack_before else _PUSH)
     changing = op.name in _CHANGING
@@ -58,7 +58,7 @@ _MEMOIZE, _DUP, _TWO_LINES = b"\x94"[0], b"2"[0], b"ci"
 
 
 class TooMuchWork(Exception):
-    """Reading the pickle would take time out of all proportion to its length."""
+    """Reading the pickle would take disproportionate time for its length."""
 
 
 def check_work(data: bytes | mmap.mmap, start: int) -> int:
@@ -69,13 +69,13 @@ def check_work(data: bytes | mmap.mmap, start: int) -> int:
       start: where the pickle begins.
 
     Returns:
-      where it ends.
+      the position where it ends.
 
     Raises:
-      TooMuchWork: it is made to keep its reader busy.
+      TooMuchWork: reading it would take too long.
       Exception: it is damaged: `pickle.UnpicklingError`, EOFError, IndexError, KeyError or ValueError.
     """
-    # An object is the list of its size, with everything in it, and how deeply it is nested.
+    # An object is represented by a list of its total size and its nesting depth.
     stack, marks = [], []
     memo: dict = {}
     plain = [1, 0]
@@ -88,7 +88,7 @@ def check_work(data: bytes | mmap.mmap, start: int) -> int:
         if length < 0:
             begin, position = _argument(data, begin, code, length)
         if kind == _PUSH:
-            # What has no argument may be a container, which grows.
+            # An object pushed without an argument may be a container, which can grow.
             stack.append([1, 0] if position == begin else plain if position - begin < 9 else [position - begin, 0])
         elif kind == _PUT:
             place = len(memo) if code == _MEMOIZE else _number(data[begin:position], length)
@@ -110,7 +110,7 @@ def check_work(data: bytes | mmap.mmap, start: int) -> int:
             del stack[height:]
             units += size
             if units > limit:
-                raise TooMuchWork("objects that stand in each other again and again")
+                raise TooMuchWork("objects that contain each other many times over")
             if depth >= _DEEPEST:
                 raise TooMuchWork("objects that are nested too deeply")
             if changing:
@@ -131,7 +131,7 @@ def check_work(data: bytes | mmap.mmap, start: int) -> int:
 
 
 def _argument(data: bytes | mmap.mmap, begin: int, code: int, length: int) -> tuple[int, int]:
-    """Where an argument of any length begins and ends: a line or two, or bytes that follow their number."""
+    """Where an argument of variable length begins and ends: one or two lines, or a count followed by bytes."""
     if length == pickletools.UP_TO_NEWLINE:
         end = _next_line(data, begin)
         return begin, _next_line(data, end) if code in _TWO_LINES else end

@@ -1,8 +1,9 @@
-"""What stands in for foreign classes while a pickle is read: plain data holders that the stream cannot misuse.
+"""Stand-ins for foreign classes while a pickle is read: plain data holders that the stream cannot misuse.
 
-A pickle may call what it names, and set attributes of what it gets. So none of the real classes is handed out
-(plain containers apart): each name on the list of `pickles.py` leads to one of the objects below, which accept
-data and nothing else, and refuse to be altered themselves.
+A pickle may call the objects that it names and set their attributes. It therefore gets none of the real classes,
+except
+for plain containers: each name on the list in `pickles.py` resolves to one of the objects below, which accept only
+data and cannot be altered.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ import numpy as np
 
 
 class PickledGraph:
-    """The contents of a pickled networkx graph of any version, with the few methods that reading it takes."""
+    """The contents of a pickled networkx graph of any version, with the few methods needed to read it."""
 
     directed = False
     multigraph = False
-    # A damaged stream may make a graph and never give it a state: that is an empty graph, refused as such.
+    # A damaged stream may create a graph and never set its state; it is then empty and refused for that.
     _node: Mapping = MappingProxyType({})
     _adj: Mapping = MappingProxyType({})
 
     def __setstate__(self, state: Any) -> None:
-        """Takes node and adjacency dictionaries; views and factories, which some versions store, are dropped."""
+        """Keeps the node and adjacency dictionaries; views and factories, which some versions store, are dropped."""
         if not isinstance(state, dict):
             raise pickle.UnpicklingError("a networkx graph without its attributes")
         for ours, names in (("_node", ("_node", "node")), ("_adj", ("_adj", "adj"))):
@@ -41,7 +42,7 @@ class PickledGraph:
         return self._node
 
     def adjacency(self) -> Iterator[tuple[Any, dict]]:
-        """Pairs of a node and the dictionary of its neighbours, whose values are the edges' attributes."""
+        """Pairs of a node and the dictionary from its neighbours to the edges' attributes."""
         return iter(self._adj.items())
 
     def is_directed(self) -> bool:
@@ -54,13 +55,13 @@ class PickledGraph:
 
 
 class PickledDiGraph(PickledGraph):
-    """A directed graph: read only so that it can be refused by its kind."""
+    """A directed graph; it can be read, so that the error can name its kind."""
 
     directed = True
 
 
 class PickledMultiGraph(PickledGraph):
-    """A multigraph: read only so that it can be refused by its kind."""
+    """A multigraph; it can be read, so that the error can name its kind."""
 
     multigraph = True
 
@@ -69,7 +70,7 @@ class Ignored:
     """An object whose contents do not matter, such as a cached view of a graph."""
 
     def __setstate__(self, state: Any) -> None:
-        """Forgets the state."""
+        """Discards the state."""
 
 
 class PickledDtype:
@@ -83,7 +84,7 @@ class PickledDtype:
         self._order = "="
 
     def __setstate__(self, state: tuple) -> None:
-        """Takes the byte order; everything else of a plain type follows from its code."""
+        """Reads the byte order; the code determines everything else about a plain type."""
         order = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
         if order not in ("<", ">", "=", "|"):
             raise pickle.UnpicklingError(f"NumPy byte order {order!r}")
@@ -99,7 +100,7 @@ class PickledArray(np.ndarray):
     """A NumPy array whose state is checked before NumPy sees it."""
 
     def __setstate__(self, state: tuple) -> None:
-        """Takes (version, shape, dtype, Fortran order, bytes) of an array of a plain type."""
+        """Accepts (version, shape, dtype, Fortran order, bytes) for an array of a plain type."""
         _, shape, dtype, fortran, raw = state
         dtype = _plain(dtype)
         raw = _raw_bytes(raw)
@@ -123,7 +124,7 @@ class Sealed:
 
 
 def rebuild_object(cls: type, base: type, state: Any) -> Any:
-    """What `copyreg._reconstructor` does for protocols 0 and 1, for the classes above alone."""
+    """`copyreg._reconstructor` of protocols 0 and 1, restricted to the classes above."""
     if base is not object or state is not None or not isinstance(cls, type):
         raise pickle.UnpicklingError("an object of an unknown form")
     if not issubclass(cls, PickledGraph | Ignored):
@@ -132,27 +133,27 @@ def rebuild_object(cls: type, base: type, state: Any) -> Any:
 
 
 def encode_latin1(text: str, encoding: str = "latin1") -> bytes:
-    """What `_codecs.encode` does for the bytes of protocols 0 to 2."""
+    """`_codecs.encode`, as protocols 0 to 2 use it for bytes."""
     if encoding not in ("latin1", "latin-1"):
         raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")
 
 
 def empty_bytes() -> bytes:
-    """What `bytes()` gives, the form of empty bytes in protocols 0 to 2; a length or contents are not accepted."""
+    """`bytes()`, which protocols 0 to 2 use for empty bytes; a length or contents are not accepted."""
     return b""
 
 
 def refuse_call(*args: Any) -> None:
-    """Stands for a name that a pickle passes on, and has no reason to call."""
+    """Stand-in for a function that a pickle passes as an argument but has no reason to call."""
     raise pickle.UnpicklingError("an attempt to make an array from arguments")
 
 
-NDARRAY = Sealed(refuse_call)  # what `numpy.ndarray` leads to
+NDARRAY = Sealed(refuse_call)  # stand-in for `numpy.ndarray`
 
 
 def rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray:
-    """An array that awaits its state (`numpy.core.multiarray._reconstruct`)."""
+    """An array without its state yet (`numpy.core.multiarray._reconstruct`)."""
     if cls is not NDARRAY:
         raise pickle.UnpicklingError("an array of an unknown class")
     return PickledArray((0,), dtype=np.uint8)
@@ -173,14 +174,14 @@ def scalar_from_bytes(dtype: PickledDtype, raw: bytes | str = b"") -> np.generic
 
 
 def _plain(dtype: Any) -> np.dtype:
-    """The dtype that a stand-in holds."""
+    """The dtype in a stand-in."""
     if not isinstance(dtype, PickledDtype):
         raise pickle.UnpicklingError("an array without a NumPy type")
     return dtype.dtype
 
 
 def _raw_bytes(raw: Any) -> bytes:
-    """The bytes of an array; a number, from which `bytes` would make that many zeros, is refused."""
+    """The bytes of an array; a number is refused, since `bytes` would turn it into that many zeros."""
     if isinstance(raw, str):
         return raw.encode("latin1")
     if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):

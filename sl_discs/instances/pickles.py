@@ -1,8 +1,7 @@
-"""Reads pickles of graphs without trusting them: a pickle can run any code that its reader lets it name.
+"""Reads pickles of graphs without trusting them: a pickle can run any code whose name its reader resolves.
 
-Only the names below resolve, each to a harmless stand-in (`pickled.py`): networkx graphs of versions 1 to 3
-and their cached views, NumPy arrays, scalars and types, plain containers. Anything else is refused by name,
-before it is imported.
+Only the names below resolve, each to a harmless stand-in (`pickled.py`): networkx graphs of versions 1 to 3 and their
+cached views, NumPy arrays, scalars and types, and plain containers. Any other name is refused without importing it.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _PYTHON = {
 }
 _ALLOWED = _GRAPHS | _VIEWS | _NUMPY | _PYTHON
 
-# What the interpreter of a damaged stream raises (the pickle module's documentation names some of these).
+# Exceptions that the unpickler raises on a damaged stream (the pickle module's documentation names some of these).
 _DAMAGE = (
     pickle.UnpicklingError,
     EOFError,
@@ -75,7 +74,7 @@ class _Refused(Exception):
 
 
 class _Reader(pickle.Unpickler):
-    """An unpickler that resolves the names on the list and no other."""
+    """An unpickler that resolves only the names on the list."""
 
     def find_class(self, module: str, name: str) -> Any:
         """The stand-in for `module.name`; nothing is ever imported."""
@@ -87,7 +86,7 @@ class _Reader(pickle.Unpickler):
 def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
     """Yields the objects of a file that holds pickles back to back, as DISCS's MaxCut files do.
 
-    Graphs arrive as `PickledGraph`. The file is read as the iterator advances, and is open meanwhile.
+    Graphs are returned as `PickledGraph`. The file is read as the iterator advances and stays open meanwhile.
 
     Raises:
       InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
@@ -103,10 +102,10 @@ def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
 
 
 def load_pickle(path: str | os.PathLike) -> Any:
-    """The one object of a pickle file.
+    """The single object of a pickle file.
 
     Raises:
-      InputError: as `iter_pickles`; or there is more in the file than one pickle.
+      InputError: as `iter_pickles`, or the file holds more than one pickle.
     """
     objects = list(iter_pickles(path))
     if len(objects) > 1:

@@ -1,4 +1,4 @@
-"""Writes graphs as DISCS's own files: the folders, names and pickles that its loaders, and `discs_files`, read."""
+"""Writes graphs as DISCS's own files: the folders, names and pickles that DISCS's loaders and `discs_files` read."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from sl_discs.instances.graph import Graph
 
 @dataclasses.dataclass(frozen=True)
 class _Form:
-    """How a dataset is spread over files.
+    """How a dataset is divided into files.
 
     Attributes:
       pickles: the objects that a file of the given graphs holds, back to back.
-      per_file: the most graphs of one file; None where one file holds all.
+      per_file: the largest number of graphs in one file; None if one file holds all.
     """
 
     pickles: Callable[[Sequence[Graph]], Iterable[Any]]
@@ -34,22 +34,23 @@ class _Form:
 def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool = False) -> list[Path]:
     """Writes the graphs of a dataset below a data root; each file is complete or absent.
 
-    DISCS reads every file of a dataset's folder, so other files of this dataset may not lie there, with `overwrite`
-    or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute
-    `weight`, 1.0 where the dataset has no weights; other problems have no use for weights, so none are written. The
-    reference objective is 1 where none (or 0, which DISCS would divide by) is known; MIS files leave it out instead,
-    and `er_density` has no place for one.
+    DISCS reads every file of a dataset's folder, so other files of this dataset must not be there, with `overwrite`
+    or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute `weight`,
+    1.0 if the dataset has no weights; other problems do not use weights, so none are written. The reference objective
+    is written as 1 if it is unknown (or 0, by which DISCS would divide); MIS files omit it instead, and the format of
+    `er_density` has no reference.
 
     Args:
       dataset: at least one graph, as `load_dataset` returns it.
-      data_root: created where needed.
-      overwrite: whether files of the same names are replaced.
+      data_root: created if needed.
+      overwrite: whether files with the same names are replaced.
 
-    Returns: the files, sorted.
+    Returns:
+      the files, sorted.
 
     Raises:
-      InputError: DISCS has no such dataset or does not read it from graphs, there are files in the way, or the
-        system refuses to write; files written before that stay.
+      InputError: DISCS has no such dataset or does not read it from graphs, conflicting files exist, or writing
+        fails; files written before the error stay.
     """
     family = writable_family(*dataset.name.split("/"))
     own, form = family.discs[0], _FORMS[_kind(family)]
@@ -57,7 +58,7 @@ def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool 
     per_file = form.per_file or count
     contents = {}
     for start in range(0, count, per_file):
-        # Of a name that is a pattern, DISCS asks only how it begins; it sorts names as text, hence the zeros.
+        # Of a pattern, DISCS only checks the beginning of the name; it sorts names as text, hence the leading zeros.
         name = own.pattern.replace("*", f"{dataset.index[start]:05d}.pkl")
         contents[Path(data_root) / own.folder / name] = dataset.graphs[start : start + per_file]
     present = own.find(Path(data_root))
@@ -72,7 +73,7 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
     """The dataset that DISCS's flags name, if it can be written.
 
     Raises:
-      InputError: there is no such dataset, or DISCS reads something else than graphs.
+      InputError: there is no such dataset, or DISCS does not read it from graphs.
     """
     family = find_family(problem, graph_type, cfg_str)
     if not family.scored:
@@ -85,10 +86,10 @@ def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
 
 
 def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
-    """Nodes 0..n-1 in order, then the edges in theirs; with attribute `weight` if `weighted`, 1.0 for want of one."""
+    """The networkx graph, nodes and edges in order; if `weighted`, with the attribute `weight`, 1.0 by default."""
     result = nx.Graph()
     result.add_nodes_from(range(graph.num_nodes))
-    edges = graph.edges.tolist()  # plain integers: DISCS's pickles, and any reader of them, need no NumPy
+    edges = graph.edges.tolist()  # plain integers, so that the pickles can be read without NumPy
     if weighted:
         weights = [1.0] * len(edges) if graph.weights is None else graph.weights.tolist()
         result.add_weighted_edges_from((u, v, weight) for (u, v), weight in zip(edges, weights, strict=True))
@@ -102,7 +103,7 @@ def _kind(family: Family) -> str:
 
 
 def _writer(form: _Form, graphs: Sequence[Graph]) -> Callable[[BinaryIO], None]:
-    """What fills a file; objects are made one at a time, since networkx graphs take much more memory than ours."""
+    """A function that writes a file; it makes one object at a time, since networkx graphs take much more memory."""
 
     def write(file: BinaryIO) -> None:
         for item in form.pickles(graphs):
@@ -123,7 +124,7 @@ def _labelled_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
     for graph in graphs:
         result = networkx_graph(graph)
         if graph.reference:
-            # Readers add up the labels of the nodes. Which nodes the best known set has is not known here.
+            # Readers add up the labels of the nodes; which nodes are in the best known set is not known here.
             result.add_node(0, label=graph.reference)
         yield result
 
@@ -146,6 +147,6 @@ _FORMS = {
     "maxcut/er": _Form(_cut_solutions),
     "maxcut/ba": _Form(_cut_solutions),
     "maxcut/optsicom": _Form(_cut_solutions),
-    "maxclique/rb": _Form(_scored_graphs, per_file=100),  # a list is read whole, at about 5 MB a graph
+    "maxclique/rb": _Form(_scored_graphs, per_file=100),  # a list is read as a whole, at about 5 MB per graph
     "maxclique/twitter": _Form(_graphs_and_scores),
 }

@@ -52,6 +52,11 @@ class Model(abc.ABC):
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
         return jnp.arange(self.num_sites) != site
 
+    def largest_neighbour(self, params: Params, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """The largest of the non-negative values at the sites coupled to each site; 0 if there are none."""
+        is_top = jnp.arange(self.num_sites) == jnp.argmax(values)
+        return jnp.where(is_top, jnp.max(jnp.where(is_top, 0.0, values)), jnp.max(values))
+
     # DISCS's calling convention, for samplers written for it: a batch of states at once.
 
     def forward(self, params: Params, x: Num[Array, "B N"]) -> Float[Array, "B"]:

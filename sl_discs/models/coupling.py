@@ -49,6 +49,10 @@ class Dense(NamedTuple):
         row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
         return field + delta.astype(field.dtype) * row.astype(field.dtype)
 
+    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
+        return jnp.max(jnp.where(self.rows != 0, values, 0.0), axis=1)
+
 
 class Sparse(NamedTuple):
     """K as lists: the neighbours of each site [N, D], padded with N, and their couplings."""
@@ -67,6 +71,10 @@ class Sparse(NamedTuple):
         return field.at[self.neighbours[site]].add(
             delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
         )
+
+    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
+        return jnp.max(jnp.where(self.weights != 0, jnp.append(values, 0.0)[self.neighbours], 0.0), axis=1)
 
 
 Coupling = Dense | Sparse

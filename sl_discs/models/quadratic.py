@@ -82,6 +82,10 @@ class QuadraticModel(Model):
         """Where the site's row of K is not 0."""
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
 
+    def largest_neighbour(self, params, values):
+        """Over the couplings that are not 0."""
+        return params.coupling.largest_neighbour(values)
+
 
 def _add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]

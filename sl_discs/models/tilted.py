@@ -64,6 +64,10 @@ class Tilted(Model):
         """Those of the base model, as a tilt is linear."""
         return self.base.coupled(params.base, site)
 
+    def largest_neighbour(self, params, values):
+        """That of the base model."""
+        return self.base.largest_neighbour(params.base, values)
+
 
 def _tilt_gains(x: Int8[Array, "N"], tilt: Float[Array, "N"]) -> Float[Array, "N"]:
     """-2 s h, the change of <s, h> by each flip."""

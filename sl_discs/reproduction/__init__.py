@@ -1,1 +1,1 @@
-"""The paper's published numbers beside our own: which cells are run, how they are kept, and the report on them."""
+"""Comparison with the paper's published numbers: the cells to run, their storage, and the report."""

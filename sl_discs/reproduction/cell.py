@@ -21,28 +21,28 @@ HELD_OUT = "held out"
 AS_PUBLISHED = "as published"
 NULL = "null"
 
-# The paper's GWG adapts how many sites it flips, as DISCS's own config of it does: so it has the published means, and
-# with one flip it has not (tests/reproduction/test_published.py).
+# The paper's GWG adapts its number of flips, as in DISCS's own config: only then does it reach the published means
+# (tests/reproduction/test_published.py).
 _PAPERS = {"gwg": {"adaptive": True}}
 
 
 def published_fields(method: str) -> dict[str, Any]:
-    """All config fields of a method of the paper, as its tables have it, `name` among them."""
+    """All config fields of a method as in the paper's tables, including `name`."""
     return method_fields(method) | _PAPERS.get(base_name(method), {})
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What is run.
+    """The definition of a cell.
 
     Attributes:
-      dataset: where.
+      dataset: the dataset.
       method: `gwg`, `sl_gwg` and so on.
       protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
-      setting: what a cell of a table of settings varies, such as `sigma=5`, or the trial; empty elsewhere.
+      setting: the varied setting in a table of settings, such as `sigma=5`, or the trial; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
-      sampler: all fields of the sampler config, `name` among them.
-      seeds: of the chains, a run each.
+      sampler: all fields of the sampler config, including `name`.
+      seeds: seeds of the chains, one per run.
     """
 
     dataset: PublishedSet
@@ -54,11 +54,11 @@ class Cell:
     seeds: tuple[int, ...]
 
     def build(self) -> Method:
-        """The method; InputError as `build_method`."""
+        """Builds the method; InputError as `build_method`."""
         return build_method(self.sampler, self.settings.batch_size)
 
     def label(self) -> str:
-        """In a list of cells."""
+        """The name of the cell in lists."""
         words = ", ".join(filter(None, (self.protocol, self.setting)))
         return f"{self.dataset.name} {self.method} ({words})"
 
@@ -66,8 +66,8 @@ class Cell:
         """A line that runs this cell alone, with its first seed, in the folder that holds `configs`.
 
         Args:
-          data_root: where given graphs come from.
-          dataset: the graphs, at equal distances in the whole set from its first one on.
+          data_root: data root of given graphs.
+          dataset: the graphs, evenly spaced in the whole set from its first one on.
         """
         config = self.dataset.experiment()
         index = dataset.index
@@ -92,13 +92,13 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What the command line fixes for all cells; None: as the dataset's config says.
+    """The options of the command line for all cells; None: as in the dataset's config.
 
     Attributes:
-      chain_length: steps a chain.
-      batch_size: chains a graph.
+      chain_length: steps per chain.
+      batch_size: chains per graph.
       engine: the engine used.
-      seeds: of the chains.
+      seeds: seeds of the chains.
     """
 
     chain_length: int | None
@@ -123,12 +123,12 @@ class Choice:
         """The cell of a method on a dataset.
 
         Args:
-          dataset: where.
-          method: its name.
-          changes: sampler fields that differ from the defaults; they are taken as they are.
-          setting: how a table calls them.
-          protocol: what they are reported as.
-          tuned: settings that a search found, annealing among them.
+          dataset: the dataset.
+          method: name of the method.
+          changes: sampler fields that differ from the defaults; they are not adjusted to the chain length.
+          setting: name of these changes in tables.
+          protocol: protocol under which the cell is reported.
+          tuned: settings found by a search, including annealing.
 
         Raises:
           InputError: a field is unknown or out of range, or the levels do not fit into the chain.
@@ -136,16 +136,16 @@ class Choice:
         given = {"chain_length": self.chain_length, "batch_size": self.batch_size, "seed": self.seeds[0]}
         experiment = dataset.experiment() | (tuned.experiment if tuned else {})
         experiment |= {name: value for name, value in given.items() if value is not None}
-        # The graphs are chosen outside, and are not the cell's own.
+        # The graphs are chosen by the caller and are not part of the cell.
         experiment |= {"engine": self.engine, "num_instances": None}
         if experiment["log_every_steps"] > experiment["chain_length"]:
-            # A chain that is logged once has no middle at which it could be resampled.
+            # A chain that is only logged at its end cannot be resampled.
             experiment |= {"log_every_steps": experiment["chain_length"], "resample_every": 0}
         settings = settings_from(experiment)
         changes = changes or {}
         fields = published_fields(method) | (tuned.sampler if tuned else {}) | changes
         if "K" in fields and "K" not in changes:
-            # As many levels as a short chain has room for.
+            # As many levels as fit into a short chain.
             fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))
         cell = Cell(dataset, method, protocol, setting, settings, fields, self.seeds)
         built = cell.build()
@@ -155,7 +155,7 @@ class Choice:
 
 
 def check_methods(names: list[str], known: tuple[str, ...]) -> None:
-    """InputError where a method is unknown or named twice."""
+    """InputError if a method is unknown or named twice."""
     for name in names:
         if name not in known:
             raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(known)}")

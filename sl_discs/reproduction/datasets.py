@@ -1,4 +1,4 @@
-"""The datasets of the paper's tables: how DISCS's flags name each, its annealing, and how many graphs it has."""
+"""The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sl_discs.instances.families import find_family
 from sl_discs.tuning.instances import part_of
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-# The last graphs of a set that is not random.
+# Number of graphs at the end of a non-random set that are reserved for training.
 LEFT_TO_TRAINING = 16
 
 
@@ -23,11 +23,11 @@ class PublishedSet:
     """One dataset.
 
     Attributes:
-      name: the key of the published tables.
-      problem: its name, such as `mis`.
-      graph_type: as DISCS's flag.
-      cfg_str: likewise.
-      published_n: how many graphs the published mean is taken to be over; the paper does not say, and this is the
+      name: its key in the published tables.
+      problem: name of the problem, such as `mis`.
+      graph_type: DISCS's flag of this name.
+      cfg_str: DISCS's flag of this name.
+      published_n: the assumed number of graphs behind the published mean; the paper does not give it, and this is the
         number in DISCS's own configs.
     """
 
@@ -39,7 +39,7 @@ class PublishedSet:
 
     @property
     def config_file(self) -> str:
-        """The experiment config, from the folder that holds `configs`."""
+        """Path of the experiment config, relative to the folder that holds `configs`."""
         return f"configs/experiment/{self.problem}/{self.graph_type}.py"
 
     def experiment(self) -> dict[str, Any]:
@@ -47,7 +47,7 @@ class PublishedSet:
         return _read_config(self.config_file)["experiment"]
 
     def absent(self, data_root: str | None) -> str | None:
-        """Why there are no instances: the set is not random, and nobody gave it. None if there are."""
+        """Why there are no instances, if the set is not random and was not given; None if there are instances."""
         if self.is_random():
             return None
         family = find_family(self.problem, self.graph_type, self.cfg_str)
@@ -59,10 +59,11 @@ class PublishedSet:
         return f"{data_root} does not have it; put {family.where()} there"
 
     def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
-        """So many graphs; None: as many as DISCS has, or all that are given of a random family.
+        """Loads `num_instances` graphs; None: as many as DISCS has, or all given graphs of a random family.
 
-        Graphs of a random family are the first ones. Those of a set that is not random are spread over all of it:
-        files are often sorted, and the first graphs of satlib are its smallest.
+        For a random family these are the first graphs. For a set that is not random they are spread over the whole
+        set,
+        since files are often sorted: the first graphs of satlib are its smallest.
 
         Raises:
           InputError: as `load_dataset`.
@@ -77,14 +78,14 @@ class PublishedSet:
         return load(num_instances=count, stride=max(1, total // count))
 
     def is_random(self) -> bool:
-        """Whether the set is drawn from a distribution, so that training graphs need not be taken from it."""
+        """Whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
         return find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """The graphs that `sl-discs tune` does not train on: of a given set all but its last ones.
+        """The graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones.
 
         Args:
-          dataset: of `load`.
+          dataset: a result of `load`.
         """
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
@@ -112,7 +113,7 @@ PUBLISHED = {
         _cut("optsicom", "b", 10),
     )
 }
-# Known by name, but not in the paper's tables.
+# Datasets that can be named, but are not in the paper's tables.
 OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", "mis", "ertest", "r-800", 128)}
 
 

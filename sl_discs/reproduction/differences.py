@@ -1,8 +1,8 @@
-"""MaxCut methods against one of them, beside the published differences, which no reference's level moves.
+"""Differences between MaxCut methods, compared with the published differences; they hardly depend on references.
 
-A percentage of a reference is as high as the reference is weak. Where ours are not the paper's, levels cannot be
-compared, while a difference of two methods on the same graphs hardly changes: by as many per cent of itself as the
-references differ, 2 at most.
+Percentages of a reference depend on its quality, so levels cannot be compared if our references differ from the
+paper's. A difference of two methods on the same graphs only changes by the same relative amount as the references,
+which is at most 2 %.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from sl_discs.reproduction.statistics import Interval
 from sl_discs.results.published import PublishedRow, published_row
 
 MINUS = "path_auxiliary"
-# Of a difference of two means that are published to three digits.
+# Standard error from rounding of a difference of two means that are published to three digits.
 _ROUNDING_SE = 1e-3 * math.sqrt(2 / 12)
 
 _NOTE = f"""\
-A method minus {MINUS} on the same graphs, in per cent of each graph's reference; the interval is Student's over
-graphs. Of generated graphs the reference is this project's: the best cut of a long annealing from several starts
-(docs/references.md). The paper's is that of a solver with a time limit, so its percentages exceed 100 where a sampler
-beats the solver; ours can do so only where the reference can be improved. Levels cannot be compared, and there is no
-z of them. Differences of methods can: they depend on the references by the 2 % at most that these differ.
-The paper gives no error of a difference. `z` takes the standard deviation of our differences over graphs for that of
-the paper's, over the root of the number of its graphs. `z, apart` takes the published deviations of the two methods
-instead, as if they had been run on different graphs; they were not, and much of these deviations is that of the
-references, so this error is too large. Both add the error of rounding; chains that are not as long as the paper's are
-other methods. There is no `z` where our difference is the same on every graph."""
+A method minus {MINUS} on the same graphs, in per cent of each graph's reference, with Student's interval over graphs.
+For generated graphs the reference is this project's: the best cut of a long annealing from several starts
+(docs/references.md). The paper's is that of a solver with a time limit, so its percentages exceed 100 if a sampler
+beats the solver; ours can exceed 100 only if the reference can be improved. Levels therefore cannot be compared, and
+have no z. Differences of methods can be compared: they change by at most 2 % of themselves between the references.
+The paper gives no error of a difference. `z` uses the standard deviation of our differences over graphs in place of
+the paper's, divided by the root of the number of its graphs. `z, apart` uses the published deviations of the two
+methods instead, as if they had been run on different graphs. They were not, and much of these deviations comes from
+the references, so this error is too large. Both add the error of rounding. Chains shorter or longer than the paper's
+are other methods. There is no `z` if our difference is the same on every graph."""
 
 
 def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]]:
-    """Each MaxCut method minus one of them, where every graph has a reference.
+    """Each MaxCut method minus one of them, if every graph has a reference.
 
-    The method that is taken off is that of the same protocol, or with default settings where that protocol has none.
+    The subtracted method has the same protocol, or default settings if there is no such cell.
 
     Args:
       done: at most one cell of each dataset, method and protocol.
-      minus: the method that is taken off.
+      minus: the subtracted method.
     """
     rows = []
     for name, group in by_dataset(one for one in done if graph_kind(one.dataset.problem).searched_references):
@@ -80,7 +80,7 @@ def _row(name, method, minus, protocol, against, values: np.ndarray, published_n
 
 
 def _differences(one: Done, base: Done) -> np.ndarray | None:
-    """[G] on the graphs that both have, in per cent of the reference; None where a graph has none."""
+    """[G] differences on the common graphs, in per cent of the reference; None if a graph has none."""
     ours, theirs = in_published_unit(one), in_published_unit(base)
     if ours is None or theirs is None:
         return None
@@ -90,7 +90,7 @@ def _differences(one: Done, base: Done) -> np.ndarray | None:
 
 
 def _z(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
-    """With an error of the published difference as if it scattered over graphs as ours does."""
+    """z, assuming that the published difference varies over graphs as ours does."""
     if len(values) < 2:
         return None
     scatter = float(np.std(values, ddof=1))
@@ -100,7 +100,7 @@ def _z(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> floa
 
 
 def _z_apart(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
-    """With the error of the difference of two independent means."""
+    """z with the error of the difference of two independent means."""
     if len(values) < 2:
         return None
     return _over(values, theirs, math.hypot(*(row.std for row in theirs)) / math.sqrt(published_n))
@@ -113,7 +113,7 @@ def _over(values: np.ndarray, theirs: list[PublishedRow], published_se: float) -
 
 
 def differences_text(rows: list[dict], done: list[Done]) -> str:
-    """The section: a table a dataset, and what its references are or why there is none; empty without MaxCut."""
+    """The section: a table per dataset with a note on its references, or why there is none; empty without MaxCut."""
     sets = {one.dataset.name: one.dataset for one in done if graph_kind(one.dataset.problem).searched_references}
     if not sets:
         return ""

@@ -32,7 +32,7 @@ def _colour(method: str, methods: list[str]) -> str:
 
 
 def draw_main(cells: list[dict], path: Path) -> Path:
-    """Published mean and deviation (grey) beside ours (black), a panel a dataset; rows as `cell_row` makes them."""
+    """Published mean and deviation (grey) and ours (black), one panel per dataset; rows are from `cell_row`."""
     chosen = [row for row in cells if row["protocol"] == DEFAULTS]
     names = list(dict.fromkeys(row["dataset"] for row in chosen))
     shape, size = _panels(len(names))
@@ -44,7 +44,7 @@ def draw_main(cells: list[dict], path: Path) -> Path:
             comparable = rows[0]["ours"]["mean"] is not None
             for row_number, row in enumerate(rows):
                 ours = row["ours"] if comparable else row["ours_absolute"]
-                # Of other references than the paper's (then there is no z), percentages stand alone.
+                # Percentages of references other than the paper's (which have no z) are shown without the paper's.
                 alike = comparable and not row["reference_is_ours"]
                 published = row["published"] if alike else {"mean": None}
                 _point(axes, published, row_number - 0.15, "0.6", "s")
@@ -69,7 +69,7 @@ def _point(axes, values: dict, height: float, colour: str, marker: str) -> None:
 
 
 def draw_trajectories(done: list[Done], path: Path) -> Path:
-    """Running best over the steps, mean and standard error over graphs, a panel a dataset; bases are dashed."""
+    """Running best over steps, mean and standard error over graphs, one panel per dataset; bases are dashed."""
     groups = by_dataset([one for one in done if one.cell.protocol == DEFAULTS])
     shape, size = _panels(len(groups))
 
@@ -103,7 +103,7 @@ def draw_trajectories(done: list[Done], path: Path) -> Path:
 
 
 def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
-    """Leaves out of sight what lies more than 15 % below the lowest end: the first steps may lie thousands below."""
+    """Limits the axis to 15 % below the lowest final value, since the first steps may be thousands below."""
     ends = [trajectory[-1] for trajectory in trajectories]
     bottom = max(min(ends) - 0.15 * abs(min(ends)), min(trajectory.min() for trajectory in trajectories))
     margin = 0.08 * (max(ends) - bottom) or 1.0
@@ -111,7 +111,7 @@ def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
 
 
 def draw_allocation(done: list[Done], path: Path) -> Path:
-    """Bars of mean and standard error for each budget and grid, a panel a dataset; a method's best is hatched."""
+    """Bars of mean and standard error for each budget and grid, one panel per dataset; a method's best is hatched."""
     groups = by_dataset(done)
     shape, size = _panels(len(groups))
 

@@ -1,4 +1,4 @@
-"""The report's text: tables in markdown, and what must be known to read them."""
+"""The report's text: tables in markdown, with notes on how to read them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from sl_discs.results.published import CHAIN_LENGTH
 
 COMMANDS_TITLE = "## Commands"
-# Combined standard errors beyond which a cell is named.
+# Number of combined standard errors beyond which a cell is named.
 _FAR = 2.5
 
 
 def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
-    """Cells beside the published numbers, and the pairs."""
+    """The tables of cells with the published numbers, and of pairs."""
     blocks = ["## Published numbers and ours", _CELL_NOTE]
     for name in dict.fromkeys(row["dataset"] for row in cells):
         rows = [row for row in cells if row["dataset"] == name]
@@ -39,7 +39,7 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
         f"- {len(known) - len(far)} of {len(known)} cells that can be compared (by a z, and chains as long as the "
         f"paper's) lie within {_FAR} standard errors of the published mean{listed(far, '; not so: ')}."
     ]
-    # Like against like: annealing that was tuned for one of the two alone says nothing of localization.
+    # Only equal protocols: if annealing was tuned for only one of the two, the difference is not due to localization.
     alike = bounded([row for row in pairs if row["protocol"] == row["against"]])
     for words, chosen in (
         ("above", [row for row in alike if row["ci95"][0] > 0]),
@@ -63,7 +63,7 @@ def commands_text(cells: list[dict]) -> str:
 
 
 def runtime_text(rows: list[dict]) -> str:
-    """Run times beside the paper's."""
+    """The table of run times and the paper's."""
     titles = ["dataset", "method", "n", "run s", "chain-steps/s", "SL/base", "paper's s", "paper's SL/base"]
     cells = (
         [
@@ -108,27 +108,27 @@ def table(titles: Sequence[str], rows) -> str:
 
 
 def number(value: float | None, digits: int = 3, sign: str = "") -> str:
-    """A number in a table, `-` where there is none."""
+    """A number in a table, or `-` for None."""
     return "-" if value is None else f"{value:{sign},.{digits}f}"
 
 
 def plus_minus(values: dict[str, Any]) -> str:
-    """Mean +- standard deviation, `-` where there is none."""
+    """Mean +- standard deviation, or `-` if there is none."""
     return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
 
 
 def listed(names: list[str], before: str) -> str:
-    """Names after these words; nothing where there are none."""
+    """The names, preceded by `before`; empty if there are none."""
     return before + ", ".join(names) if names else ""
 
 
 def bounded(pairs: list[dict]) -> list[dict]:
-    """Those with an interval. Differences that are all alike have one without width, which says nothing."""
+    """The pairs with a meaningful interval; equal differences have one of width zero, which is not."""
     return [row for row in pairs if row["ci95"] is not None and row["ci95"][0] < row["ci95"][1]]
 
 
 def _size(row: dict) -> str:
-    """How much was run for one dataset, and that it is not what the paper ran."""
+    """The size of the runs on a dataset, with a remark if it is not the paper's."""
     steps, seeds = row["chain_length"], len(row["seeds"])
     other = "" if steps == CHAIN_LENGTH else f" (published: {CHAIN_LENGTH:,}; z compares runs of unequal length)"
     return (
@@ -182,22 +182,24 @@ def _setting(row: dict | None, with_published: bool) -> list[str]:
 
 _CELL_NOTE = """\
 Published and ours are mean ± standard deviation over graphs (divisor n); se is the standard error of our mean.
-z is (ours - published) over both standard errors together; the paper's is its deviation over the root of the number
-of its graphs, which it does not state and which is taken from DISCS's configs: 32 for er_density, 500 for satlib and
-rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for optsicom. On the paper's own graphs z is too small.
-Generated graphs are others than the paper's, of the same family; a part of a given set is spread over it, or there is
-no z. Per cent is of each graph's reference; where a graph has none, only the absolute mean stands. The reference of a
-generated rb graph is the number of its parts, as in the published percentages; that of a generated MaxCut graph is
-this project's, not the paper's, so there is no z: see the differences of methods below.
+z is (ours - published) over the combined standard error. The paper's standard error is its deviation over the root of
+the number of its graphs, which it does not state and which is taken from DISCS's configs: 32 for er_density, 500 for
+satlib and rb, 196 for twitter, 1,000 for each MaxCut er and ba set, 10 for optsicom. On the paper's own graphs z is
+too small. Generated graphs belong to the same family as the paper's, but are not the same graphs. A subset of a given
+set is spread over the whole set; otherwise there is no z. Per cent is relative to each graph's reference; if a graph
+has none, only the absolute mean is given. The reference of a generated rb graph is the number of its parts, as in the
+published percentages. That of a generated MaxCut graph is this project's, not the paper's, so there is no z: see the
+differences of methods below.
 Protocol `defaults`: this project's default settings with DISCS's annealing, chosen without a search; `held out`:
 settings that were tuned on training graphs; `as published`: the best trial of a search on the test graphs."""
 
 _PAIR_NOTE = """\
 The difference is taken on each graph, with the same seeds, and the interval is Student's over graphs. `against` is
-the protocol of the base: defaults, or tuned likewise. The difference is in set size for MIS and otherwise in per cent
-of the reference, or, where there is none, of the best value that any method of this report met on the graph. The
-published difference is that of the means; the paper gives no error for it."""
+the
+protocol of the base: defaults, or the same as the localized method's. The difference is in set size for MIS and
+otherwise in per cent of the reference or, if there is none, of the best value that any method in this report found on
+the graph. The published difference is that of the means; the paper gives no error for it."""
 
 _TIME_NOTE = """\
-Seconds are of all graphs of the cell, compilation apart; SL/base compares seconds a chain-step. The paper's seconds
-are of its whole sets on its GPU."""
+Seconds are for all graphs of the cell, without compilation; SL/base compares seconds per chain-step. The paper's
+seconds are for its whole sets on its GPU."""

@@ -1,4 +1,4 @@
-"""The best figures of DISCS's own tables, reached there with many more steps, as marks for the paper's 10,000."""
+"""The best results in DISCS's own tables, reached with many more steps, as targets for the paper's 10,000 steps."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT
 from sl_discs.reproduction.markdown import number, table
 
-# Best of the samplers of DISCS (Goshvadi et al., NeurIPS 2023) on each set, at 20,000 to 500,000 steps: set sizes of
-# MIS, per cent of the reference elsewhere.
+# Best result of DISCS's samplers (Goshvadi et al., NeurIPS 2023) on each set, at 20,000 to 500,000 steps: set sizes
+# for MIS, per cent of the reference otherwise.
 MARKS = {
     "mis/er_density/r-0.05": 105.06,
     "mis/er_density/r-0.10": 62.25,
@@ -22,11 +22,11 @@ MARKS = {
 }
 
 _NOTE = """\
-The highest mean of any method here at the paper's number of steps (which alone is chosen on these graphs; settings
-are not), beside the best of DISCS's own tables, reached with 20,000 to 500,000 steps. Reached is what lies no
-further below the mark than one standard error of ours. Cuts of generated graphs are in per cent of this project's
-own references, which no cut exceeds by much: those rows have a distance from the best known cut, 100, and none from
-the mark."""
+The highest mean of any method here at the paper's number of steps, compared with the best of DISCS's own tables,
+reached with 20,000 to 500,000 steps. Only the method is chosen on these graphs, not its settings. A mark counts as
+reached if our mean is at most one standard error below it. Cuts of generated graphs are in per cent of this project's
+own references, which no cut exceeds by much, so these rows give the distance from the best known cut, 100, rather
+than from the mark."""
 
 
 def marks_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:

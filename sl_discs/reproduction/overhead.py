@@ -1,4 +1,4 @@
-"""Run times beside the paper's: seconds, chain-steps per second, and what localization adds."""
+"""Run times compared with the paper's: seconds, chain-steps per second, and the overhead of localization."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sl_discs.results.published import published_seconds
 
 
 def overhead_rows(done: list[Done]) -> list[dict[str, Any]]:
-    """A row a cell at default settings: our seconds and the paper's, and both ratios of SL to its base.
+    """One row per cell at default settings: our seconds and the paper's, and both ratios of SL to its base.
 
-    Our ratio is that of seconds a chain-step, so it holds whatever was run.
+    Our ratio is that of seconds per chain-step, so it does not depend on the size of the runs.
     """
     rows = []
     for name, group in by_dataset(done):

@@ -1,4 +1,4 @@
-"""Which cells each table needs."""
+"""The cells that each table needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALLOCATION = {
 
 
 def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_out: bool) -> list[Cell]:
-    """Every method with its default settings, and with tuned ones where a search has left them."""
+    """Every method with its default settings and, if `held_out`, with tuned ones where a search has found them."""
     cells = [choice.cell(dataset, method) for method in methods]
     for method in methods if held_out else ():
         tuned = load_tuned(dataset.name, method)

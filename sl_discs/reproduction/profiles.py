@@ -1,4 +1,4 @@
-"""How much is run: a few graphs for a test, an afternoon's worth for two cores, or everything for a GPU."""
+"""Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on a GPU."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Profile:
     """One profile.
 
     Attributes:
-      name: as `--profile` names it.
-      instances: graphs of each dataset, for those that it runs by default; None: all of them.
-      chain_length: steps a chain; None: as the dataset's config says (10,000, as published).
-      batch_size: chains a graph; None: likewise.
-      table_instances: most graphs of a cell of `ablation` and `allocation`, which have many cells a dataset.
-      trials: of each search on the test instances, and of its null control.
-      search_instances: most graphs of a trial; None: those of the cells.
+      name: name in `--profile`.
+      instances: number of graphs of each dataset that it runs by default; None: all of them.
+      chain_length: steps per chain; None: as in the dataset's config (10,000, as published).
+      batch_size: chains per graph; None: as in the dataset's config.
+      table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
+      trials: trials of each search on the test instances, and of its null control.
+      search_instances: largest number of graphs in a trial; None: those of the cells.
     """
 
     name: str
@@ -33,15 +33,15 @@ class Profile:
     search_instances: int | None = None
 
     def count(self, dataset: str, many_cells: bool) -> int | None:
-        """Graphs of a dataset; one that the profile leaves out by default gets the profile's smallest number."""
+        """The number of graphs of a dataset; datasets outside the profile get its smallest number."""
         counts = [count for count in self.instances.values() if count is not None]
         count = self.instances.get(dataset, min(counts) if counts else None)
         limits = [n for n in (count, self.table_instances if many_cells else None) if n is not None]
         return min(limits) if limits else None
 
 
-# A little more than an hour on two cores: a fifth of it for cells at defaults, as much for tuned ones where there are
-# settings, and the rest for searches on the test instances with their null controls.
+# A little more than an hour on two cores: a fifth of it for cells at defaults, as much for tuned ones if there are
+# tuned settings, and the rest for searches on the test instances with their null controls.
 _CPU = (
     dict.fromkeys(PUBLISHED, 32)
     | {"mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196}

@@ -1,4 +1,4 @@
-"""The rows of the report as plain values: cells beside the published numbers, and SL minus its base in pairs."""
+"""The rows of the report as plain values: cells with the published numbers, and SL minus its base in pairs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _UNKNOWN = {"mean": None, "std": None, "n": None, "se": None}
 
 
 def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) -> dict[str, Any]:
-    """One cell: ours in the paper's unit, in the objective's own, z, time, and the command.
+    """The row of a cell: our result in the paper's unit and in that of the objective, z, time, and the command.
 
     Args:
       done: the cell.
-      data_root: where given graphs come from, for the command.
-      published: the paper's row, None where it has none.
+      data_root: data root of given graphs, for the command.
+      published: the paper's row; None if it has none.
     """
     cell, dataset, result = done
     kind = graph_kind(dataset.problem)
@@ -36,7 +36,8 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
     ours = None if values is None else Spread.of(values)
     n = len(dataset.graphs)
     ours_alone = takes_references(dataset)
-    # Percentages of other references than the paper's cannot be set against its own, nor one corner against the set.
+    # Percentages of other references than the paper's cannot be compared with its own, nor one part with the whole
+    # set.
     comparable = not ours_alone and (cell.dataset.is_random() or _is_spread(dataset))
     return {
         "dataset": dataset.name,
@@ -64,7 +65,7 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
 
 
 def _is_spread(dataset: Dataset) -> bool:
-    """Whether the graphs lie at equal distances in the whole set, up to its end."""
+    """Whether the graphs are evenly spaced in the whole set, up to its end."""
     index = dataset.index
     return len(index) > 1 and index[-1] + index[1] - index[0] > 0.9 * dataset.total
 
@@ -78,11 +79,13 @@ def in_published_unit(done: Done) -> np.ndarray | None:
 def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     """SL minus its base on the same graphs, of each dataset and protocol.
 
-    `against` says what is taken off: always the base at its defaults; of a protocol that chose settings, in a second
-    row, the base that was chosen likewise: tuned on training graphs, or the null control, which is the base in law.
+    `against` names the protocol of the subtracted base: always the base at its defaults and, for a protocol that
+    chose
+    settings, in a second row, a base chosen in the same way: tuned on training graphs, or the null control, which has
+    the same distribution as the base.
 
-    A difference on a graph is that of the means over seeds. MIS counts it in set size, the others in per cent: of the
-    reference where every graph has one, else of the best value that any cell in `done` met on the graph.
+    A difference on a graph is that of the means over seeds. It is in set size for MIS and otherwise in per cent of
+    the reference if every graph has one, else of the best value that any cell in `done` found on the graph.
 
     Args:
       done: at most one cell of each dataset, method and protocol. A cell with fewer graphs than the base at its
@@ -120,12 +123,12 @@ def _pair_row(name: str, base: str, protocol: str, against: str, interval: Inter
 
 
 def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
-    """Cells grouped by dataset, which come one dataset after the other."""
+    """Cells grouped by dataset; the cells of a dataset must be consecutive."""
     return [(name, list(group)) for name, group in itertools.groupby(done, lambda one: one.dataset.name)]
 
 
 def _best_met(group: list[Done]) -> np.ndarray:
-    """[G] the best value that any of these cells met, on each graph of the cell that has most."""
+    """[G] the best value of any of these cells on each graph, for the cell with the most graphs."""
     best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
     for one in group:
         part = best[: len(one.dataset.graphs)]

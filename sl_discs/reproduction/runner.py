@@ -1,4 +1,4 @@
-"""Runs the cells that are not there yet, and says which of all were."""
+"""Runs the cells that are not finished yet, and reports progress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Say = Callable[[str], None]
 
 
 class Done(NamedTuple):
-    """A cell with its graphs and what it found."""
+    """A cell with its graphs and its result."""
 
     cell: Cell
     dataset: Dataset
@@ -36,11 +36,11 @@ class Runner:
     """Runs cells one after the other.
 
     Attributes:
-      folder: of the finished cells.
+      folder: folder of the finished cells.
       say: prints a line.
-      total: how many cells there will be.
-      done: how many there have been.
-      ran: how many of them were run, not found.
+      total: total number of cells.
+      done: number of cells done so far.
+      ran: number of these that were run rather than loaded.
       compile_s: seconds of compiling so far.
     """
 
@@ -52,7 +52,7 @@ class Runner:
     compile_s: float = 0.0
 
     def run(self, cell: Cell, dataset: Dataset) -> Done:
-        """The cell's result, from the folder or else from a run of it."""
+        """The cell's result, loaded from the folder or else from a run."""
         self.done += 1
         content = identity(cell, dataset)
         result = load_result(self.folder, content)
@@ -72,7 +72,7 @@ class Runner:
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
-        """Plays a cell with all its seeds."""
+        """Runs a cell with all its seeds."""
         method, records = cell.build(), []
         fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:

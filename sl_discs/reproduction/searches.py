@@ -1,4 +1,4 @@
-"""What the trials of a search found: the best of them, and all of them for the record."""
+"""The results of a search: its best trial, and all trials for the record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Search:
         return np.array([one.result.best.mean() for one in self.trials])
 
     def best(self) -> Done:
-        """The trial with the largest mean, the first of them where several have it."""
+        """The trial with the largest mean; the first of these if there are several."""
         return self.trials[int(np.argmax(self.means()))]
 
     def record(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def searches(done: list[Done]) -> dict[tuple[str, str, str], Search]:
 
 
 def reported(done: list[Done]) -> list[Done]:
-    """The cells without the trials that were not the best of their search, in the same order."""
+    """The cells in order, where only the best trial of each search is kept."""
     best = [search.best() for search in searches(done).values()]
     return [one for one in done if one.cell.protocol not in (AS_PUBLISHED, NULL) or any(one is two for two in best)]
 

@@ -1,4 +1,4 @@
-"""The report in a folder: each subcommand leaves its section, and report.md and report.json hold all of them."""
+"""The report in a folder: each subcommand writes its section, and report.md and report.json contain all of them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
 
 class Section(NamedTuple):
-    """What one subcommand adds.
+    """The section of one subcommand.
 
     Attributes:
-      text: markdown.
-      data: what it puts into report.json; keys are the section's own.
+      text: its markdown.
+      data: its part of report.json, with keys of its own.
       figures: names of PNG files beside the report.
     """
 
@@ -27,7 +27,7 @@ class Section(NamedTuple):
 
 
 def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, Any]) -> tuple[Path, Path]:
-    """Keeps these sections, and writes report.md and report.json with those of earlier commands in this folder.
+    """Saves these sections, and writes report.md and report.json with those of earlier commands in this folder.
 
     Args:
       folder: of the report.

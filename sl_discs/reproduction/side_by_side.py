@@ -1,4 +1,4 @@
-"""The protocols side by side: how much of the published gain choosing the best of many trials gives by itself."""
+"""Comparison of the protocols: how much of the published gain comes from choosing the best of many trials."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def side_by_side_text(pairs: list[dict], search: list[dict]) -> str:
 
 
 def search_in_short(pairs: list[dict]) -> str:
-    """How the search does beside its null control, and what that gives by itself; empty without a search."""
+    """Compares the search with its null control, and the null control with the base; empty without a search."""
     lines = []
     for words, key in (
         ("`as published` exceeds its null control", _COLUMNS["as published - null"]),
@@ -66,14 +66,14 @@ def _figure(row: dict | None) -> str:
 
 
 _NOTE = """\
-Localization minus its base, each with a 95% interval. Unless said otherwise the base is the one at its defaults, on
-the same graphs. `as published` does what the paper does: {trials} trials with settings from its search space, run
-and judged on the test graphs themselves, and the best trial counts. `null` is the same search with the tilt switched
-off, where trials differ in their seed alone: what it gains is what choosing the best gives by itself, and the column
-after it is what is left of the other. `held out` was chosen on training graphs; the annealing is tuned there too, so
-its second column takes off a base that was tuned likewise, where there is one.
+Localization minus its base, each with a 95% interval. Unless stated otherwise the base has its defaults and the same
+graphs. `as published` follows the paper: {trials} trials with settings from its search space, run and judged on the
+test graphs themselves, of which the best trial counts. `null` is the same search with the tilt switched off, where
+trials only differ in their seed: it shows the gain from choosing the best trial alone, and the column after it is the
+remaining gain of `as published`. `held out` was chosen on training graphs; its annealing is tuned as well, so its
+second column subtracts a base tuned in the same way, if there is one.
 
 Trial 0 has the default settings, and trial k runs with seed k. Annealing in `as published` is DISCS's, as in the
-paper's base rows, so a base has nothing to search: it is the one at its defaults. Searches use the first graphs of
-the cells, as many as the table says. The intervals of the best trials do not know that these were chosen; that of the
-difference from the null control compares two that were chosen alike."""
+paper's base rows, so there is nothing to search for a base, which has its defaults. Searches use the first graphs of
+the cells; the table gives their number. The intervals of the best trials do not account for their selection; that of
+the difference from the null control compares two trials that were selected in the same way."""

@@ -1,4 +1,4 @@
-"""The figures of the report: what a cell achieved, how far it is from the paper, and differences within pairs."""
+"""Statistics of the report: results of cells, their distance from the paper, and differences within pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONFIDENCE = 0.95
 
 
 class Interval(NamedTuple):
-    """A mean and its 95 % interval by Student's t; None where there is a single value."""
+    """A mean and its 95 % interval by Student's t, which is None for a single value."""
 
     mean: float
     low: float | None
@@ -25,7 +25,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, values: Float64[np.ndarray, "n"]) -> Interval:
-        """Of at least one value."""
+        """The interval of at least one value."""
         spread = Spread.of(values)
         if spread.se is None:
             return cls(spread.mean, None, None, spread.n)
@@ -36,7 +36,7 @@ class Interval(NamedTuple):
 def z_score(ours: Spread | None, published: PublishedRow | None, published_n: int) -> float | None:
     """(ours - published) over the root of the sum of squared standard errors; the paper's is std/sqrt(published_n).
 
-    None where one of them, or an error of ours, is missing, or where two different numbers both have no error.
+    None if one of them, or our error, is missing, or if two different numbers both have an error of zero.
     """
     if ours is None or published is None or ours.se is None:
         return None

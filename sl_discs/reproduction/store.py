@@ -1,7 +1,7 @@
-"""Finished cells on disk: a small JSON each, named by everything that its numbers depend on.
+"""Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
 
-A cell with other settings, graphs, seeds, engine or package version has another name, so it is run again and never
-mixed with this one; and the same cell is found again whichever table asks for it.
+A cell with other settings, graphs, seeds, engine or package version has another name, so cells are never confused,
+and the same cell is found again whichever table needs it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.reproduction.cell import Cell
 from sl_discs.version import __version__
 
-# Fields of `Settings` that change speed and memory, or where results go, and no number.
+# Fields of `Settings` that only affect speed, memory, or the location of results.
 _WITHOUT_EFFECT = {
     "save_root", "seed", "num_instances", "first_instance", "instance_stride", "instances_per_batch", "use_devices",
     "mesh", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio",
@@ -32,17 +32,17 @@ _WITHOUT_EFFECT = {
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a cell found.
+    """The result of a cell.
 
     Attributes:
-      best: [S, G] verified objective of the best state over every step, a row a seed.
-      references: [G] the reference of each graph, NaN where it has none.
+      best: [S, G] verified objective of the best state over every step, one row per seed.
+      references: [G] the reference of each graph, NaN if it has none.
       run_s: seconds of running, all seeds, after compilation.
       chain_steps_per_s: while running.
       logged_steps: [L] step numbers.
       trajectory: [L] running best over the logged steps, mean over graphs, of the first seed.
       trajectory_se: [L] its standard error; zero for a single graph.
-      machine: device, engine, versions and commit it was run with.
+      machine: device, engine, versions and commit of the run.
       identity: everything that the numbers depend on.
     """
 
@@ -61,12 +61,12 @@ class Result:
         return self.best.mean(axis=0)
 
     def with_references(self, dataset: Dataset) -> Result:
-        """The result with the references that the graphs have now; no other number depends on them."""
+        """The result with the graphs' current references, on which no other number depends."""
         return dataclasses.replace(self, references=references_of(dataset))
 
 
 def references_of(dataset: Dataset) -> np.ndarray:
-    """[G] float64, NaN where a graph has none."""
+    """[G] references as float64, NaN if a graph has none."""
     values = [math.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
     return np.array(values, dtype=np.float64)
 
@@ -97,7 +97,7 @@ def path_of(folder: Path, content: dict[str, Any]) -> Path:
 
 
 def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
-    """The cell with this identity; None where it is not there, or is not as it was written, which a warning says."""
+    """The cell with this identity; None if there is none, or, with a warning, if its file was modified."""
     path = path_of(folder, content)
     try:
         saved = read_json(path)

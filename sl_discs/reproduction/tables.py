@@ -1,4 +1,4 @@
-"""The sections of the report, one function a subcommand, from the cells that are done."""
+"""The sections of the report for each subcommand, made from finished cells."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from sl_discs.results.canvas import can_draw, or_warn
 from sl_discs.results.published import published_ablation, published_row
 
 _ABLATION_NOTE = """\
-Mean ± standard error of ours; mean ± standard deviation of the published. One setting is varied at a time, all others
-have this project's defaults (GEOM(2,1), K=256, sigma=10); the paper does not say what its others were."""
+Ours are mean ± standard error; published are mean ± standard deviation. One setting is varied at a time, and all
+others have this project's defaults (GEOM(2,1), K=256, sigma=10); the paper does not state its other settings."""
 
 _ALLOCATION_NOTE = """\
-How steps are spread over levels (`exp_decay`, `identical`) and levels over time (`uniform`, `log_snr`): mean ±
+The allocation of steps to levels (`exp_decay`, `identical`) and of levels to time (`uniform`, `log_snr`): mean ±
 standard error. The best of each method is hatched in the figure."""
 
 _TRAJECTORY_NOTE = """\
-Best state met so far, at logged steps: mean and standard error over graphs. Base samplers are dashed, their
-localized variants in the same colour."""
+Best state found so far, at logged steps: mean and standard error over graphs. Base samplers are dashed; their
+localized variants have the same colour."""
 
 
 class Composer:
     """Makes the sections of a subcommand.
 
     Attributes:
-      folder: where figures go.
-      data_root: where given graphs come from, for the commands.
+      folder: folder of the figures.
+      data_root: data root of given graphs, for the commands.
       draw: whether figures can be drawn.
     """
 
@@ -45,7 +45,7 @@ class Composer:
         self.draw = can_draw()
 
     def compose(self, what: str, done: list[Done], left_out: list[str], *, final: bool) -> dict[str, Section]:
-        """Sections by name; figures are drawn only when it is the final time."""
+        """Sections by name; figures are only drawn if this is the final call."""
         if what == "main":
             standing, search = reported(done), search_rows(done)
             cells = [

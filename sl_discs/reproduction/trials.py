@@ -1,10 +1,11 @@
 """The trials of protocol `as published`, and of its null control.
 
-The paper searched the settings of localization for each dataset and reports what the search found, chosen on the
-graphs of its table. Trial 0 here has the default settings; trial k > 0 has a point of that search's space. Points are
-a fixed list, the same for every dataset and method: each block of eight is a Latin hypercube, so that eight trials
-meet all eight values of sigma and every eighth of each other range. A trial thus depends on its number alone: trials
-that are done stay good when more are asked for. Trial k runs with seed k.
+The paper searched the settings of localization for each dataset and reports the best result, chosen on the graphs of
+its tables. Here trial 0 has the default settings, and trial k > 0 has a point of the paper's search space. Points
+are a
+fixed list, the same for every dataset and method: each block of eight is a Latin hypercube, so that eight trials
+cover all eight values of sigma and every eighth of each other range. A trial thus only depends on its number, and
+finished trials stay valid when more are requested. Trial k runs with seed k.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Uniform:
         return choices[int(self._numbers[name] * len(choices))]
 
     def suggest_float(self, name, low, high, *, log, step):
-        """The number at that position, on a logarithmic scale or of a grid where there is one."""
+        """The number at that position, on a logarithmic scale or on a grid if the range has one."""
         u = self._numbers[name]
         if step is not None:
             return low + step * int(u * (round((high - low) / step) + 1))
@@ -63,10 +64,10 @@ def point_of_trial(trial: int, method: str, chain_length: int) -> Point:
 def trial_cells(
     choice: Choice, dataset: PublishedSet, methods: list[str], trials: int
 ) -> tuple[list[Cell], list[str]]:
-    """Trials 0..trials-1 of each `sl_` method, and as many with the tilt off; and why there are none.
+    """Trials 0..trials-1 of each `sl_` method, and as many with the tilt off; and reasons if there are none.
 
-    Annealing stays DISCS's, as in the paper's base rows: a base sampler has nothing to search, and what stands for it
-    is its cell at defaults.
+    Annealing is DISCS's, as in the paper's base rows, so there is nothing to search for a base sampler, which is
+    represented by its cell at defaults.
     """
     cells = []
     try:

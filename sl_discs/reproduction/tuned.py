@@ -8,10 +8,10 @@ from sl_discs.tuning.tuned import read_tuned
 
 
 def load_tuned(dataset: str, method: str) -> Candidate | None:
-    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None where there are none.
+    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None if there are none.
 
     Raises:
-      InputError: the file is there, but its settings cannot be read or are impossible.
+      InputError: the file exists, but its settings cannot be read or are invalid.
     """
     path = CONFIGS / "sampler" / "tuned" / dataset / f"{method}.json"
     return read_tuned(path) if path.exists() else None

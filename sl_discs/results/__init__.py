@@ -1,4 +1,4 @@
-"""The last station: tables, files and figures of a finished experiment, beside the published numbers."""
+"""Tables, files and figures of a finished experiment, compared with the published numbers."""
 
 from sl_discs.atomic import check_writable
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord

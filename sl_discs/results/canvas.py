@@ -1,4 +1,4 @@
-"""What all figures share: their style, and how one is painted and saved."""
+"""The common part of all figures: their style, and how a figure is drawn and saved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 
-# Okabe and Ito's palette, told apart also by colour-blind readers and in grey.
+# Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLE: dict[Any, Any] = {
     "font.size": 9,
@@ -24,13 +24,13 @@ _STYLE: dict[Any, Any] = {
     "axes.linewidth": 0.7,
     "lines.linewidth": 1.4,
     "savefig.dpi": 200,
-    # Names of instances and samplers are not TeX, whatever dollars and backslashes they have.
+    # Names of instances and samplers are not TeX, even if they contain dollar signs and backslashes.
     "text.parse_math": False,
 }
 
 
 def check_matplotlib() -> None:
-    """For commands that are asked for a figure, before a long run ends without it.
+    """For commands that will draw a figure: fails early, rather than at the end of a long run.
 
     Raises:
       InputError: matplotlib is not installed, or cannot be imported.
@@ -46,7 +46,7 @@ def check_matplotlib() -> None:
 
 
 def can_draw() -> bool:
-    """For commands whose figures come on top: whether there will be any; if not, a line says why before the run."""
+    """For commands with optional figures: whether figures can be drawn; if not, writes a line that says why."""
     try:
         check_matplotlib()
     except InputError as error:
@@ -72,7 +72,7 @@ def new_figure(size: tuple[float, float], paint: Callable):
         FigureCanvasAgg(figure)
         paint(figure)
         for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-            if axis.get_scale() == "log":  # whose usual labels are TeX
+            if axis.get_scale() == "log":  # its default labels are TeX
                 axis.set_major_formatter(LogFormatter())
                 axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
         return figure
@@ -87,12 +87,12 @@ def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) ->
     figure = new_figure(size, paint)
     from matplotlib import rc_context
 
-    with rc_context(_STYLE):  # what is drawn only now has the style too
+    with rc_context(_STYLE):  # for what is only drawn now
         return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))
 
 
 def or_warn(draw: Callable[[], Path]) -> Path | None:
-    """A figure at the end of a run, whose results count without it: where it fails, a line says why.
+    """Draws an optional figure at the end of a run; if that fails, writes a line that says why.
 
     Returns:
       the figure's path, or None.

@@ -25,7 +25,7 @@ _SHOWN_BELOW_END = 0.15
 def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     """Draws each sampler's running best, the temperature, and the final values beside the published ones.
 
-    Problems that are compared in per cent of the reference are drawn so where every instance has one.
+    Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
 
     Args:
       record: the finished experiment.

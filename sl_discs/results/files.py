@@ -8,8 +8,8 @@
 | `config.yaml` | the configuration |
 | `results.json` | numbers for programs, strict JSON; written last, so its presence means a complete folder |
 
-A run of one sampler is what DISCS calls a run: its `results.pkl` lies in the folder itself. A run of several
-is a folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts walk them.
+A run of one sampler has its `results.pkl` in the folder itself, like a run of DISCS. A run of several samplers is a
+folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts expect.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[s
 
 
 def results_dict(record: ExperimentRecord) -> dict:
-    """The content of `results.json`: builtin types only, None for what is missing or not finite.
+    """The content of `results.json`: builtin types only, None for missing or non-finite values.
 
     `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
     and instances; a pair's `se` is None for a single instance.
@@ -157,7 +157,7 @@ def _solutions(record: ExperimentRecord) -> dict[str, Any]:
 
 
 def plain(value):
-    """Builtin types that JSON and YAML both know: arrays and tuples become lists, NaN and infinity None."""
+    """Converts to builtin types that JSON and YAML support: arrays and tuples to lists, NaN and infinity to None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (np.ndarray, np.generic)):

@@ -1,4 +1,4 @@
-"""Pages: one HTML file that needs nothing else, with tables and plots, readable on a phone and in print."""
+"""Self-contained HTML pages with tables and plots, readable on a phone and in print."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def write_page(path: Path, title: str, sections: Iterable[str], command: str, no
     """Writes a page, atomically.
 
     Args:
-      path: of the .html file.
-      title: of the browser's window.
-      sections: HTML, one after the other.
-      command: that repeats the run.
-      note: on the whole of it.
+      path: path of the .html file.
+      title: title of the browser's window.
+      sections: HTML of the sections, in order.
+      command: the command that repeats the run.
+      note: a remark on the whole page.
 
     Raises:
       InputError: the file cannot be written.
@@ -75,7 +75,7 @@ the run is.</p>
 
 
 def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """Rows of texts, each with its title first; `head` names the columns."""
+    """A table of text cells, where the first cell of a row is its title; `head` names the columns."""
 
     def row(cells: Sequence[str], kinds: Sequence[str]) -> str:
         pairs = zip(cells, kinds, strict=True)
@@ -90,8 +90,8 @@ def side_by_side(number: int, shown: Iterable[tuple[str, Callable, str]]) -> str
     """Plots side by side.
 
     Args:
-      number: of the section, which keeps identifiers apart.
-      shown: name, what fills a matplotlib figure, and caption of each.
+      number: number of the section, which makes identifiers unique.
+      shown: name, drawing function and caption of each plot.
 
     Raises:
       InputError: matplotlib is not installed.
@@ -104,10 +104,10 @@ def side_by_side(number: int, shown: Iterable[tuple[str, Callable, str]]) -> str
 
 
 def svg(name: str, paint: Callable) -> str:
-    """What `paint` draws as an <svg> element that fills its container's width.
+    """The drawing of `paint` as an <svg> element that fills its container's width.
 
     Args:
-      name: of the plot, different from those of the others on the page, which share one space of identifiers.
+      name: name of the plot, unique on the page, since all plots share one space of identifiers.
       paint: fills a matplotlib figure.
 
     Raises:
@@ -117,7 +117,7 @@ def svg(name: str, paint: Callable) -> str:
     from matplotlib import rc_context
 
     buffer = io.StringIO()
-    # Letters stay letters, drawn by the browser; the salt keeps files equal from run to run.
+    # Text stays text, drawn by the browser; the salt makes files reproducible.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = buffer.getvalue()

@@ -1,7 +1,7 @@
 """Differences between a sampler's SL variant and the sampler itself, taken instance by instance.
 
-Instances differ far more among themselves than samplers do, so only the paired difference has a standard
-error that says anything about the samplers.
+Instances differ from each other far more than samplers do, so only the paired difference has a standard error that is
+informative about the samplers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def paired_differences(record: ExperimentRecord) -> dict[str, Spread]:
 
 
 def paired_percent_differences(record: ExperimentRecord) -> dict[str, Spread]:
-    """The same in percentage points of the reference; empty unless every instance has a reference.
+    """`paired_differences` in percentage points of the reference; empty unless every instance has a reference.
 
     Raises:
       InputError: as `sl_pairs`.

@@ -1,4 +1,4 @@
-"""The numbers of the ICML 2025 paper, to set beside one's own.
+"""The numbers of the ICML 2025 paper, for comparison.
 
 They are means and standard deviations over instances: of the set size for MIS, and of the percentage of the
 instance's reference for MaxCut and MaxClique. Every chain took 10,000 steps.
@@ -25,7 +25,7 @@ class PublishedRow(NamedTuple):
 
 
 def published_name(sampler_name: str) -> str | None:
-    """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None where it has none."""
+    """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
     base = _BASE_NAMES.get(sampler_name.removeprefix(_SL_PREFIX))
     if base is None:
         return None
@@ -33,18 +33,18 @@ def published_name(sampler_name: str) -> str | None:
 
 
 def published_row(dataset_name: str, sampler_name: str) -> PublishedRow | None:
-    """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None without one."""
+    """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none."""
     row = _tables()["main"].get(dataset_name, {}).get(published_name(sampler_name))
     return None if row is None else PublishedRow(row["mean"], row["std"])
 
 
 def published_seconds(dataset_name: str, sampler_name: str) -> float | None:
-    """The paper's run time of a sampler on a whole dataset, or None without one."""
+    """The paper's run time of a sampler on a whole dataset, or None if there is none."""
     return _tables()["runtime_seconds"].get(dataset_name, {}).get(published_name(sampler_name))
 
 
 def published_ablation(dataset_name: str, setting: str, sampler_name: str) -> PublishedRow | None:
-    """The paper's result of an `sl_` sampler with a setting such as `GEOM(2,1)` or `sigma=5`, or None without one."""
+    """The paper's result of an `sl_` sampler with a setting such as `GEOM(2,1)` or `sigma=5`; None if not given."""
     row = _tables()["ablation"].get(dataset_name, {}).get(setting, {}).get(published_name(sampler_name))
     return None if row is None else PublishedRow(row["mean"], row["std"])
 

@@ -1,4 +1,4 @@
-"""The records of a share of the instances: as bytes for the way to another host, and joined with other shares."""
+"""The records of a share of the instances: packed into bytes for another host, and joined with other shares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine", "final_is")
 
 
 def pack_records(samplers: dict[str, SamplerRecord]) -> bytes:
-    """All records in one compressed file; every number comes back as it was."""
+    """All records in one compressed file, which preserves every number exactly."""
     arrays: dict[str, Any] = {}
     plain: dict[str, Any] = {}
     for number, (name, sampler) in enumerate(samplers.items()):
@@ -56,10 +56,11 @@ def unpack_records(content: bytes) -> dict[str, SamplerRecord]:
 
 
 def join_records(shares: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
-    """One record a sampler, instances in the order of the shares.
+    """One record per sampler, with instances in the order of the shares.
 
-    Shares are run side by side: `run_s` and `compile_s` are those of the slowest, and the rate is that of all
-    chain-steps in that time.
+    Shares run in parallel: `run_s` and `compile_s` are those of the slowest share, and the rate counts all
+      chain-steps
+    in that time.
     """
     if len(shares) == 1:
         return shares[0]

@@ -1,4 +1,4 @@
-"""What one sampler achieved over its instances, as a handful of numbers."""
+"""A summary of one sampler's results over its instances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sl_discs.experiment.record import SamplerRecord
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """Mean over n instances and how far they scatter.
+    """Mean over n instances, and their spread.
 
     Attributes:
       mean: the mean.

@@ -1,4 +1,4 @@
-"""The summary that a run prints at its end: plain text of at most 100 columns, file paths aside."""
+"""The summary that a run prints at its end: plain text of at most 100 columns, except for file paths."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _NAME_WIDTH = 22
 
 
 def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = None) -> str:
-    """What ran, a row a sampler, SL minus base in pairs, the published numbers, and where files went.
+    """The run, one row per sampler, SL minus base in pairs, the published numbers, and the paths of the files.
 
     Args:
       record: the finished experiment.
-      paths: what was saved, name to path, as `write_results` returns it.
+      paths: saved files, name to path, as `write_results` returns them.
 
     Raises:
       InputError: paired samplers have different instances.
@@ -140,7 +140,7 @@ def _published_notes(record: ExperimentRecord) -> list[str]:
 
 
 def saved(paths: Mapping[str, Path]) -> list[str]:
-    """The block that says where files went; empty where there are none."""
+    """The block with the paths of saved files; empty if there are none."""
     if not paths:
         return []
     folder = os.path.commonpath([Path(path).parent for path in paths.values()])

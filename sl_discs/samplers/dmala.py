@@ -12,17 +12,15 @@ from __future__ import annotations
 import dataclasses
 from typing import ClassVar, NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
-from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError
 from sl_discs.samplers.adaptation import adapted, check_adaptation
 from sl_discs.samplers.balancing import BALANCING, check_balancing
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import floored_logits
+from sl_discs.samplers.independent import IndependentFlips
 
 
 class DMALAState(NamedTuple):
@@ -33,11 +31,6 @@ class DMALAState(NamedTuple):
     expected_flips: Float[Array, ""]
 
 
-def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
-    """Log-probability of flipping exactly these sites, each with probability sigmoid(logit)."""
-    return -jnp.sum(jnp.log(1 + jnp.exp(jnp.where(flips, -logits, logits))))
-
-
 def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
     """log of the mean of exp(value) over the chains of an instance."""
     top = chain_max(value)
@@ -45,7 +38,7 @@ def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
 
 
 @dataclasses.dataclass(frozen=True)
-class DMALA(Sampler):
+class DMALA(IndependentFlips):
     """Discrete Metropolis-adjusted Langevin; `adjusted=False` is DULA.
 
     Attributes:
@@ -94,30 +87,15 @@ class DMALA(Sampler):
         """The initial state, with n = `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        logits = self._logits(model.gains(params, x, field), state, mask)
-        flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = model.flip(params, x, field, flips)
-        if self.adjusted:
-            logits_y = self._logits(model.gains(params, y, field_y), state, mask)
-            change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + log_probability(logits_y, flips) - log_probability(logits, flips)
-            acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
-        else:
-            acceptance = jnp.float32(1)
-        uniform = keys.uniforms(keys.fold(key, 1))
-        accepted = uniform < acceptance
-        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = DMALAState(
+    def next_state(self, state, acceptance, mask):
+        """Counts the step, and adapts n."""
+        return DMALAState(
             state.steps + 1,
             state.num_ll_calls + self.calls_a_step,
             self._next_expected_flips(state, acceptance, mask),
         )
-        return x, field, state, Info(acceptance, hops)
 
-    def _logits(self, gains, state, mask) -> Float[Array, "N"]:
+    def logits(self, gains, state, mask):
         """a_i; -inf outside the mask."""
         balanced = BALANCING[self.balancing_fn_type](gains)
         if self.scaling == "fixed":

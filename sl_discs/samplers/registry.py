@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sl_discs.errors import InputError
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC, INTERPOLATE
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.samplers.step_adapter import StepSampler
 
 PREFIX = "sl_"
@@ -121,6 +126,33 @@ def _dmala(
     )
 
 
+def _dlmc(
+    solver: str = INTERPOLATE,
+    adaptive: bool = True,
+    step_size: float = 0.2,
+    n: float = 3.0,
+    target_acceptance_rate: float = 0.574,
+    adapt_until: int | None = None,
+    adjusted: bool = True,
+    balancing_fn_type: str = "SQRT",
+    co_opt_prob: bool = True,
+    num_chains: int = 1,
+) -> DLMC:
+    """Interprets the config as `_dmala` does; `n` is DISCS's name for the expected number of flips."""
+    langevin = _dmala(
+        adaptive=adaptive,
+        step_size=step_size,
+        expected_flips=n,
+        target_acceptance_rate=target_acceptance_rate,
+        adapt_until=adapt_until,
+        adjusted=adjusted,
+        balancing_fn_type=balancing_fn_type,
+        co_opt_prob=co_opt_prob,
+        num_chains=num_chains,
+    )
+    return DLMC(**dataclasses.asdict(langevin), solver=solver)
+
+
 register_sampler("gwg", GWG)
 register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
 register_sampler("dmala", _dmala)
@@ -128,3 +160,7 @@ register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange)
 register_sampler("bipartite_gibbs", BipartiteGibbs)
+register_sampler("block_gibbs", BlockGibbs)
+register_sampler("dlmc", _dlmc)
+register_sampler("acs", ACS)
+register_sampler("rlsa", RLSA)

@@ -22,19 +22,18 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.sampling.layout import Terms, lay_out
 
-# Steps of samplers that look at all sites in each which count as a sweep: one in so many sites.
+# For samplers whose steps read all sites, a sweep is one step per this many sites.
 _SITES_A_STEP = 10
-# What a call records at most, in bytes, and about how long it is to take: in between somebody looks at the clock.
+# Largest size of a call's records in bytes, and its approximate duration; time limits are checked between calls.
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
-# About how long a step of a chain takes that tries one site or two, any other step, each coupling of a site, and what
-# is recorded of a chain, in seconds. Times are not measured: calls round what they hand over, so they have to end at
-# the same steps each time.
+# Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
+# chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
-# Steps have numbers of 31 bits; chains that go on beyond take other keys.
+# Step numbers have 31 bits; chains that run longer get new keys.
 _MOST_STEPS = 2**31 - 1
-# Of arenas in a run, fewer than this.
+# A run has fewer arenas than this.
 _STREAMS = 1 << 16
-# A level without end: the observation is the tilt, and stays what it is.
+# A level that never ends, whose observation is the constant tilt.
 _TILTED = Levels(
     tilt_scale=np.array([1], np.float32),
     last=np.array([_MOST_STEPS - 1], np.int32),
@@ -45,10 +44,10 @@ _TILTED = Levels(
 
 
 class Temperatures:
-    """The temperatures of the moment, as a program has them: [T, B], the same in every row.
+    """The current temperatures in the form of a program: [T, B], where all rows are equal.
 
     Attributes:
-      now: [B] of each chain.
+      now: [B] current temperature of each chain.
     """
 
     def __init__(self, num_chains: int):
@@ -62,11 +61,11 @@ class Temperatures:
 
 
 class Recorded(NamedTuple):
-    """What L moments of a call have recorded.
+    """The records of a call at L moments.
 
     Attributes:
-      values: [L, B] of f, without the constant of the problem.
-      states: [L, B/R, N] of the first rung of each ladder; none, L = 0, where the arena does not keep them.
+      values: [L, B] values of f, without the constant of the problem.
+      states: [L, B/R, N] states of the first rung of each ladder; L = 0 if the arena does not keep them.
       exchanged: [L, B] whether a chain exchanged states with the next one; None without ladders.
     """
 
@@ -81,10 +80,10 @@ class Arena:
     Attributes:
       size: number of variables N.
       num_chains: B.
-      rungs: R of a ladder; 1: chains on their own.
-      sweep: steps that count as one.
+      rungs: rungs R of a ladder; 1: independent chains.
+      sweep: number of steps in a sweep.
       engine: the engine used.
-      engine_note: why that one.
+      engine_note: why this engine was chosen.
       steps: Markov steps of all chains so far.
     """
 
@@ -102,19 +101,19 @@ class Arena:
         keeps_states: bool = True,
         tilted: bool = False,
     ):
-        """Lays out chains.
+        """Sets up the chains.
 
         Args:
-          terms: of the model.
+          terms: terms of the model.
           sampler: name of a base sampler.
-          fields: of its config.
-          num_chains: a multiple of `rungs`.
-          rungs: of a ladder, whose chains are neighbours.
-          engine: as in settings.
-          seed: of the chains.
-          stream: number of the arena in a run, each with random numbers of its own.
+          fields: fields of its config.
+          num_chains: number of chains, a multiple of `rungs`.
+          rungs: rungs of a ladder, whose chains are consecutive.
+          engine: as in `Settings`.
+          seed: seed of the chains.
+          stream: number of the arena in a run; each arena has its own random numbers.
           keeps_states: whether states are recorded.
-          tilted: whether chains have a tilt each, 0 until `restart` says which.
+          tilted: whether each chain has a tilt, which is 0 until `restart` sets it.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         self.engine, self.engine_note = choose_engine(engine, kernel)
@@ -157,18 +156,18 @@ class Arena:
 
     @property
     def _chains(self) -> Chains:
-        """They start in random states when they are first looked at, unless `restart` has put them into others."""
+        """The chains, created in random states on first use unless `restart` has been called."""
         if self._started is None:
             self._started = self._start(None)
         return self._started
 
     @property
     def states(self) -> Int8[np.ndarray, "B N"]:
-        """A copy of the chains' present states."""
+        """A copy of the chains' current states."""
         return np.array(self._chains.chain.x[0, :, : self.size])
 
     def restart(self, states: Int8[np.ndarray, "B N"], tilts: Float32[np.ndarray, "B N"] | None = None) -> None:
-        """Puts the chains into given states, with samplers that have learnt nothing.
+        """Puts the chains into the given states and resets the samplers' adaptation.
 
         Args:
           states: of zeros and ones.
@@ -186,7 +185,7 @@ class Arena:
             self._started = self._started._replace(chain=chain._replace(observation=observation))
 
     def copy(self, chosen: np.ndarray) -> None:
-        """Has chain b go on from the state of chain chosen[b]."""
+        """Makes chain b continue from the state of chain chosen[b]."""
         chain = self._chains.chain
 
         def taken(leaf):
@@ -197,18 +196,18 @@ class Arena:
         )
 
     def uniforms(self, count: int) -> Float32[np.ndarray, "{count}"]:
-        """Numbers on [0, 1) for what happens between two calls; others after each."""
+        """Uniform numbers on [0, 1) for use between two calls; they change after each call."""
         return np.asarray(keys.uniforms(keys.fold(self._keys[0, 0], self._done + 1), (count,)))
 
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
     ) -> Iterator[Recorded]:
-        """Plays on, and records at so many moments, a few in each call.
+        """Continues the chains and yields records, a few moments per call.
 
         Args:
-          temperatures: of the chains; infinity makes all states alike.
-          moments: how many.
-          sweeps: that lie between two of them.
+          temperatures: temperatures of the chains; at infinity all states are equally likely.
+          moments: number of records.
+          sweeps: sweeps between two records.
         """
         self._temperatures.now[:] = temperatures
         steps = sweeps * self.sweep
@@ -227,7 +226,7 @@ class Arena:
             yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
-        """How many moments to run at once; powers of two where each number has to be compiled."""
+        """The number of moments per call; a power of two if each number needs its own compiled code."""
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
@@ -236,7 +235,7 @@ class Arena:
         return 1 << (most.bit_length() - 1)
 
     def record(self, temperatures, moments: int, sweeps: int = 1) -> Recorded:
-        """As `play`, all of it at once, for runs that record little."""
+        """As `play`, but returns all records at once, for runs that record little."""
         parts = list(self.play(temperatures, moments, sweeps))
         values, states, exchanged = zip(*parts, strict=True)
         joined = None if exchanged[0] is None else np.concatenate(exchanged)

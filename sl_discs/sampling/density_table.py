@@ -1,4 +1,4 @@
-"""Densities on an even grid of one or two dimensions: their integrals, where their mass is, and draws from them."""
+"""Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import logsumexp
 
-# Distances of points that show where the mass is, and that it is drawn with, in each number of dimensions. The
-# densities are averages of normal ones with variance 1: sums over points of distance 1 are integrals but for 1e-8,
-# and a draw's uniform place in its cell adds at most 3e-3 to the variance.
+# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities are mixtures of
+# normal densities with variance 1, so sums over points at distance 1 equal the integrals up to 1e-8, and the uniform
+# position of a draw in its cell adds at most 3e-3 to the variance.
 COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
-# Cells at most, in each direction.
+# Largest number of cells in each direction.
 _MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
 
 
 def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[np.ndarray, "_P"]]:
-    """Middles of the cells that a box is cut into, in each direction."""
+    """Midpoints of the cells into which a box is divided, in each direction."""
     found = []
     for low, high in box:
         count = min(_MOST_CELLS[len(box)], max(8, int(np.ceil((high - low) / distance))))
@@ -32,7 +32,7 @@ class DensityTable:
     """
 
     def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
-        """Of densities up to constants of their own, at the middles of even cells."""
+        """Takes densities at the midpoints of equal cells, each up to a constant factor."""
         self._axes = axes
         self._cell = np.array([axis[1] - axis[0] for axis in axes])
         flat = log_densities.reshape(len(log_densities), -1)
@@ -42,7 +42,7 @@ class DensityTable:
         self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
 
     def effective_draws(self) -> float:
-        """How many independent draws would say as much of the density as its G independent estimates do."""
+        """The number of independent draws that would determine the density as well as its G independent estimates."""
         pooled = self.pooled.ravel()
         apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
         squares = apart.sum(axis=1).mean()

@@ -19,10 +19,10 @@ from sl_discs.sampling.packed import column, pieces
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
 # below what independent draws of the same effective size pass with this probability.
 MOST_R_HAT, LEAST_ESS, FALSE_ALARM = 1.01, 400, 1e-3
-# Fewer draws of a group say nothing about it.
+# The smallest number of draws of a group for which diagnostics are meaningful.
 LEAST_DRAWS = 4
 _WORST = 16
-# From so many times as many draws on, another method is the better advice.
+# If this many times as many draws would be needed, another method is recommended.
 _HOPELESS = 100
 
 

@@ -16,9 +16,9 @@ from scipy.sparse import linalg
 
 from sl_discs.models.coefficients import Coefficients
 
-# Up to so many variables all eigenvalues are found.
+# Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
-# Iterations of ARPACK: where nothing stands out it converges slowly, and nothing is lost by giving up.
+# Iterations of ARPACK: it converges slowly if no eigenvalue stands out, and then nothing is lost by giving up.
 _MOST_ITERATIONS = 300
 # With a rest narrower than this a local sampler mixes fast.
 NARROW = 1.0
@@ -101,7 +101,7 @@ class Outer(NamedTuple):
 
 
 def outer_eigenvalues(spin: SpinTerms, count: int) -> Outer | None:
-    """The `count` < N largest eigenvalues and the smallest; None where they lie so close that they are not found."""
+    """The `count` < N largest eigenvalues and the smallest; None if they are too close together to be found."""
     size = len(spin.field)
     if size <= _ALL_EIGENVALUES:
         values, vectors = np.linalg.eigh(spin.matrix())

@@ -116,7 +116,7 @@ class Store:
     Args:
       groups: C.
       size: N.
-      wanted: D; None: as many as come.
+      wanted: D; None: not known in advance.
       path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
     """
 

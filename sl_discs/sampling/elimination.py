@@ -11,16 +11,16 @@ from jaxtyping import Int
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-# Of eliminating a variable, given everyone's neighbours that are left.
+# The cost of eliminating a variable, given the remaining neighbours of all variables.
 Cost = Callable[[list[set[int]], int], int]
 
 
 class Elimination(NamedTuple):
-    """An order, where the elimination of a variable joins all its neighbours that are left.
+    """An elimination order, where eliminating a variable joins all its remaining neighbours.
 
     Attributes:
       order: [N] the variables.
-      degrees: [N] how many neighbours each has left when it is eliminated.
+      degrees: [N] number of remaining neighbours of each variable when it is eliminated.
     """
 
     order: Int[np.ndarray, "N"]
@@ -32,7 +32,7 @@ class Elimination(NamedTuple):
         return int(self.degrees.max())
 
     def table_entries(self) -> int:
-        """One number for each state of each variable with its neighbours."""
+        """The size of all tables: one entry for each joint state of each variable and its remaining neighbours."""
         return int(np.sum(2 ** (self.degrees + 1)))
 
 
@@ -47,7 +47,7 @@ def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: 
       most: the largest width of interest.
 
     Returns:
-      the order with the smaller tables; None where neither has a width of at most `most`.
+      the order with the smaller tables; None if neither has a width of at most `most`.
     """
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
@@ -63,7 +63,7 @@ def _missing(near: list[set[int]], v: int) -> int:
 
 
 def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> Elimination | None:
-    """Always eliminates the variable of least cost of those with at most `most` neighbours left.
+    """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
 
     It stops as soon as there is none, so a dense graph is refused quickly.
     """

@@ -19,7 +19,7 @@ MOST_OF_DENSITY = 20
 
 
 class EnumeratedLaw(NamedTuple):
-    """Every probability, and what follows from them.
+    """All probabilities, with moments derived from them.
 
     Attributes:
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.

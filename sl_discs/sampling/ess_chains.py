@@ -1,4 +1,4 @@
-"""Chains at one temperature, and DISCS's effective sample size of them."""
+"""Chains at one temperature, and their effective sample size as DISCS defines it."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from sl_discs.localization.method import Method
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.sampling.ess_discs import DiscsEss, discs_ess, distances
 
-# What the states of a call take at most, in bytes.
+# Largest size of the states of a call, in bytes.
 _MOST_STATES = 2**26
-# Bytes a step and chain: what is recorded and joined, the distance, and what the effective sample size works with.
+# Bytes per step and chain: records and their copies, the distance, and temporaries of the effective sample size.
 _RECORDED = 80
 
 
 @dataclasses.dataclass(frozen=True)
 class EssRecord:
-    """What is known of one sampler; all but `run_s` and `compile_s` is of the chains' second part.
+    """The record of one sampler; all but `run_s` and `compile_s` refers to the chains after burn-in.
 
     Attributes:
       ess: DISCS's four figures.
       acceptance: mean acceptance probability.
-      hops: mean number of sites changed a step.
-      seconds: that it took.
+      hops: mean number of sites changed per step.
+      seconds: seconds that these steps took.
       run_s: seconds of the whole run, without compilation.
       compile_s: seconds spent tracing and compiling.
       engine: the engine used, and why if it was not asked for by name.
@@ -50,7 +50,7 @@ class EssRecord:
 
 
 def check_stationary(methods: list[Method], settings: Settings) -> None:
-    """Refuses what has no stationary chains.
+    """Refuses settings and samplers without stationary chains.
 
     Raises:
       InputError: a localized sampler, a temperature that changes, chains that are resampled, or too few steps.
@@ -78,16 +78,16 @@ def check_stationary(methods: list[Method], settings: Settings) -> None:
 
 
 def play_chains(terms: Coefficients, method: Method, settings: Settings, progress: Progress) -> EssRecord:
-    """Plays the chains of one sampler and looks at every step.
+    """Runs the chains of one sampler and records every step.
 
     Args:
-      terms: of the model.
-      method: that `check_stationary` has passed, with the settings.
-      settings: how; `log_every_steps` is 1.
+      terms: terms of the model.
+      method: a method that has passed `check_stationary` with these settings.
+      settings: settings of the run, with `log_every_steps` 1.
       progress: called with the number of chain-steps done.
 
     Raises:
-      InputError: the engine cannot show states, or memory cannot hold what is recorded.
+      InputError: the engine cannot record states, or the records do not fit into memory.
     """
     player = Player(method, settings, keeps_states=True)
     [pack] = plan([terms], 1, settings.batch_size, player.num_devices, player.layout)
@@ -123,7 +123,7 @@ def play_chains(terms: Coefficients, method: Method, settings: Settings, progres
 
 
 def _burn_in(settings: Settings) -> int:
-    """Steps that are left out."""
+    """Number of discarded steps."""
     return int(settings.chain_length * settings.ess_ratio)
 
 
@@ -134,12 +134,12 @@ def _reference(seed: int, size: int) -> Int8[np.ndarray, "N"]:
 
 
 class _Distances:
-    """Takes the distance of every state while a player goes on, so that states need not be kept.
+    """Computes the distance of every state during the run, so that states need not be kept.
 
     Attributes:
       trace: [T, B] distances.
-      seconds: that the steps after burn-in took.
-      evaluations: of the log-likelihood by a chain so far; 0 where the sampler's state does not say.
+      seconds: seconds that the steps after burn-in took.
+      evaluations: evaluations of the log-likelihood by a chain so far; 0 if the sampler's state does not count them.
     """
 
     def __init__(self, reference: Int8[np.ndarray, "N"], settings: Settings):
@@ -148,13 +148,13 @@ class _Distances:
         self.seconds, self.evaluations = 0.0, 0
 
     def recall(self, every: int, trace: Trace) -> None:
-        """States of earlier calls are gone."""
+        """Not supported, as the states of earlier calls are lost."""
         raise NotImplementedError("a run that takes distances has no checkpoints")
 
     def add(
         self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
     ) -> None:
-        """The states after steps first + 1 to stop, which took so many seconds."""
+        """Adds the states after steps first + 1 to stop, which took `seconds`."""
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]
         self.trace[first:stop] = distances(states, self._reference)
         self.seconds += seconds * max(0, stop - max(first, self._burn_in)) / (stop - first)
@@ -162,6 +162,6 @@ class _Distances:
 
 
 def _evaluations(state: Any) -> int:
-    """What the sampler's state of a chain counts, under DISCS's name."""
+    """The number of evaluations in a chain's sampler state, under DISCS's name."""
     counted = state.get("num_ll_calls") if isinstance(state, dict) else getattr(state, "num_ll_calls", None)
     return 0 if counted is None else int(np.asarray(counted)[0, 0])

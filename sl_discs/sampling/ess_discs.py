@@ -1,8 +1,8 @@
-"""The effective sample size that DISCS reports of Ising models and the like, for figures that are compared with it.
+"""The effective sample size that DISCS reports for Ising and similar models, for comparison with its figures.
 
-DISCS maps each state to one number, its Hamming distance from a random state, and takes the effective sample size of
-that number's trace. It says how fast the chain moves along one random direction, not whether the chain has converged:
-`sl_discs.sampling`'s own diagnostics are for that.
+DISCS maps each state to its Hamming distance from a random state and computes the effective sample size of that
+trace. This measures how fast the chain moves along one random direction, not whether it has converged;
+`sl_discs.sampling` has its own diagnostics for that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ class DiscsEss(NamedTuple):
 
     Attributes:
       ess: `ESS`, of the chain's second part.
-      deviation: of `ess` over chains (divisor B); DISCS saves it, scaled likewise, beside each of the four.
+      deviation: standard deviation of `ess` over chains (divisor B); DISCS saves it, scaled alike, with each of the
+        four.
       per_step: `ESS_M-H`.
       per_second: `ESS_T`.
-      per_evaluation: `ESS_EE`, of the log-likelihood or its gradient; gwg, dmala and dlmc count 4 a step.
+      per_evaluation: `ESS_EE`, per evaluation of the log-likelihood or its gradient; gwg, dmala and dlmc count 4 a
+        step.
     """
 
     ess: float
@@ -44,14 +46,14 @@ def discs_ess(
 ) -> DiscsEss:
     """The four figures of DISCS's `ess_eval`.
 
-    The first part of a chain, `ess_ratio` of its steps, is left out as burn-in. As in DISCS, the numbers of steps and
-    of evaluations are multiplied by `ess_ratio`, too, which is the second part's share only at 0.5; and a chain whose
-    trace never changes counts as one sample.
+    The fraction `ess_ratio` of a chain's steps is discarded as burn-in. As in DISCS, the numbers of steps and of
+    evaluations are also multiplied by `ess_ratio`, which is the fraction that remains only if it is 0.5. A chain
+    whose trace never changes counts as one sample.
 
     Args:
       trace: one number for each of T steps of B chains, from the first step on.
-      seconds: that the second part took.
-      evaluations: of the log-likelihood by one chain in all T steps; 0 where nobody counts them.
+      seconds: seconds that the steps after burn-in took.
+      evaluations: evaluations of the log-likelihood by one chain in all T steps; 0 if they are not counted.
       ess_ratio: above 0 and below 1.
 
     Raises:

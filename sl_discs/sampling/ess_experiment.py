@@ -1,4 +1,4 @@
-"""The experiment that DISCS does on models that are not combinatorial: effective sample sizes of its samplers."""
+"""DISCS's experiment on models that are not combinatorial: effective sample sizes of its samplers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.kinds import KINDS
 from sl_discs.sampling.ess_chains import EssRecord, check_stationary, play_chains
 
-# Fields of DISCS's model config that say nothing here, or what holds of every Ising lattice.
+# Fields of DISCS's model config that have no meaning here, or that are the same for every Ising lattice.
 _NAMES = ("name", "save_dir_name")
 _DISCS_ONLY = {"num_categories": 2, "external_field_type": 1}
 
@@ -27,10 +27,10 @@ class EssExperiment:
     """One command's result: several samplers on the same lattice.
 
     Attributes:
-      lattice: what the lattice was drawn from.
+      lattice: the distribution that the lattice was drawn from.
       config: the full configuration as nested plain dicts.
-      settings: of the experiment.
-      device: what it ran on, in words.
+      settings: settings of the experiment.
+      device: the device in words.
       versions: package name to version.
       samplers: name to record, in the order given.
     """
@@ -62,11 +62,11 @@ def lattice_from(fields: Mapping[str, Any]) -> IsingLattice:
 
 
 def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
-    """Settings that look at every step.
+    """Settings that record every step.
 
     Raises:
-      InputError: what an effective sample size is not taken of (see `check_stationary`), or a field of experiments
-        on graphs.
+      InputError: chains without an effective sample size (see `check_stationary`), or a field of experiments on
+        graphs.
     """
     check_stationary(methods, settings)
     check_methods(methods, settings)
@@ -81,13 +81,13 @@ def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
 
 
 def run_ess(lattice: IsingLattice, methods: list[Method], settings: Settings, config: dict) -> EssExperiment:
-    """Plays every method on the same lattice.
+    """Runs every method on the same lattice.
 
     Args:
-      lattice: what to draw it from.
-      methods: with distinct names.
-      settings: of `ess_settings`.
-      config: as it is to be saved.
+      lattice: the distribution to draw the lattice from.
+      methods: methods with distinct names.
+      settings: settings from `ess_settings`.
+      config: the configuration to be saved.
     """
     form = lattice.draw(settings.data_seed, settings.first_instance)
     terms = KINDS["ising"].terms(form)

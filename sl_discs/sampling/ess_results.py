@@ -36,7 +36,7 @@ _TITLE = (
 
 
 def write_ess(experiment: EssExperiment, folder: Path) -> dict[str, Path]:
-    """Writes every file, each atomically, and returns file name -> path; InputError where that is impossible."""
+    """Writes every file, each atomically, and returns file name -> path; InputError if that fails."""
     paths = {}
     for name, record in experiment.samplers.items():
         relative = "results.csv" if len(experiment.samplers) == 1 else f"{name}/results.csv"
@@ -71,7 +71,7 @@ def ess_dict(experiment: EssExperiment) -> dict[str, Any]:
 
 
 def format_ess(experiment: EssExperiment, paths: dict[str, Path]) -> str:
-    """What ran, a row a sampler, and where files went."""
+    """The run, one row per sampler, and the paths of the files."""
     settings = experiment.settings
     chains = (
         f"{settings.batch_size:,} of {settings.chain_length:,} steps each at temperature "
@@ -107,7 +107,7 @@ def _figure(value: float) -> str:
 
 
 def _csv_of(experiment: EssExperiment, name: str, record: EssRecord) -> str:
-    """DISCS's header and its row, in which a figure stands with its deviation over chains: `[21.9 10.5]`."""
+    """DISCS's header and row, where each figure is given with its deviation over chains: `[21.9 10.5]`."""
     settings = experiment.settings
     row = {
         "sampler": _discs_name(name, experiment.config["samplers"][name]),
@@ -132,7 +132,7 @@ def _with_deviation(ess: DiscsEss, field: str) -> str:
 
 
 def _discs_name(name: str, fields: dict[str, Any]) -> str:
-    """What DISCS calls a sampler in its files, such as `a_gwg(sqrt)`; its plotting scripts look for that."""
+    """DISCS's name for a sampler in its files, such as `a_gwg(sqrt)`, which its plotting scripts look for."""
     adaptive = "a_" if "adaptive" in fields else ""
     balancing = fields.get("balancing_fn_type")
     return f"{adaptive}{name}" + (f"({balancing.lower()})" if balancing else "")

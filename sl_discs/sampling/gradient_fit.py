@@ -8,23 +8,22 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.polynomial import chebyshev
 
-# Degree for the number of nodes in a direction: fewer coefficients than there are gradients, so that what does not
-# fit shows.
+# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that a misfit shows.
 _DEGREE = 2 / 3
-# Errors of a gradient below this are not looked at: over the distance of two nodes they change phi by less.
+# Errors of a gradient below this are ignored: over the distance between two nodes they change phi by less.
 _EXACT_ENOUGH = 0.002
 
 
 class GradientFit:
-    """Fits functions phi with phi = 0 at no particular place: gradients leave a constant open.
+    """Fits functions phi up to an additive constant, which gradients leave undetermined.
 
     Attributes:
-      nodes: [Q, r] where gradients are wanted, Chebyshev's in each direction.
-      freedom: how many more gradients there are than coefficients.
+      nodes: [Q, r] points at which gradients are needed, Chebyshev nodes in each direction.
+      freedom: number of gradients minus number of coefficients.
     """
 
     def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
-        """Of a box.
+        """Sets up the fit on a box.
 
         Args:
           box: lower and upper end in each direction.
@@ -48,7 +47,7 @@ class GradientFit:
         return chebyshev.chebvander(scaled, self._degree - 1) @ slopes
 
     def _design(self, points: Float64[np.ndarray, "Q r"], slope: int) -> Float64[np.ndarray, "Q K"]:
-        """Derivatives of all products of polynomials but the constant one."""
+        """Derivatives of all products of polynomials except the constant one."""
         factors = [self._polynomials(points[:, k], k, k == slope) for k in range(points.shape[1])]
         product = factors[0]
         for factor in factors[1:]:
@@ -56,7 +55,7 @@ class GradientFit:
         return product[:, 1:]
 
     def __call__(self, gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G K"]:
-        """The coefficients of the functions whose gradients come nearest."""
+        """The coefficients of the functions whose gradients fit best."""
         return _stacked(gradients) @ self._inverse.T
 
     def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:

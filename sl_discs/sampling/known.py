@@ -12,7 +12,7 @@ _DRAWS_IN_TIME = 10_000
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """Exact draws, as many as are asked for; a time limit means 10,000 of them.
+    """The requested number of exact draws; 10,000 if there is a time limit.
 
     Args:
       terms: of the model.

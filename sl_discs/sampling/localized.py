@@ -33,12 +33,12 @@ from sl_discs.sampling.values import values_of
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
-# Moments at which chains that go on are looked at, and the part of the variance of an observable that may lie between
-# them: a sixteenth does where they forget from one moment to the next, all of it where they never leave their mode.
+# Records of the continued chains, and the largest fraction of an observable's variance that may lie between chains:
+# it is a sixteenth if chains forget their state from one record to the next, and 1 if they never leave their mode.
 _LOOKS, _MOST_KEPT = 16, 0.5
-# Draws that are compared with them, at most.
+# The largest number of draws compared with these chains.
 _MOST_COMPARED = 4096
-# Chains of a group that are run at once; batches of them that go on as chains, and the arena where they do.
+# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their arena.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
@@ -92,7 +92,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
 def _what_chains_say(
     terms: Terms, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
 ) -> tuple[tuple[str, ...], int]:
-    """Reasons against draws, from chains continued from some of them for so many sweeps, and the steps of these."""
+    """Reasons against the draws, found by continuing chains from some of them for `sweeps`, and the steps taken."""
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)

@@ -18,13 +18,13 @@ from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
 from sl_discs.sampling.directions import Directions, SpinTerms
 from sl_discs.sampling.options import Options
 
-# J0 is a matrix without zeros; beyond, its rows take gigabytes.
+# The largest number of variables: J0 is a dense matrix, whose rows would take gigabytes.
 MOST_COUPLED = 4096
-# Couplings whose sum over all pairs stays below this change no probability that anybody could measure.
+# Couplings whose sum over all pairs is below this change no probability measurably.
 _NOTHING = 1e-7
-# Sweeps between two looks at chains, which cost about as much as a sweep.
+# Sweeps between two records, each of which costs about as much as a sweep.
 SWEEPS = 2
-# Parts of J0 at which its share of log Z0 is taken, and moments there: to warm up and to look at.
+# Number of fractions of J0 at which its share of log Z0 is computed, and records at each: for warm-up and for use.
 _PARTS, _WARM_UP, _MOMENTS = 6, 32, 128
 # Rounds of the mean-field equations.
 _ROUNDS = 50

@@ -1,4 +1,4 @@
-"""What draws say, as rows of text: for a terminal and for a page."""
+"""Estimates from draws as rows of text, for a terminal and for a page."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def estimates(samples: Samples) -> list[tuple[str, ...]]:
 
 
 def marginals(samples: Samples, top: int) -> list[tuple[str, ...]]:
-    """Rows under `MARGINALS`: of so many variables, those nearest to 1/2 first."""
+    """Rows under `MARGINALS` for `top` variables, those nearest to 1/2 first."""
     ordered = sorted(samples.marginals.items(), key=lambda item: abs(item[1].mean - 0.5))
     return [(str(label), *_numbers(found)) for label, found in ordered[:top]]
 
 
 def played(samples: Samples) -> str:
-    """How many draws, by what, and why."""
+    """The number of draws, the method, and why it was chosen."""
     chosen = f" ({samples.chosen})" if samples.chosen else ""
     how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
     return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"

@@ -120,7 +120,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
 def _drawn(
     tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
 ) -> Drawn:
-    """What the ladders leave behind, where chains that were left on the way took so many steps."""
+    """The outcome of the ladders; `steps` counts those of the earlier chains used for adaptation."""
     trips = round_trips(exchanged)
     every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
     arena = tempering.arena

@@ -66,8 +66,9 @@ def tree_decomposition(
     elimination = _eliminated(size, edges)
     dimod, samplers = _libraries()
 
-    # dimod minimises, and weighs a state by exp(-beta energy): the energy is -f and beta 1/temperature. Its sampler
-    # gives no marginals of pairs with coupling 0, so those get one that no sum of doubles notices.
+    # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
+    # sampler omits the marginals of pairs with coupling 0, so those get a coupling that is lost in any sum of
+    # doubles.
     noticed = np.where(couplings == 0, np.finfo(np.float64).tiny, -couplings)
     model = dimod.BinaryQuadraticModel.from_numpy_vectors(
         -terms.linear, (*edges.T, noticed), -terms.constant, dimod.BINARY
@@ -99,7 +100,7 @@ def _libraries() -> list[ModuleType]:
 
 
 def _check_couplings(terms: Coefficients) -> None:
-    """Refuses a model whose very number of couplings is too large, before they are listed."""
+    """Refuses a model with too many couplings, before they are listed."""
     size, weights = len(terms.linear), terms.weights
     others = size * (size - 1) // 2 - len(weights) if terms.background else 0
     couplings = int(np.count_nonzero(weights)) + others

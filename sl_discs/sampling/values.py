@@ -1,4 +1,4 @@
-"""The function f that a problem's model maximises, of many states, in double precision."""
+"""The function f that a problem's model maximises, evaluated at many states in double precision."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def values_of(terms: Terms) -> Callable[[Int8[np.ndarray, "B N"]], Float64[np.nd
 
 
 class Values:
-    """f(x) = constant + c.x + sum over pairs of J x x, of states as they are: nothing is repaired."""
+    """f(x) = constant + c.x + sum over pairs of J x x; states are not repaired."""
 
     def __init__(self, terms: Coefficients):
         size = len(terms.linear)
         first, second = terms.edges.T
-        # The background counts every pair; what is listed counts beside it.
+        # The background counts for every pair, so listed pairs only add the difference from it.
         weights = terms.scale * (terms.weights - terms.background)
         self._upper = sparse.csr_matrix((weights, (first, second)), (size, size))
         self._terms = terms
 
     def __call__(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """Of states of zeros and ones."""
+        """The values at states of zeros and ones."""
         terms, x = self._terms, states.astype(np.float64)
         ones = x.sum(axis=1)
         background = terms.scale * terms.background * ones * (ones - 1) / 2

@@ -1,1 +1,1 @@
-"""Studies beyond the tables of the paper: its theory on a run, convergence, and where localization samples best."""
+"""Studies beyond the paper's tables: its theory on actual runs, convergence, and where localization samples best."""

@@ -1,4 +1,4 @@
-"""Where the paper's bounds hold: exact gaps of models that meet Condition 1 with equality, and of random ones."""
+"""Tests of the paper's bounds: exact gaps of models that meet Condition 1 with equality, and of random models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sl_discs.models.spin import SpinForm
 from sl_discs.studies import gaps
 from sl_discs.studies.gaps import KERNELS, STEP_SIZE, log_density, transitions
 
-# DULA's flips have odds w exp(-1/(2 step)), so this step has no such factor.
+# DULA's flips have odds w exp(-1/(2 step)); with this step size the factor is 1.
 LONG_STEP = 1e6
 # Gaps are exact to rounding.
 _ROUNDING = 1e-9
 
 
 def families(num_sites: int, field: float) -> Iterator[tuple[str, SpinForm]]:
-    """Models in the field |h|, whose couplings are as large as Condition 1 allows, and one without any."""
+    """Models in the field |h| with the largest couplings that Condition 1 allows, and one without couplings."""
     site = np.arange(num_sites)
     apart = (site[:, None] - site) % num_sites
     patterns: dict[str, np.ndarray] = {"free": np.zeros((num_sites, num_sites))}
@@ -44,7 +44,7 @@ def random_models(count: int, most_sites: int = 4, seed: int = 0) -> Iterator[tu
 
 
 def readings(kernel: str, form: SpinForm) -> dict[str, float]:
-    """The gap in each normalisation in which a bound could be meant."""
+    """The gap in each normalisation to which a bound could refer."""
     density, size = log_density(form), len(form.b)
     if kernel == "dula":
         steps = {f"step size {STEP_SIZE}": STEP_SIZE, "no step size": LONG_STEP}
@@ -56,15 +56,15 @@ def readings(kernel: str, form: SpinForm) -> dict[str, float]:
 
 
 def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list[dict[str, Any]]:
-    """Gaps beside bounds.
+    """Compares gaps with bounds.
 
     Args:
-      sites: N of the families.
-      fields: |h|.
-      random: how many random models there are besides.
+      sites: values of N for the families.
+      fields: values of |h|.
+      random: number of additional random models.
 
     Returns:
-      for each kernel, model and reading the gap and the bound.
+      the gap and the bound for each kernel, model and reading.
     """
     models = [(name, form) for n in sites for field in fields for name, form in families(n, field)]
     rows = []
@@ -82,9 +82,9 @@ def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each kernel and reading in how many models the gap is below its bound, and the smallest such model.
+    """For each kernel and reading, the number of models whose gap is below its bound, and the smallest such model.
 
-    Smallest is that with the fewest sites, and among them the one that falls shortest.
+    The smallest is the one with the fewest sites and, among those, the one farthest below its bound.
     """
     found = []
     for key in dict.fromkeys((row["kernel"], row["reading"]) for row in rows):

@@ -1,4 +1,4 @@
-"""Pieces of a study that are computed once: a JSON file each, named by everything that its numbers depend on."""
+"""Parts of a study that are computed once, each stored in a JSON file named by everything that it depends on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sl_discs.version import __version__
 
 
 def name_of(form: SpinForm) -> str:
-    """A digest of a target's couplings and fields, for the identity of what is computed of it."""
+    """A digest of a target's couplings and fields, used in identities."""
     return hashlib.sha256(form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()).hexdigest()[:16]
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What was computed, from the folder or else now.
+    """The result of `compute`, read from the folder if it is there.
 
     Args:
-      folder: of the cells.
-      identity: everything that the numbers depend on, in plain values; its `kind` begins the file's name.
-      compute: the numbers, in plain values.
+      folder: folder of the cells.
+      identity: everything that the result depends on, as plain values; the file's name begins with its `kind`.
+      compute: computes the result as plain values.
     """
     identity = identity | {"version": __version__}
     path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"

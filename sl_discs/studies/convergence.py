@@ -1,9 +1,9 @@
-"""How fast the law of Algorithm 1 approaches the target, on targets that are small enough to enumerate.
+"""How fast the distribution of Algorithm 1's samples approaches the target, on targets small enough to enumerate.
 
-The error in total variation against the number of levels, the sweeps a level and the number of sites, with the exact
-posterior mean and with that of Gibbs sweeps; fitted rates; other ways to the mean at equal work; and, as the null
-control, as many exact draws. Tables go to convergence.md, figures beside it. Finished pieces are kept in a folder
-cells, so that a stopped command continues where it left off.
+The study measures the error in total variation against the number of levels, the sweeps per level and the number of
+sites, with the exact posterior mean and with that of Gibbs sweeps. It also fits rates, compares other estimators of
+the mean at equal work, and uses the same number of exact draws as the null control. Tables go to convergence.md, with
+figures beside it. Finished parts are kept in the folder `cells`, so that a stopped command can continue.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from sl_discs.studies.cells import finished, name_of
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
-# Of the models of which N grows: two modes, one of them somewhat heavier.
+# Parameters of the models with growing N, which have two modes, one of them slightly heavier.
 _COUPLING, _FIELD = 1.4, 0.02
 
 
 class Target(NamedTuple):
-    """A target with its law on states, or on numbers of spins that are up.
+    """A target with its distribution over states, or over numbers of up spins.
 
     Attributes:
-      name: for tables.
+      name: name in tables.
       form: its density.
-      law: of what `observe` says.
-      observe: from states to how many chains are in each class.
+      law: distribution over the classes that `observe` counts.
+      observe: maps states to the number of chains in each class.
       exact: the exact posterior mean.
     """
 
@@ -51,14 +51,14 @@ class Target(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much is run.
+    """The size of the study.
 
     Attributes:
-      chains: of each cell on six sites.
-      levels: K with the exact mean.
-      sweeps: a level, at 16 levels.
-      work: sweeps of a chain from the first level to the last, where work is equal.
-      sites: N of the Curie-Weiss models.
+      chains: chains of each cell on six sites.
+      levels: values of K with the exact mean.
+      sweeps: values of the sweeps per level, at 16 levels.
+      work: total sweeps of a chain in comparisons at equal work.
+      sites: values of N for the Curie-Weiss models.
     """
 
     chains: int = 40_000
@@ -72,12 +72,12 @@ FULL = Size()
 
 
 def enumerated(name: str, form: SpinForm) -> Target:
-    """A target whose states are counted."""
+    """A target for which each state is a class."""
     return Target(name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form))
 
 
 def magnetised(num_sites: int) -> Target:
-    """A Curie-Weiss model with two modes, of which the number of spins that are up is observed."""
+    """A Curie-Weiss model with two modes, observed by its number of up spins."""
     ones = np.arange(num_sites + 1)
     total = 2.0 * ones - num_sites
     exponents = _COUPLING / (2 * num_sites) * total**2 + _FIELD * total
@@ -96,7 +96,7 @@ def magnetised(num_sites: int) -> Target:
 
 
 def targets() -> list[Target]:
-    """Two on six sites: a glass of several modes, and a Curie-Weiss model of two."""
+    """Two targets on six sites: a glass with several modes, and a Curie-Weiss model with two."""
     return [
         enumerated("glass", small_runs.glass(6, 2.0, 0.3, seed=1)),
         enumerated("Curie-Weiss", small_runs.curie_weiss(6, 1.8, 0.05)),
@@ -104,24 +104,24 @@ def targets() -> list[Target]:
 
 
 def total_variation(counts: Float64[np.ndarray, "S"], law: Float64[np.ndarray, "S"]) -> float:
-    """Between the law of the draws and the target's."""
+    """Total variation between the empirical distribution of the draws and the target's."""
     return float(np.abs(counts / counts.sum() - law).sum() / 2)
 
 
 def noise_floor(law: Float64[np.ndarray, "S"], draws: int) -> float:
-    """The null control: the mean total variation of as many exact draws, over 50 repetitions."""
+    """The null control: the mean total variation of the same number of exact draws, over 50 repetitions."""
     rng = np.random.default_rng(0)
     return float(np.mean([total_variation(rng.multinomial(draws, law), law) for _ in range(50)]))
 
 
 def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int]:
-    """A way to U that costs about so many sweeps a level, and how many chains share one Y.
+    """An estimator of U that costs about `sweeps` per level, and the number of chains that share one Y.
 
     Args:
-      way: `exact`; `mean`, of the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, of all
-        sweeps; `four chains`, which share one Y and the sweeps; `tap`.
-      target: what is sampled.
-      sweeps: a level.
+      way: `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
+        all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
+      target: the target.
+      sweeps: sweeps per level.
     """
     half = -(-sweeps // 2)
     if way == "exact":
@@ -136,16 +136,16 @@ def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int
 
 
 def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chains: int, grid: str) -> dict[str, Any]:
-    """The error of one way: its total variation, the floor, the part above it, and seconds.
+    """The error of one estimator: its total variation, the noise floor, the excess over it, and seconds.
 
     Args:
-      folder: of the cells.
-      target: what is sampled.
-      way: to the mean, see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps.
+      folder: folder of the cells.
+      target: the target.
+      way: the estimator, see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps.
       levels: K.
-      sweeps: a level.
-      chains: how many draws.
-      grid: of the schedule.
+      sweeps: sweeps per level.
+      chains: number of draws.
+      grid: grid of the schedule.
     """
     identity = {
         "kind": "convergence", "target": target.name, "way": way, "levels": levels, "sweeps": sweeps,
@@ -168,9 +168,9 @@ def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chain
 
 
 def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] | None:
-    """p of error ~ name^-p by least squares of logarithms, over errors above twice the floor, and how many there are.
+    """The exponent p of error ~ name^-p, by least squares on logarithms, and the number of points.
 
-    None where fewer than three are.
+    It uses the errors above twice the noise floor; None if there are fewer than three.
     """
     used = [row for row in rows if row["error"] > 2 * row["floor"]]
     if len(used) < 3:
@@ -180,12 +180,12 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
 
 
 def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
-    """All cells, the page and the figures.
+    """Computes all cells, and writes the page and the figures.
 
     Args:
-      folder: of the results.
-      size: how much.
-      report: is given a line at the end of each part.
+      folder: folder of the results.
+      size: size of the study.
+      report: called with a line at the end of each part.
 
     Returns:
       the rows of each part: `levels`, `sweeps`, `split`, `sites`, `ways`.

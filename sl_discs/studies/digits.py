@@ -9,13 +9,13 @@ from sl_discs.errors import InputError
 from sl_discs.testing.truth import Truth
 from sl_discs.testing.truths_of_machines import boltzmann_machine
 
-# A pixel of 0 .. 16 is on above this.
+# A pixel with a value in 0 .. 16 is on if it is above this.
 _ON = 7
 _BATCH, _RATE = 64, 0.1
 
 
 def digits_machine(hidden: int, seed: int, epochs: int = 200) -> Truth:
-    """The law of a machine of 64 pixels and a few hidden units after so many epochs.
+    """The known quantities of a machine with 64 pixels and a few hidden units after `epochs` of training.
 
     Raises:
       InputError: scikit-learn is not installed, or there are too many hidden units to enumerate.

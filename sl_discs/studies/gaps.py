@@ -1,19 +1,21 @@
-"""Exact spectral gaps of Markov kernels under a tilted posterior, and the lower bounds that the paper gives for them.
+"""Exact spectral gaps of Markov kernels under a tilted posterior, and the paper's lower bounds for them.
 
-The posterior is q(s) ~ exp(-beta/2 <s, Ws> + <s, h>) on spins, where h has the target's own field in it. The paper
-(Wang et al., ICML 2025) bounds the gap from below where its Condition 1 holds,
+The posterior is q(s) ~ exp(-beta/2 <s, Ws> + <s, h>) on spins, where h includes the target's own field. The paper
+(Wang et al., ICML 2025) bounds the gap from below if its Condition 1 holds,
 
     |h| >= 2 beta max_i sum_k |W_ik|,
 
-with |h| read here as min_i |h_i|: then each local field h_i - beta (Ws)_i lies between |h|/2 and 3|h|/2 in absolute
-value, whatever the other spins are. What the exponents of the bounds are made of is this range.
+where |h| is interpreted as min_i |h_i|. Then, if all |h_i| are equal, the absolute value of each local field
+h_i - beta (Ws)_i is between |h|/2 and 3|h|/2, whatever the other spins are. The exponents of the bounds come from
+this range.
 
-A reversible kernel P with law pi is similar to the symmetric matrix sqrt(P(x, y) P(y, x)), which needs no pi. DULA
-with a fixed step is reversible too on a quadratic model, not for q but for the law
+A reversible kernel P with stationary distribution pi is similar to the symmetric matrix sqrt(P(x, y) P(y, x)), which
+can be computed without pi. On a quadratic model, DULA with a fixed step size is also reversible, not with respect to
+q but to
 
     pi(x) ~ q(x) prod_i (1 + w_i(x)),  w_i(x) = exp(d_i(x)/2 - 1/(2 step_size)),
 
-so its eigenvalues are real, and its gap says how fast it converges to pi.
+so its eigenvalues are real, and its gap determines how fast it converges to pi.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class Gap(NamedTuple):
 
     Attributes:
       one_sided: 1 - lambda_2, the constant of the Poincare inequality.
-      absolute: 1 - max(lambda_2, |lambda_min|), the rate of convergence of a chain that is not made lazy.
+      absolute: 1 - max(lambda_2, |lambda_min|), the rate of convergence of a chain that is not lazy.
     """
 
     one_sided: float
@@ -98,7 +100,7 @@ def dula(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndar
 
 
 def dula_law(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndarray, "S"]:
-    """The law that DULA leaves invariant on a quadratic model, see the module."""
+    """The distribution that DULA leaves invariant on a quadratic model, see the module."""
     exponents = density + np.logaddexp(0, flip_gains(density) / 2 - 1 / (2 * step_size)).sum(axis=1)
     return np.exp(exponents - np.logaddexp.reduce(exponents))
 
@@ -118,9 +120,9 @@ def bound(name: str, field: float, num_sites: int) -> float:
     """The paper's lower bound of a kernel's gap.
 
     Args:
-      name: of the kernel.
+      name: name of the kernel.
       field: |h|.
-      num_sites: N, which that of `dula` depends on.
+      num_sites: N, on which the bound of `dula` depends.
     """
     if name == "glauber":
         return float(1 - field / (2 * np.cosh(0.75 * field)))
@@ -136,5 +138,5 @@ def smallest_field(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0)
 
 
 def needed_field(form: SpinForm) -> float:
-    """2 beta max_i sum_k |W_ik|, what |h| must reach for Condition 1."""
+    """2 beta max_i sum_k |W_ik|, the smallest |h| for which Condition 1 holds."""
     return float(2 * form.beta * np.abs(form.W).sum(axis=1).max())

@@ -1,7 +1,7 @@
-"""The study of laws: errors of all methods on targets whose law is known, at equal CPU time.
+"""The study of laws: errors of all methods at equal CPU time, on targets whose distribution is known.
 
-A cell, which is a method on a target for a time and a seed, is saved as soon as it is measured. What counts is the
-CPU time of the whole process, compilation apart.
+A cell is a method on a target with a time limit and a seed; it is saved as soon as it is measured. The measured time
+is the CPU time of the whole process, without compilation.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from sl_discs.studies.laws_targets import PLANE, TARGETS
 
 
 class Profile(NamedTuple):
-    """How much is measured.
+    """The size of the study.
 
     Attributes:
-      targets: with all methods.
-      methods: on these.
-      duels: targets with tempering and low_rank alone.
-      plane: targets with these two at the last time, for the border.
+      targets: targets for all methods.
+      methods: the methods for these targets.
+      duels: targets for tempering and low_rank only.
+      plane: targets for these two at the last time limit, for the figure of the border.
       seconds: time limits of these two methods.
       others: time limits of all other methods.
-      seeds: of each cell.
+      seeds: number of seeds of each cell.
     """
 
     targets: list[str]
@@ -49,7 +49,7 @@ class Profile(NamedTuple):
 
 
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
-# Of those that are alike one has all methods, or two.
+# Among similar targets, only one or two get all methods.
 _FEW = ["hopfield-2", "digits", "random-field-10", "independent-sets"]
 _MORE = ["curie-weiss-500", "hopfield-4", "communities-2", "planted-sk-100-0.2", "planted-sk-100-0.5", "sk-100-1.5"]
 _TIMES = [0.25, 1.0, 4.0, 16.0]
@@ -97,7 +97,7 @@ def measure_target(
 
 
 def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) -> dict[float, list[Play]]:
-    """By time limit; InputError where the method refuses the target."""
+    """Runs by time limit; InputError if the method refuses the target."""
     arguments = METHODS[method]
     if method == SEARCHED:
         arguments = searched(known.name, TARGETS[known.name], arguments, folder)
@@ -105,7 +105,7 @@ def _measure_method(known: Known, method: str, seconds, seeds, folder, advance) 
 
     def measured(cell: Cell) -> dict[str, Any]:
         nonlocal warm
-        if not warm:  # so that everything is compiled
+        if not warm:  # a first run compiles everything
             play(known.truth, cell._replace(seed=seeds))
             warm = True
         return play(known.truth, cell)._asdict()

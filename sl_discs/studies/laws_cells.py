@@ -1,4 +1,4 @@
-"""Cells of the study of laws: one method on one target for one time and seed, measured once and kept."""
+"""Cells of the study of laws: one method on one target with one time limit and seed, measured once and kept."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from sl_discs.studies.laws_targets import Sampled, Target, width_of_rest
 from sl_discs.studies.laws_truths import Observed, by_long_tempering, observe, standard_error_of_mode
 from sl_discs.testing.truth import Truth, weight_of_mode
 
-# The law of the order parameter is compared in at most so many bins.
+# Largest number of bins in which distributions of the order parameter are compared.
 _BINS = 32
-# Seeds of the draw of a family that is measured, and of the one on which settings are searched.
+# Seeds of the instance of a family that is measured, and of the one on which settings are searched.
 MEASURED, SEARCHED_ON = 1, 2
 _SEARCH_SEEDS, _SEARCH_SECONDS = 4, 0.3
 ERRORS = "mode", "energy", "marginals", "log_z", "tv"
@@ -33,10 +33,10 @@ class Known(NamedTuple):
     """A target with its truth.
 
     Attributes:
-      name: of the target.
-      truth: of its measured draw.
-      width: of the rest of its spectrum.
-      evidence: of a truth that comes from long tempering: round trips and standard errors; empty for exact ones.
+      name: name of the target.
+      truth: truth of the measured instance.
+      width: width of the rest of its spectrum.
+      evidence: round trips and standard errors of a truth from long tempering; empty for exact truths.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Known(NamedTuple):
 
 
 def know(name: str, target: Target, seed: int, folder: Path) -> Known:
-    """A draw of the family with its truth; that of long tempering is kept in the folder.
+    """An instance of the family with its truth; a truth from long tempering is cached in the folder.
 
     Raises:
       InputError: something that the target needs is not installed.
@@ -84,13 +84,13 @@ def _plain(terms: Coefficients) -> dict[str, Any]:
 
 
 class Cell(NamedTuple):
-    """What is measured.
+    """The definition of a measurement.
 
     Attributes:
-      method: its name.
-      arguments: of `sample`.
+      method: name of the method.
+      arguments: arguments of `sample`.
       seconds: time limit.
-      seed: of the draws.
+      seed: seed of the draws.
     """
 
     method: str
@@ -100,16 +100,16 @@ class Cell(NamedTuple):
 
 
 class Play(NamedTuple):
-    """What a cell found.
+    """The result of a cell.
 
     Attributes:
-      cpu_s: CPU-seconds of the whole call, its evidence included, without compilation.
-      draws: how many.
-      errors: by name, None where the method or the truth does not give the quantity: `mode` of the mode weight,
-        `energy` of the mean of f/temperature a variable, `marginals` root mean square over variables, `log_z`, and
-        `tv`, the total variation between the laws of the number of spins along the direction, in bins.
+      cpu_s: CPU-seconds of the whole call, including its diagnostics but not compilation.
+      draws: number of draws.
+      errors: by name, None if the method or the truth does not give the quantity: `mode` of the mode weight, `energy`
+        of the mean of f/temperature per variable, `marginals` root mean square over variables, `log_z`, and `tv`, the
+        total variation between binned distributions of the number of spins along the direction.
       reliable: the verdict on the draws.
-      mode_se: the standard error of the mode weight that the draws claim; None where there is no mode.
+      mode_se: the standard error of the mode weight estimated from the draws; None if there is no mode.
     """
 
     cpu_s: float
@@ -137,7 +137,7 @@ def play(truth: Truth, cell: Cell) -> Play:
 
 
 def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
-    """As in `Play`."""
+    """The errors, as in `Play`."""
     size = len(truth.marginals)
     mode = tv = log_z = None
     if truth.counts is not None and truth.mode_weight is not None:
@@ -155,9 +155,9 @@ def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
 
 
 def coin(truth: Truth) -> dict[str, float | None]:
-    """The null control: what the exact law scores once the mode's sign is drawn by a fair coin.
+    """The null control: the errors of the exact distribution with the sign of the mode drawn by a fair coin.
 
-    A method that ignores the direction can at best have this. The marginals are those of an even law, 1/2.
+    A method that ignores the direction can do no better. The marginals are those of a symmetric distribution, 1/2.
     """
     if truth.counts is None:
         return dict.fromkeys(ERRORS)
@@ -175,7 +175,7 @@ def _in_bins(counts: Float64[np.ndarray, "K"]) -> Float64[np.ndarray, "B"]:
 
 
 def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
-    """Everything that a cell's numbers depend on, but for the machine's speed."""
+    """Everything that a cell's numbers depend on, except the machine's speed."""
     truth = known.truth
     return {
         "kind": cell.method, "target": known.name, "temperature": truth.temperature, "log_z": truth.log_z,
@@ -185,7 +185,7 @@ def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
 
 
 def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Arguments with the settings of Algorithm 1 that have the least error on another draw of the family.
+    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family.
 
     Raises:
       InputError: something that the target needs is not installed, or no settings can be run.

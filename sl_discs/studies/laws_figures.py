@@ -15,7 +15,7 @@ from sl_discs.studies.laws_table import Found, Interval, plain, points, reliable
 from sl_discs.studies.laws_targets import PLANE
 
 _COLUMNS, _PANEL = 5, (1.4, 1.5)
-# Errors below this are lost in the truth's or in the bars of few seeds.
+# Smaller errors are indistinguishable from the truth's own error, or from noise with few seeds.
 _LEAST_SHOWN = 3e-4
 
 
@@ -26,7 +26,7 @@ def draw_errors(all_found: list[Found], path: Path) -> Path:
       InputError: matplotlib is not installed, or the file cannot be written.
     """
     rows = math.ceil(len(all_found) / _COLUMNS)
-    # All panels have the same axes, so that a glance compares them.
+    # All panels have the same axes, for easy comparison.
 
     def paint(figure):
         for number, found in enumerate(sorted(all_found, key=lambda one: one.width)):
@@ -80,7 +80,7 @@ class Place(NamedTuple):
 
 
 def border(all_found: list[Found], method: str) -> dict[str, Place]:
-    """By target of the plane that has both methods."""
+    """The places of all targets of the plane that have both methods, by target."""
     ratios = {}
     for found in all_found:
         if found.target in PLANE and (ratio := speed_up(found, method, "mode")) is not None:

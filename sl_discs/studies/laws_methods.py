@@ -7,7 +7,7 @@ from typing import Any
 
 BASELINE, LOW_RANK, SEARCHED = "tempering", "low-rank", "localization-searched"
 
-# Few groups, so that little of a short time goes into warm-ups; `SEARCHED` starts from what `localization` has.
+# Few groups, so that warm-ups take little of a short time; `SEARCHED` starts from the settings of `localization`.
 METHODS: Mapping[str, Mapping[str, Any]] = {
     "gibbs": {"method": "chain"},
     "path-auxiliary": {"method": "chain", "sampler": "path_auxiliary"},

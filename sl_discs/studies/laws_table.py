@@ -1,4 +1,4 @@
-"""What the cells of the study of laws amount to: errors with intervals, and CPU time for the same error."""
+"""The tables of the study of laws: errors with intervals, and CPU time for the same error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sl_discs.studies.laws_methods import BASELINE
 
 _RESAMPLED, _INTERVAL = 2_000, (2.5, 97.5)
 _ROUNDING = 1e-9
-# What is off by more than so many of its standard errors, and by more than the latter, is wrong.
+# An estimate is wrong if it is off by more than this many standard errors, and by more than this probability.
 _MOST_ERRORS, _LEAST_WRONG = 4, 0.02
 # A verdict allows no larger standard error of a probability.
 _LARGEST_ERROR = 0.5 / np.sqrt(LEAST_ESS)
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
 
 def plain(number: float) -> str:
-    """Two digits that count, never as a power of ten; rounding errors are 0."""
+    """Two significant digits, without an exponent; rounding errors are shown as 0."""
     if abs(number) < _ROUNDING:
         return "0"
     return np.format_float_positional(number, 2, fractional=False, trim="-") if np.isfinite(number) else str(number)
@@ -62,7 +62,7 @@ class Found(NamedTuple):
 
     @property
     def main_error(self) -> str:
-        """The error that the study is about: of the mode weight, of the marginals where there is no mode."""
+        """The main error of the study: that of the mode weight, or of the marginals if there is no mode."""
         return "marginals" if self.null["mode"] is None else "mode"
 
 
@@ -78,14 +78,14 @@ def points(found: Found, method: str, error: str) -> list[tuple[Float64[np.ndarr
 
 
 def root_mean_square(errors: Float64[np.ndarray, "S"]) -> Interval:
-    """Over seeds."""
+    """The root mean square over seeds."""
     return _bootstrap(lambda one: np.sqrt(np.mean(one**2, axis=-1)), errors)
 
 
 def speed_up(found: Found, method: str, error: str) -> Interval | None:
-    """CPU time of tempering over that of a method for the same error; None where one of them has no such error.
+    """CPU time of tempering over that of a method for the same error; None if one of them has no such error.
 
-    Squares of errors fall as 1/time, so that square times time is what is compared, at the longest time of each.
+    Squared errors fall as 1/time, so squared error times time is compared, at the longest time of each.
     """
     both = [points(found, name, error) for name in (BASELINE, method)]
     if not all(both):
@@ -95,7 +95,7 @@ def speed_up(found: Found, method: str, error: str) -> Interval | None:
 
 
 def reliable_share(found: Found, method: str) -> float:
-    """Of the runs at the longest time, those whose own verdict is that they are reliable."""
+    """The share of runs at the longest time whose own verdict is reliable."""
     plays = found.plays[method]
     return float(np.mean([one.reliable for one in plays[max(plays)]]))
 
@@ -116,7 +116,7 @@ class Verdicts(NamedTuple):
 
 
 def verdicts(all_found: list[Found], method: str) -> Verdicts:
-    """Of a method on all targets, at all times. The standard error of a truth by long tempering counts, too."""
+    """Verdicts of a method on all targets at all times, allowing for the standard error of a truth by tempering."""
     runs = reliable = wrong = 0
     for found in all_found:
         for play in itertools.chain(*found.plays.get(method, {}).values()):
@@ -130,7 +130,7 @@ def verdicts(all_found: list[Found], method: str) -> Verdicts:
 
 
 def slope(found: Found, method: str, error: str) -> float | None:
-    """Of log error by log CPU time, -1/2 for independent draws and 0 for a bias; None for fewer than two times."""
+    """The slope of log error in log CPU time: -1/2 for independent draws, 0 for a bias; None for a single time."""
     chosen = points(found, method, error)
     if len(chosen) < 2:
         return None

@@ -29,8 +29,8 @@ class Sampled(NamedTuple):
     Attributes:
       problem: to be maximised.
       temperature: of the law.
-      direction: that the mode and the order parameter look along.
-      draws: of long tempering.
+      direction: the direction that defines the mode and the order parameter.
+      draws: number of draws of long tempering.
     """
 
     problem: Problem
@@ -40,10 +40,10 @@ class Sampled(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A family, of which the study measures one draw and settings are searched on another.
+    """A family of problems; the study measures one instance and searches settings on another.
 
     Attributes:
-      make: from a seed to a truth.
+      make: makes a truth from a seed.
       rank: number of directions that stand out of the coupling by design.
     """
 

@@ -40,7 +40,7 @@ def spin_glass(
 
 
 def enumerated(problem: Problem, temperature: float, direction: Int8[np.ndarray, "N"]) -> Truth:
-    """Of up to 22 variables; InputError for more."""
+    """The truth of a problem with up to 22 variables; InputError for more."""
     law = enumerate_law(problem.terms(), temperature)
     agreeing = (direction > 0) == all_states(problem.num_variables).astype(bool)
     counts = np.bincount(agreeing[:, direction != 0].sum(axis=1), law.probabilities)
@@ -51,13 +51,13 @@ def enumerated(problem: Problem, temperature: float, direction: Int8[np.ndarray,
 
 
 def by_tree(problem: Problem, temperature: float) -> Truth:
-    """Of small treewidth, without a mode; InputError for others, or without dwave-samplers."""
+    """The truth, without a mode, of a problem of small treewidth; InputError otherwise, or without dwave-samplers."""
     found = exact(problem.terms(), temperature, 1, 0)
     return Truth(problem, temperature, found.log_z, found.mean_value, found.marginals)
 
 
 class Observed(NamedTuple):
-    """What draws say of what a truth knows.
+    """Estimates from draws of the quantities that a truth contains.
 
     Attributes:
       mean_value: of f.
@@ -92,7 +92,7 @@ def observe(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> Observ
 
 
 def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> float:
-    """What draws themselves say of the error of `weight_of_mode`."""
+    """The standard error of `weight_of_mode` estimated from the draws themselves."""
     size = samples.states.shape[1] if direction is None else int(np.count_nonzero(direction))
     return float(samples.expectation(lambda states: 2.0 * agreeing(states, direction) > size).error)
 
@@ -118,7 +118,7 @@ class Reference(NamedTuple):
 def by_long_tempering(
     problem: Problem, temperature: float, direction: Int8[np.ndarray, "N"], draws: int
 ) -> Reference:
-    """A truth from so many draws of tempering, with what speaks for it."""
+    """A truth estimated from many draws of tempering, with its errors and round trips."""
     samples = sample(problem, temperature, draws, "tempering", seed=2**31)
     found = observe(samples, direction)
     log_z, ladder = samples.log_z, samples.ladder

@@ -23,7 +23,7 @@ from sl_discs.models.coefficients import Coefficients
 
 
 class Fields(NamedTuple):
-    """What does not change along a run, at temperature 1.
+    """The quantities that are constant along a run, at temperature 1.
 
     Attributes:
       own: [N] c/2 + J1/4, the target's own field.
@@ -51,13 +51,13 @@ class Fields(NamedTuple):
 
 
 def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -> list[dict[str, Any]]:
-    """What is seen at levels at about equal distances, just before each level's first step.
+    """Observations at approximately evenly spaced levels, just before each level's first step.
 
     Args:
       terms: the instance.
-      method: a localized one.
+      method: a localized method.
       settings: chains, steps, annealing, engine and seed.
-      looks: at how many levels.
+      looks: number of levels to observe.
 
     Returns:
       for each of them its number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt,

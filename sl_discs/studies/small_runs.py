@@ -1,6 +1,6 @@
-"""Algorithm 1 for many chains of a small target at once, in NumPy, with the posterior mean found in several ways.
+"""Algorithm 1 for many chains of a small target at once, in NumPy, with several estimators of the posterior mean.
 
-Every random number belongs to (seed, replica, level): a replica's chains do not depend on which others are run.
+Random numbers are determined by (seed, replica, level), so a replica's chains do not depend on which others are run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from sl_discs.studies.gaps import log_density, spins
 
 Chains = Float64[np.ndarray, "C N"]
 Random = np.random.Generator
-# From random numbers, the tilts and the chains' states to U and the next states.
+# Maps random numbers, the tilts and the chains' states to U and the next states.
 Mean = Callable[[Random, Chains, Chains], tuple[Chains, Chains]]
 
-# States of all chains are enumerated in parts of so many numbers.
+# Largest number of array entries when the states of all chains are enumerated in parts.
 _AT_ONCE = 2_000_000
 
 
@@ -38,12 +38,12 @@ def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinF
 
 
 def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
-    """Every probability, by enumeration."""
+    """All probabilities, by enumeration."""
     return np.exp(special.log_softmax(log_density(form)))
 
 
 def random_numbers(seed: int, replica: int, level: int) -> Random:
-    """Those of a replica at a level; level -1 is the start."""
+    """The random numbers of a replica at a level; level -1 is the start."""
     return np.random.default_rng((seed, replica, level + 1))
 
 
@@ -61,12 +61,12 @@ def localize(
 
     Args:
       form: the target.
-      localization: schedule; its budget is not looked at, `mean` decides what a level costs.
-      mean: finds U at a level.
-      chains: how many.
-      seed: of everything.
+      localization: the schedule; its budget is ignored, since `mean` determines the cost of a level.
+      mean: estimates U at a level.
+      chains: number of chains.
+      seed: seed of all random numbers.
       replica: number of this batch of chains.
-      watch: is shown each level's number and tilts.
+      watch: called with each level's number and tilts.
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
     rng = random_numbers(seed, replica, -1)
@@ -96,8 +96,8 @@ def exact_mean(form: SpinForm) -> Mean:
 def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int = 81) -> Mean:
     """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its spins.
 
-    exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. The rule of trapezoids is exact to
-    rounding for such smooth integrands.
+    exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth integrands the
+    trapezoidal rule is exact up to rounding.
     """
     root = (coupling / num_sites) ** 0.5
     reach = coupling**0.5 * num_sites**0.5 + 6
@@ -116,15 +116,15 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int 
 
 
 def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1) -> Mean:
-    """U from sequential Gibbs sweeps, the states going on from level to level.
+    """U from sequential Gibbs sweeps, whose states continue from level to level.
 
     Args:
       form: the target.
-      sweeps: a level.
-      collected: how many of them, up to the last one, count in U. With 1, U is the last state: then (states, Y) is a
-        Markov chain that has the joint law of X and Y_t for its law once its states have that of X.
-      rao_blackwell: whether each site counts with its conditional mean instead of the spin drawn from it.
-      sharing: so many neighbouring chains share one U, their mean; they are given one Y by `shared`.
+      sweeps: sweeps per level.
+      collected: number of sweeps, the last ones of a level, that count for U. If it is 1, U is the last state; then
+        (states, Y) is a Markov chain that keeps the joint distribution of X and Y_t once its states have that of X.
+      rao_blackwell: whether a site counts with its conditional mean instead of the spin drawn from it.
+      sharing: number of neighbouring chains that share one U, their mean, and one Y.
     """
 
     def mean(rng, tilt, states):
@@ -144,7 +144,7 @@ def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bo
         return mean
 
     def shared(rng, tilt, states):
-        # The states of all chains of one Y are kept beside each other: [C, sharing * N].
+        # The states of all chains that share one Y are in one row: [C, sharing * N].
         several = np.repeat(states, sharing, axis=0) if states.shape == tilt.shape else states
         several = several.reshape(len(tilt) * sharing, -1)
         u, several = mean(rng, np.repeat(tilt, sharing, axis=0), several)
@@ -167,13 +167,13 @@ def tap_mean(form: SpinForm, rounds: int = 50, damping: float = 0.5) -> Mean:
 
 
 def gibbs_chain(form: SpinForm, sweeps: int, chains: int, *, seed: int = 0, replica: int = 0) -> Chains:
-    """Last states of chains that are not localized, after so many sweeps from random states."""
+    """Last states of chains without localization, after `sweeps` from random states."""
     rng = random_numbers(seed, replica, -1)
     states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))
     return gibbs_mean(form, sweeps, 1)(rng, np.zeros_like(states), states)[1]
 
 
 def counts_of(states: Chains) -> Float64[np.ndarray, "S"]:
-    """How many chains are in each state."""
+    """The number of chains in each state."""
     index = (states > 0) @ (1 << np.arange(states.shape[1]))
     return np.bincount(index, minlength=2 ** states.shape[1]).astype(np.float64)

@@ -1,7 +1,7 @@
-"""The paper's theory on a run: spectral gaps beside their bounds, the mean's error, Condition 1 on real instances.
+"""The paper's theory on actual runs: spectral gaps and their bounds, the mean's error, Condition 1 on real instances.
 
 The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large, |h| >= 2 beta
-max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps` for how these are read.
+max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps` for how these are interpreted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from sl_discs.studies.real_runs import watch
 from sl_discs.studies.theory_figures import draw_gaps, draw_real, draw_runs
 from sl_discs.studies.theory_page import page
 
-# From where the tilt is a fiftieth of its noise to where sign(Y) is a draw.
+# The schedule begins with a tilt that is a fiftieth of its noise and ends where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
-# How far off a site's mean counts as missed.
+# A site's mean counts as missed if it is off by this much.
 MISSED = 0.25
 
 # DISCS's annealing of both families; fields of the `sl_` methods at their defaults are the published settings.
@@ -54,20 +54,20 @@ _METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """The size of the study.
 
     Attributes:
-      sites: N of the models of the scan.
-      fields: |h| of the scan, from 0.05 to 30.
-      random: random models of the scan.
-      targets: N of the glass, of the ferromagnet and of the larger glass of the runs.
-      levels: of the small runs.
+      sites: values of N in the scan of bounds.
+      fields: values of |h| in the scan, from 0.05 to 30.
+      random: number of random models in the scan.
+      targets: N of the glass, of the ferromagnet and of the larger glass of the small runs.
+      levels: levels of the small runs.
       replicas: runs of each target.
-      chains: that estimate a mean.
-      most_steps: of the estimate, as a power of 2.
-      looks: levels of a real run that are looked at.
-      steps: of a real run.
-      methods: of the real runs; there are none without any.
+      chains: chains that estimate a mean.
+      most_steps: largest number of steps of the estimate, as a power of 2.
+      looks: number of levels of a real run that are observed.
+      steps: steps of a real run.
+      methods: methods of the real runs; empty for no real runs.
     """
 
     sites: tuple[int, ...] = (1, 2, 3, 4, 6)
@@ -144,13 +144,13 @@ def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[st
 
 
 def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
-    """Runs what is not there yet, and writes `theory.md`, `theory.json` and three figures.
+    """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
 
     Args:
-      folder: of the results; finished pieces are kept in its `cells`.
-      size: how much.
-      seed: of the runs; a run's numbers depend on it, its replica and its level or step alone.
-      report: is given a line after each part.
+      folder: folder of the results; finished parts are kept in its folder `cells`.
+      size: size of the study.
+      seed: seed of the runs; a run's random numbers depend only on it, on the replica and on the level or step.
+      report: called with a line after each part.
 
     Returns:
       what `theory.json` holds: `scan`, `verdicts`, `runs`, `means`, `real`.
@@ -198,7 +198,7 @@ def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], 
 
 
 def _inputs(form: SpinForm) -> dict[str, Any]:
-    """What the runs of a target depend on besides their size and seed."""
+    """Everything that the runs of a target depend on besides their size and seed."""
     return {"form": name_of(form), "schedule": vars(SCHEDULE)}
 
 

@@ -1,4 +1,4 @@
-"""Sweep files of DISCS: `sweep=[{flag: [values], ...}, ...]`, each combination of values is a run."""
+"""Sweep files of DISCS: in `sweep=[{flag: [values], ...}, ...]`, each combination of values is a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A public conformance suite: any sampler, also a third party's, can be run through it."""
+"""A public conformance suite for samplers, including third-party ones."""
 
 from sl_discs.testing.cases import Case, standard_cases
 from sl_discs.testing.conformance import (

@@ -1,4 +1,4 @@
-"""Do two engines agree on a graph that is too large for the oracle? A test of means over chains."""
+"""Tests whether two engines agree, in means over chains, on graphs that are too large for the oracle."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FAR = 5.0
 def check_agreement(
     engine: Engine, sampler: Sampler, cfg_str: str = "r-ba-4-n-64-75", num_chains: int = 48, num_steps: int = 80
 ) -> None:
-    """Means over chains of value, acceptance and hops are those of the reference, localized and while it anneals.
+    """Checks mean value, acceptance and hops of annealed, localized chains against the reference engine.
 
     Args:
-      engine: to compare with the reference.
-      sampler: one that it knows.
-      cfg_str: of the family of MaxCut graphs, of which two are run.
-      num_chains: of each graph.
-      num_steps: of each chain, an even number.
+      engine: engine to compare with the reference.
+      sampler: a sampler that the engine supports.
+      cfg_str: family of MaxCut graphs, of which two are run.
+      num_chains: chains of each graph.
+      num_steps: steps of each chain, an even number.
 
     Raises:
       Disagreement: a mean differs by more than five standard errors.
@@ -49,7 +49,7 @@ def check_agreement(
         return init_chains(model, sampler, batch, x, plan_of_levels.initial_noise())
 
     def traced(one: Engine) -> Trace:
-        # Arrays of its own, whose buffers an engine may reuse.
+        # Copies, since an engine may reuse the buffers.
         chains = jax.tree.map(jnp.array, begin(batch))
         return jax.tree.map(np.asarray, play_program(one, model, sampler, batch, chains, program, intervals=2)[1])
 
@@ -58,7 +58,7 @@ def check_agreement(
         one, other = getattr(found, name), getattr(wanted, name)
         error = np.sqrt((np.var(one, axis=2) + np.var(other, axis=2)) / num_chains)
         difference = np.abs(one.mean(axis=2) - other.mean(axis=2))
-        # The negation is true of numbers that are not finite, too.
+        # Negated, so that numbers that are not finite fail as well.
         if not (difference <= _FAR * error + 1e-6 * np.abs(other).mean()).all():
             worst = np.max(difference / np.maximum(error, 1e-12))
             raise Disagreement(f"mean {name} is {worst:.1f} standard errors from that of the reference")

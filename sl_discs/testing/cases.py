@@ -46,7 +46,7 @@ def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
 
 
 def standard_cases() -> list[Case]:
-    """Six targets on five or six sites that between them use every part of a sampler's contract."""
+    """Six targets on five or six sites that together cover every part of a sampler's contract."""
     path = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2)]
     tilt = jnp.array([0.4, -0.7, 0.2, 0.0, 0.9], jnp.float32)
     everywhere = np.ones(_NUM_SITES, bool)

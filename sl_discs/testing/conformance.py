@@ -4,10 +4,10 @@
     check_sampler(MySampler())        # raises ConformanceError with the violated property
 
 The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model has
-`forward(params, x)`, `get_value_and_grad(params, x)` and the methods of `sl_discs.models.base.Model`. One that only
-looks plausible on a benchmark does not pass: chains start from exact draws of the target, so that after any number of
-steps their states must be independent exact draws again (chains that adapt together excepted), which a chi-squared
-test checks at a stated false-alarm rate.
+`forward(params, x)`, `get_value_and_grad(params, x)` and the methods of `sl_discs.models.base.Model`. Chains start
+from exact draws of the target, so after any number of steps their states must again be independent exact draws
+(except for chains that adapt together). A chi-squared test checks this at a stated false-alarm rate, so a sampler
+that only looks plausible on a benchmark does not pass.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
             return (x, state), x
 
         if warm_up:
-            # From other draws than x: the adaptation must not depend on the initial state of the test.
+            # From draws other than x, as the adaptation must not depend on the initial state of the test.
             (_, state), _ = jax.lax.scan(step, (elsewhere, state), jnp.arange(warm_up))
         _, visited = jax.lax.scan(step, (x, state), warm_up + jnp.arange(steps))
         return jnp.concatenate([x[None], visited])

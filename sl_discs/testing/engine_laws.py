@@ -1,7 +1,7 @@
-"""The laws of an engine's single steps: each sampler's kernel is that of the oracle, on all small targets.
+"""Checks of an engine's single steps: each sampler's kernel must equal the oracle's on all small targets.
 
-Seeds are fixed; an engine that is right fails the check of a sampler with probability 1e-6. Each sampler is compiled
-once for all of its targets, and an adaptive radius or number of flips is set to the values that are tested.
+Seeds are fixed; a correct engine fails the check of a sampler with probability 1e-6. Each sampler is compiled once
+for all of its targets, and an adaptive radius or number of flips is set to the tested values.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.contract import Engine
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.engines import FALSE_ALARM
 from sl_discs.testing.oracle import kernel_of_steps
 from sl_discs.testing.single_step import check_steps, play_steps
@@ -31,6 +35,8 @@ SAMPLERS = {
     "gibbs, sequential": Gibbs(scan="sequential"),
     "metropolis, sequential": Metropolis(scan="sequential"),
     "exchange": Exchange(),
+    "block_gibbs": BlockGibbs(),
+    "block_gibbs, 1 round": BlockGibbs(rounds=1),
     "gwg": GWG(**_ADAPTING),
     "gwg, 2 flips": GWG(num_flips=2),
     "path_auxiliary": PathAuxiliary(**_ADAPTING),
@@ -40,6 +46,12 @@ SAMPLERS = {
     "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
     "dmala, unadjusted": DMALA(adjusted=False),
     "dmala, fixed, unadjusted": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
+    "dlmc": DLMC(**_ADAPTING),
+    "dlmc, euler": DLMC(expected_flips=1.7, solver="euler_forward"),
+    "dlmc, fixed": DLMC(scaling="fixed", step_size=1.0),
+    "acs": ACS(cycle=3),
+    "rlsa": RLSA(num_flips=2),
+    "rlsa, unadjusted": RLSA(num_flips=1, adjusted=False),
 }
 
 
@@ -51,7 +63,7 @@ class _Moment(NamedTuple):
 
 
 def _moments(sampler: Sampler) -> list[_Moment | None]:
-    """Whole radii and others, while they adapt and afterwards."""
+    """Integer and fractional radii, during adaptation and after it."""
     if not getattr(sampler, "adaptive", False):
         return [None]
     if isinstance(sampler, DMALA):
@@ -60,7 +72,7 @@ def _moments(sampler: Sampler) -> list[_Moment | None]:
 
 
 def _check_moment(engine, sampler, targets, temperature, moment, steps, **options):
-    """The scale follows the acceptance that is reported, with the gain of step 10 or none any more."""
+    """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays once it is frozen."""
     name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
     sites = np.array([[target.mask.sum()] for target in targets])
     scales = np.minimum(moment.scale, sites)
@@ -91,20 +103,20 @@ def check_single_steps(
     steps: int = 1,
     **options: Any,
 ) -> None:
-    """A sampler's step on an engine is the oracle's; each call but the first goes on with what a chain carries.
+    """Checks that a sampler's step on an engine is the oracle's, also in calls that continue chains.
 
     Args:
-      engine: the engine used.
-      sampler: one that it knows.
+      engine: the engine to check.
+      sampler: a sampler that it supports.
       num_sites: 3 or 4.
-      temperatures: of the targets.
+      temperatures: temperatures of the targets.
       tilted: whether the targets have tilts.
       whole: whether their couplings are whole numbers.
-      steps: of a call, whose law is the power of the oracle's.
-      **options: of `play_steps`, such as `copies`.
+      steps: steps per call, whose kernel is that power of the oracle's.
+      **options: options of `play_steps`, such as `copies`.
 
     Raises:
-      AssertionError: the step is another one.
+      AssertionError: the step differs from the oracle's.
     """
     targets = small_targets(num_sites, tilted=tilted, whole=whole)
     for temperature in temperatures:

@@ -1,4 +1,4 @@
-"""The engines by name, and small targets in the form that they take: batches and chains."""
+"""The engines by name, and small targets in the form that engines take: batches and chains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case
 
-# A statistical check fails an engine that is right with this probability.
+# The probability with which a statistical check fails a correct engine.
 FALSE_ALARM = 1e-6
 
 ENGINES = ("reference", "cpu", "gpu")
@@ -29,7 +29,7 @@ def entry(name: str) -> Engine:
     """An engine that can be run on any machine.
 
     Args:
-      name: one of `ENGINES`, the kernel for GPUs being interpreted; or `gpu body`, what that kernel does mapped over
+      name: one of `ENGINES`, where the GPU kernel is interpreted, or `gpu body`, the body of that kernel mapped over
         chains by JAX, which runs many chains faster.
     """
     ways = {"gpu": "interpret", "gpu body": "mapped"}

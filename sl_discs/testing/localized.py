@@ -1,4 +1,4 @@
-"""Does stochastic localization return the target's law? Tests on enumerable targets."""
+"""Tests on enumerable targets that stochastic localization samples from the target."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
@@ -36,9 +40,13 @@ BASES = {
     "metropolis": Metropolis(),
     "exchange": Exchange(),
     "bipartite_gibbs": BipartiteGibbs(),
+    "block_gibbs": BlockGibbs(),
     "gwg": GWG(),
     "path_auxiliary": PathAuxiliary(adaptive=True, adapt_until=100),
     "dmala": DMALA(expected_flips=1.5),
+    "dlmc": DLMC(expected_flips=1.5),
+    "acs": ACS(),
+    "rlsa": RLSA(num_flips=2),
 }
 FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)
 _SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)
@@ -54,7 +62,7 @@ def _untilted(case: Case) -> TiltedParams:
 def exact_localization(
     case: Case, localization: Localization, count: int, seed: int = 0
 ) -> Int8[np.ndarray, "count N"]:
-    """Final samples of localization with the exact posterior mean in place of MCMC, one step a level."""
+    """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
     params = _untilted(case)
     levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
     states = jnp.asarray(all_states(case.model.num_sites))
@@ -122,15 +130,15 @@ def check_localized(
     bound: float = 0.03,
     seed: int = 0,
 ) -> float:
-    """Localization with this base sampler on this engine comes within `bound` of the target in total variation.
+    """Checks that localization with a base sampler and engine is within `bound` of the target in total variation.
 
-    Arguments as `localized_samples`.
+    Arguments are those of `localized_samples`.
 
     Returns:
       the distance, of which about 0.4 sqrt(states/count) is sampling noise and the rest discretisation.
 
     Raises:
-      ConformanceError: it does not.
+      ConformanceError: the distance is larger.
     """
     samples = localized_samples(engine, sampler, case, localization, chain_length, count, seed)
     law = enumerate_law(case.model, case.params, case.mask, case.start)

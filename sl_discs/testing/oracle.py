@@ -1,14 +1,14 @@
-"""Transition matrices of the samplers on a few sites, written from their definitions: what every engine must match.
+"""Transition matrices of the samplers on a few sites, written from their definitions, which every engine must match.
 
-A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and with temperature and tilt in
-it; state k has bit i of k at site i. Nothing here is fast, and nothing is shared with an engine: float64 NumPy, and
+A target on {0,1}^N is given by its log-density at all 2^N states, up to a constant and including temperature and
+tilt; state k has bit i of k at site i. The code is slow and shares nothing with an engine: it is float64 NumPy that
 sums over everything that can happen in a step.
 
 A step at x proposes y with probability q and accepts it with a probability that depends on
 
     ratio = p(y) q_reverse / (p(x) q)
 
-alone. Where several sequences of draws lead to the same y, each is a proposal of its own with its own ratio.
+only. If several sequences of draws lead to the same y, each is a separate proposal with its own ratio.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC, EULER
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.samplers.single_site import SEQUENTIAL
 from sl_discs.testing.enumeration import all_states
 
@@ -50,17 +54,17 @@ def metropolis_test(ratio: float) -> float:
 
 
 def metropolis_test_with_ties(ratio: float) -> float:
-    """That of a sequential scan, which rejects one of ten changes of 0."""
+    """The test of a sequential scan, which rejects one in ten changes of 0."""
     return 0.9 if abs(ratio - 1) < 1e-9 else min(1.0, ratio)
 
 
 def barker_test(ratio: float) -> float:
-    """ratio/(1 + ratio): the conditional probability of y given that x or y."""
+    """ratio/(1 + ratio), the conditional probability of y given that the state is x or y."""
     return ratio / (1 + ratio)
 
 
 def no_test(ratio: float) -> float:
-    """1: every proposal is accepted, and p is not left invariant."""
+    """1: every proposal is accepted, so p is not left invariant."""
     return 1.0
 
 
@@ -106,7 +110,7 @@ def balanced_weights(log_density: LogDensity, mask: Mask, balancing: str) -> Flo
 
 
 def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[float], float]) -> Kernel:
-    """Proposes to flip one uniformly drawn site of these."""
+    """Proposes to flip one of these sites, drawn uniformly."""
     sites = list(sites)
 
     def proposals(x):
@@ -119,7 +123,7 @@ def single_site(log_density: LogDensity, sites: Iterable[int], test: Callable[[f
 def exchange(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], single: float) -> Kernel:
     """Flips a uniformly drawn site; or, with probability 1 - single, draws one and then one of its partners.
 
-    Partners are coupled, and have different values. Either of two may be drawn first.
+    Partners are coupled sites with different values. Either of the two may be drawn first.
     """
     sites, states = np.flatnonzero(mask), all_states(len(mask))
 
@@ -162,6 +166,32 @@ def bipartite_gibbs(log_density: LogDensity, mask: Mask, split: int) -> Kernel:
     return Kernel(one.transitions @ other.transitions, acceptance)
 
 
+def block_gibbs(log_density: LogDensity, mask: Mask, coupled: Bool[np.ndarray, "N N"], rounds: int) -> Kernel:
+    """Resamples a random independent set of open sites, one site after the other, in the mean over its draws.
+
+    Sites have random priorities. In each round, those that are ahead of all their remaining neighbours join the set,
+    and they and their neighbours leave. Nothing is rejected.
+    """
+    states = np.arange(len(log_density))
+    orders = list(itertools.permutations(np.flatnonzero(mask)))
+    transitions = np.zeros((len(states), len(states)))
+    for order in orders:
+        left, block = list(order), []
+        for _ in range(rounds):
+            first = [i for k, i in enumerate(left) if not any(coupled[i, j] for j in left[:k])]
+            block += first
+            left = [i for i in left if i not in first and not any(coupled[i, j] for j in first)]
+        matrix = np.eye(len(states))
+        for site in block:
+            others = states ^ (1 << site)
+            flipped = 1 / (1 + np.exp(log_density - log_density[others]))
+            step = np.diag(1 - flipped)
+            step[states, others] = flipped
+            matrix = matrix @ step
+        transitions += matrix / len(orders)
+    return Kernel(transitions, np.ones(len(states)))
+
+
 def gwg(
     log_density: LogDensity, mask: Mask, num_flips: int, balancing: str = "SQRT", proposed: LogDensity | None = None
 ) -> Kernel:
@@ -195,37 +225,56 @@ def path_auxiliary(
     return kernel_of_proposals(log_density, proposals)
 
 
-def dmala(
-    log_density: LogDensity,
-    mask: Mask,
-    *,
-    step_size: float | None = None,
-    expected_flips: float | None = None,
-    adjusted: bool = True,
-    balancing: str = "SQRT",
-    proposed: LogDensity | None = None,
+def independent_flips(
+    log_density: LogDensity, chances: Float64[np.ndarray, "S N"], test: Callable[[float], float] = metropolis_test
 ) -> Kernel:
-    """Flips every site independently, with odds proportional to its weight.
-
-    The factor is exp(-1/(2 step_size)), or expected_flips over the sum of the weights of the state that is left.
-    """
-    weights = balanced_weights(log_density if proposed is None else proposed, mask, balancing)
-    if step_size is not None:
-        odds = weights * np.exp(-1 / (2 * step_size))
-    else:
-        odds = weights * expected_flips / weights.sum(axis=1, keepdims=True)
-    chances = odds / (1 + odds)
-    states = all_states(len(mask))
+    """Flips every site independently, with these chances at each state."""
+    states = all_states(chances.shape[1])
 
     def moves(x, y):
         return np.where(states[x] != states[y], chances[x], 1 - chances[x]).prod()
 
     def proposals(x):
         for y in range(len(states)):
-            if (states[x] == states[y])[~mask].all():
+            if moves(x, y) > 0:
                 yield y, moves(x, y), moves(y, x)
 
-    return kernel_of_proposals(log_density, proposals, metropolis_test if adjusted else no_test)
+    return kernel_of_proposals(log_density, proposals, test)
+
+
+def langevin_odds(
+    weights: Float64[np.ndarray, "S N"], step_size: float | None, expected_flips: float | None
+) -> Float64[np.ndarray, "S N"]:
+    """The weights times exp(-1/(2 step_size)), or times expected_flips over their sum at the state that is left."""
+    if step_size is not None:
+        return weights * np.exp(-1 / (2 * step_size))
+    return weights * expected_flips / weights.sum(axis=1, keepdims=True)
+
+
+def dmala(odds: Float64[np.ndarray, "S N"]) -> Float64[np.ndarray, "S N"]:
+    """Chances of flips with these odds."""
+    return odds / (1 + odds)
+
+
+def dlmc(odds: Float64[np.ndarray, "S N"], log_density: LogDensity, solver: str) -> Float64[np.ndarray, "S N"]:
+    """Chances that a site has jumped at the time 1 in a chain of its own with these rates of leaving its value."""
+    other = balanced_weights(log_density, np.ones(odds.shape[1], bool), "RATIO")
+    return np.minimum(odds, other) if solver == EULER else other * (1 - np.exp(-odds / other))
+
+
+def acs(weights: Float64[np.ndarray, "S N"], sampler: ACS, done: int) -> Float64[np.ndarray, "S N"]:
+    """Chances in step `done` of the cycles, from the squared balanced weights exp(d)."""
+    wave = (np.cos(np.pi * (done % sampler.cycle) / sampler.cycle) + 1) / 2
+    step_size, balance = sampler.largest_step * wave, 0.5 + (sampler.largest_balance - 0.5) * wave
+    if step_size <= sampler.smallest_step:
+        step_size, balance = sampler.smallest_step, 0.5
+    return dmala(weights ** (2 * balance) * np.exp(-1 / (2 * step_size)))
+
+
+def rlsa(weights: Float64[np.ndarray, "S N"], num_flips: int) -> Float64[np.ndarray, "S N"]:
+    """Chances with odds relative to the num_flips-th largest weight, or to the smallest of an open site."""
+    most = min(num_flips, int((weights[0] > 0).sum()))
+    return dmala(weights / np.sort(weights, axis=1)[:, [-most]])
 
 
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
@@ -262,26 +311,34 @@ def kernel_of(
       mask: sites that may flip.
       coupled: which sites are; every two by default.
       proposed: log-density whose flip gains weigh the proposals; that of the target by default.
-      scale: what adapts, the radius or the expected number of flips; what the sampler starts with by default.
+      scale: the adaptive radius or expected number of flips; by default its initial value.
       frozen: whether the step comes after `adapt_until`.
-      done: steps before it, which say whose turn a sequential scan has come to.
+      done: number of earlier steps, which determines the next site of a sequential scan.
     """
     if type(sampler) in (Gibbs, Metropolis):
         sites, test = np.flatnonzero(mask), metropolis_test
         if sampler.scan == SEQUENTIAL:
             sites, test = sites[[done % len(sites)]], metropolis_test_with_ties
         return single_site(log_density, sites, barker_test if type(sampler) is Gibbs else test)
+    coupled = ~np.eye(len(mask), dtype=bool) if coupled is None else coupled
     if type(sampler) is Exchange:
-        everywhere = ~np.eye(len(mask), dtype=bool)
-        return exchange(log_density, mask, everywhere if coupled is None else coupled, sampler.single)
+        return exchange(log_density, mask, coupled, sampler.single)
     if type(sampler) is BipartiteGibbs:
         return bipartite_gibbs(log_density, mask, sampler.split)
+    if type(sampler) is BlockGibbs:
+        return block_gibbs(log_density, mask, coupled, sampler.rounds)
+    proposed = log_density if proposed is None else proposed
+    if type(sampler) is ACS:
+        return independent_flips(log_density, acs(balanced_weights(proposed, mask, "SQRT"), sampler, done))
     balancing = sampler.balancing_fn_type
-    if type(sampler) is DMALA:
-        step = {"step_size": sampler.step_size}
-        if sampler.scaling == "normalized":
-            step = {"expected_flips": sampler.expected_flips if scale is None else scale}
-        return dmala(log_density, mask, **step, adjusted=sampler.adjusted, balancing=balancing, proposed=proposed)
+    if type(sampler) in (DMALA, DLMC, RLSA):
+        weights, test = balanced_weights(proposed, mask, balancing), metropolis_test if sampler.adjusted else no_test
+        if type(sampler) is RLSA:
+            return independent_flips(log_density, rlsa(weights, sampler.num_flips), test)
+        fixed = sampler.step_size if sampler.scaling == "fixed" else None
+        odds = langevin_odds(weights, fixed, sampler.expected_flips if scale is None else scale)
+        chances = dmala(odds) if type(sampler) is DMALA else dlmc(odds, proposed, sampler.solver)
+        return independent_flips(log_density, chances, test)
     matrix = {GWG: gwg, PathAuxiliary: path_auxiliary}[type(sampler)]
     most = len(mask) if type(sampler) is GWG else int(mask.sum())
     radius = sampler.num_flips if scale is None else scale
@@ -293,7 +350,7 @@ def kernel_of(
 def kernel_of_steps(
     sampler: Sampler, log_density: LogDensity, mask: Mask, number: int, *, done: int = 0, **options: Any
 ) -> Kernel:
-    """Several steps as one: the states that they lead to and their mean acceptance; arguments as of `kernel_of`."""
+    """Several steps as one kernel, with their mean acceptance; arguments as of `kernel_of`."""
     transitions, acceptance = np.eye(len(log_density)), np.zeros(len(log_density))
     for k in range(done, done + number):
         step = kernel_of(sampler, log_density, mask, done=k, **options)

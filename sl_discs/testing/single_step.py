@@ -29,13 +29,13 @@ from sl_discs.testing.small_targets import Target
 
 
 class Steps(NamedTuple):
-    """What an engine did from every state of G targets.
+    """The steps of an engine from every state of G targets.
 
     Attributes:
       before: [G, B] index of the state.
       after: [G, B] index of the state that followed.
-      acceptance: [G, B] that the engine reports.
-      hops: [G, B] likewise.
+      acceptance: [G, B] acceptance that the engine reports.
+      hops: [G, B] hops that the engine reports.
       sampler: the samplers' states afterwards, leaves [G, B].
     """
 
@@ -91,7 +91,7 @@ def play_steps(
     seed: int = 0,
     state: dict[str, ArrayLike] | None = None,
 ) -> list[Steps]:
-    """Plays steps of an engine from every state; the only place that knows how an engine is entered.
+    """Runs steps of an engine from every state; the only function that knows how to call an engine.
 
     Args:
       engine: the engine used.
@@ -100,13 +100,13 @@ def play_steps(
       temperature: of the targets.
       copies: chains that start in each state of each target.
       steps: of each chain in a call.
-      calls: each goes on from the states that the one before leads to, with what the chains carry.
+      calls: number of calls; each continues the chains of the one before.
       sparse: whether couplings are stored as lists.
       seed: of the chains' keys.
       state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
 
     Returns:
-      one `Steps` a call.
+      one `Steps` per call.
     """
     model, params = _model(targets, sparse)
     states = all_states(model.num_sites)
@@ -134,7 +134,7 @@ def play_steps(
     play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
     found, before = [], state_index(x)
     for call in range(calls):
-        # Copies, as engines may reuse the buffers; placed alike in each call, so that nothing is compiled again.
+        # Copies, as engines may reuse the buffers; with the same placement in each call, to avoid recompilation.
         chains = jax.tree.map(jnp.array, chains)
         chains, trace = play(chains, call * steps, 1, steps)
         after = state_index(np.asarray(chains.chain.x))
@@ -166,7 +166,7 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
     counts = np.zeros(laws.shape, np.int64)
     instance = np.arange(len(laws))[:, None]
     np.add.at(counts, (np.broadcast_to(instance, steps.before.shape), steps.before, steps.after), 1)
-    # That nothing moves is never impossible: float32 may round an acceptance of 1 to less.
+    # Staying is never impossible, as float32 may round an acceptance of 1 to less.
     impossible = (counts > 0) & (laws == 0) & ~np.eye(size, dtype=bool)
     if impossible.any():
         target, x, y = np.argwhere(impossible)[0]
@@ -182,7 +182,7 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
         raise Disagreement("hops are not the numbers of sites that changed")
     expected = np.stack([kernel.acceptance for kernel in kernels])[instance, steps.before]
     errors = np.float64(steps.acceptance) - expected
-    # Where no proposal is ever refused there is rounding alone.
+    # If no proposal is ever rejected, there are only rounding errors.
     deviation = errors.sum() / np.sqrt((errors**2).sum() + 1e-9 * errors.size)
     if 2 * stats.norm.sf(abs(deviation)) < false_alarm / 2:
         raise Disagreement(f"mean acceptance is {errors.mean():+.4f} off, {deviation:.1f} standard errors")

@@ -1,4 +1,4 @@
-"""What is known of a law, and the sums over classes of states that it comes from."""
+"""Known quantities of a distribution, and sums over classes of states from which they are computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sl_discs.problems.problem import Problem
 
 
 class Truth(NamedTuple):
-    """A problem at a temperature, and what is known of its law.
+    """A problem at a temperature, and known quantities of its distribution.
 
     Attributes:
       problem: f is its value; all of them are maximised.
@@ -22,10 +22,10 @@ class Truth(NamedTuple):
       log_z: log sum_x exp(f(x)/temperature).
       mean_value: of f.
       marginals: [N] P(x_i = 1), where x_i = 1 is spin 1.
-      mode_weight: P(direction . s > 0), or of the mode that the function's documentation names; None where there is
-        none.
-      counts: [D + 1] P(k of the D spins in `direction` agree with it); None where it is not known.
-      direction: [N] -1, 1, and 0 for variables that take no part; None: all ones.
+      mode_weight: P(direction . s > 0), or the probability of the mode that the function's documentation names; None
+        if there is none.
+      counts: [D + 1] P(k of the D spins in `direction` agree with it); None if unknown.
+      direction: [N] -1, 1, and 0 for variables that are left out; None: all ones.
     """
 
     problem: Problem
@@ -45,7 +45,7 @@ def spin_problem(name: str, fields: np.ndarray, pairs: Int[np.ndarray, "M 2"], c
 
 
 def dense_spin_problem(name: str, fields: np.ndarray, couplings: Float64[np.ndarray, "N N"]) -> Problem:
-    """f(s) = 1/2 s'Js + fields . s, of which the diagonal of J does not count."""
+    """f(s) = 1/2 s'Js + fields . s, where the diagonal of J is ignored."""
     upper = np.triu(couplings, 1)
     pairs = np.argwhere(upper)
     return spin_problem(name, fields, pairs, upper[*pairs.T])

@@ -64,11 +64,11 @@ def complete_bipartite(left: int, right: int, temperature: float, *, penalty: fl
 
 
 def ising_torus(side: int, temperature: float) -> Truth:
-    """The Ising model f(s) = sum over neighbours of s_i s_j on a side x side square lattice that wraps round.
+    """The Ising model f(s) = sum over neighbours of s_i s_j on a periodic side x side square lattice.
 
-    log Z is that of Kaufman (Phys. Rev. 76, 1232, 1949) in the notation of Ferdinand and Fisher (Phys. Rev. 185, 832,
-    1969); the mean of f is its derivative by 1/temperature. `CRITICAL` is the critical temperature of the infinite
-    lattice.
+    log Z is from Kaufman (Phys. Rev. 76, 1232, 1949) in the notation of Ferdinand and Fisher (Phys. Rev. 185, 832,
+    1969); the mean of f is its derivative with respect to 1/temperature. `CRITICAL` is the critical temperature of
+    the infinite lattice.
 
     Args:
       side: at least 3.
@@ -110,8 +110,8 @@ def random_field_grid(side: int, temperature: float, *, field: float = 1.0, seed
 def _kaufman(side: int, beta: complex) -> complex:
     """Log Z of the square lattice on a torus, as an analytic function.
 
-    Kaufman's four products are of 2 cosh and 2 sinh of side/2 gamma_k over even and over odd k. Each product of sinh
-    is written as that of cosh times one of tanh, whose sign that of gamma_0 decides.
+    Kaufman's four products are over 2 cosh and 2 sinh of side/2 gamma_k for even and for odd k. Each product of sinh
+    is written as the product of cosh times one of tanh, whose sign is that of gamma_0.
     """
     cosh_gamma = np.cosh(2 * beta) / np.tanh(2 * beta) - np.cos(np.pi * np.arange(2 * side) / side)
     gamma = np.arccosh(cosh_gamma)

@@ -1,1 +1,1 @@
-"""The search for settings: space, trials on training instances, shared storage, and the report on test instances."""
+"""Hyperparameter search: its space, trials on training instances, shared storage, and a report on test instances."""

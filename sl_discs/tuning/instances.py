@@ -1,4 +1,4 @@
-"""Training and test instances of a dataset, and the settings that its experiment config gives."""
+"""Training and test instances of a dataset, and the settings in its experiment config."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sl_discs.instances.families import find_family
 
 
 class Names(NamedTuple):
-    """A dataset as DISCS's flags name it."""
+    """The name of a dataset, as in DISCS's flags."""
 
     problem: str
     graph_type: str
@@ -24,7 +24,7 @@ class Names(NamedTuple):
 
 
 def parse_dataset(text: str) -> Names:
-    """The names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError where there is no such dataset."""
+    """The names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
     parts = text.split("/")
     if len(parts) not in (2, 3):
         raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
@@ -37,7 +37,7 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
     """The settings of an experiment config: the given file, or the one of the dataset.
 
     Raises:
-      InputError: there is no such file, or it is no config.
+      InputError: there is no such file, or it is not a config.
     """
     usual = Path("configs") / "experiment" / names.problem / f"{names.graph_type}.py"
     path = Path(file) if file else next(
@@ -54,13 +54,13 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Where training and test instances come from.
+    """Training and test instances.
 
     Attributes:
-      train: to choose settings on.
-      test: to report on.
-      train_words: which the former are.
-      test_words: which the latter are.
+      train: instances on which settings are chosen.
+      test: instances on which results are reported.
+      train_words: a description of the training instances.
+      test_words: a description of the test instances.
     """
 
     train: Dataset
@@ -70,7 +70,7 @@ class Split:
 
 
 def _words(dataset: Dataset) -> str:
-    # The path of given files is left out: other workers may have them elsewhere.
+    # The path of given files is omitted, as other workers may have them elsewhere.
     origin = dataset.detail if dataset.source == "generated" else f"{dataset.total} given ({dataset.source})"
     return f"{dataset.index[0]} to {dataset.index[-1]} of {dataset.name}: {origin}"
 
@@ -78,20 +78,20 @@ def _words(dataset: Dataset) -> str:
 def split_instances(
     names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
 ) -> Split:
-    """Training and test instances that share none.
+    """Disjoint training and test instances.
 
-    A random family is trained on graphs that are drawn from another data seed, whether the test instances are given
-    or drawn. Of a dataset that is not random, the last instances train and the first ones test.
+    For a random family, the training graphs are drawn from another data seed, whether the test instances are given or
+    drawn. For a dataset that is not random, the last instances are for training and the first ones for testing.
 
     Args:
       names: of the dataset.
       data_root: as in `load_dataset`, for the test instances and for datasets that are not random.
-      num_train: how many to train on.
-      num_test: how many to test on; None: all that there are.
+      num_train: number of training instances.
+      num_test: number of test instances; None: all.
       train_seed: data seed of drawn training instances.
 
     Raises:
-      InputError: as `load_dataset`, a seed that draws the test instances, or too few instances.
+      InputError: as `load_dataset`; a seed that would draw the test instances; or too few instances.
     """
     if train_seed < 1:
         raise InputError(f"--train_seed is {train_seed}, but 0 draws the test instances; give another, from 1 on")
@@ -116,5 +116,5 @@ def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:
 
 
 def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
-    """Where a dataset's tuned settings lie."""
+    """The folder of a dataset's tuned settings."""
     return Path(root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/")))

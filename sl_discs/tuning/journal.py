@@ -1,8 +1,8 @@
-"""Optuna's journal, a file of operations with a line of JSON each, that survives the death of those who write it.
+"""Optuna's journal, a file with one line of JSON per operation, that survives workers killed while they write.
 
-Whoever is killed while it writes leaves a torn line. Optuna cannot read a file with one, nor one to which others have
-added since. Here a torn line is passed over, and ended before the next one is added. It was written by a worker that
-is gone, so no later operation builds on it.
+A worker that is killed while it writes leaves an incomplete line. Optuna cannot read a file with such a line, even if
+others have appended to it since. Here an incomplete line is skipped, and terminated before the next one is appended.
+The worker that wrote it is gone, so no later operation depends on it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optuna.storages.journal import BaseJournalBackend, JournalFileOpenLock
 
 from sl_discs.errors import InputError
 
-# How Optuna begins every line.
+# The beginning of every line that Optuna writes.
 _BEGINNING = b'{"op_code":'
 
 
@@ -25,16 +25,16 @@ class Journal(BaseJournalBackend):
     """A journal that any number of workers, on any number of machines, read and write."""
 
     def __init__(self, path: Path):
-        """Makes the file where there is none; OSError where that is impossible."""
+        """Creates the file if there is none; OSError if that is impossible."""
         self._path = path
         self._lock = JournalFileOpenLock(str(path))
-        # Where the record of each number may begin, as far as they have been read.
+        # A lower bound on the position of each record, for those that have been read.
         self._offsets = [0]
         with path.open("ab"):
             pass
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:
-        """The records from a number on, without those that are torn; counted are whole ones.
+        """The records from a number on; incomplete ones are skipped and not counted.
 
         Raises:
           InputError: there is a line that Optuna has not written.
@@ -46,7 +46,7 @@ class Journal(BaseJournalBackend):
             for line in file:
                 record = self._record(line)
                 if not line.endswith(b"\n"):
-                    return  # torn, or being written
+                    return  # incomplete, or being written
                 offset += len(line)
                 if record is None:
                     continue
@@ -57,7 +57,7 @@ class Journal(BaseJournalBackend):
                     yield record
 
     def _record(self, line: bytes) -> dict[str, Any] | None:
-        """The record of a line, None where it is torn. What others added to a torn line, as Optuna does, is kept."""
+        """The record of a line; None if it is incomplete. A record appended to an incomplete line is kept."""
         last = max(0, line.rfind(_BEGINNING))
         torn, whole = line[:last], line[last:].rstrip(b"\n")
         if not all(_BEGINNING.startswith(part[: len(_BEGINNING)]) for part in (torn, whole)):
@@ -71,10 +71,10 @@ class Journal(BaseJournalBackend):
             return None
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Adds records, all or none of them.
+        """Appends either all records or none.
 
         Raises:
-          InputError: the system refuses to write, as on a full disk.
+          InputError: the records cannot be written, for instance because the disk is full.
         """
         text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
         self._lock.acquire()

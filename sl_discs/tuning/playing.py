@@ -1,4 +1,4 @@
-"""Plays candidates on instances."""
+"""Evaluates candidates on instances."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from sl_discs.tuning.points import Candidate
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """Where candidates are evaluated.
+    """How candidates are evaluated.
 
     Attributes:
-      settings: chains, steps and engine; annealing is the candidate's.
-      penalty: of the problem's model.
+      settings: chains, steps and engine; a candidate brings its own annealing.
+      penalty: penalty of the problem's model.
     """
 
     settings: Settings
@@ -33,7 +33,7 @@ class Stage:
         """Verified best objective of each instance.
 
         Args:
-          candidate: settings to try; InputError where they are impossible.
+          candidate: settings to try; InputError if they are invalid.
           dataset: the instances.
           seed: of the chains.
           progress: called with the number of chain-steps done.

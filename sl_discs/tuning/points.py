@@ -1,4 +1,4 @@
-"""From a point of the search space to settings of a run, and back."""
+"""Conversion of points of the search space to settings of a run, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Candidate:
     """Settings to try.
 
     Attributes:
-      sampler: config fields of the sampler, its name among them.
+      sampler: config fields of the sampler, including its name.
       experiment: the annealing fields of `Settings`.
     """
 
@@ -30,11 +30,11 @@ class Candidate:
     experiment: dict[str, Any]
 
     def method(self, num_chains: int) -> Method:
-        """What these fields name; InputError where they are impossible."""
+        """The method that these fields define; InputError if they are invalid."""
         return build_method(self.sampler, num_chains)
 
     def settings(self, settings: Settings) -> Settings:
-        """Those settings with this annealing."""
+        """The given settings with this candidate's annealing."""
         return dataclasses.replace(settings, **self.experiment)
 
 
@@ -48,11 +48,11 @@ def _rounded(value: float) -> float:
 
 
 def candidate_of(point: Point, start: Candidate) -> Candidate:
-    """The settings that a point stands for.
+    """The settings that a point represents.
 
     Args:
-      point: of any space of the sampler.
-      start: settings of whatever the point leaves out.
+      point: a point of any space of the sampler.
+      start: settings for everything that the point omits.
     """
     sampler, experiment = dict(start.sampler), dict(start.experiment)
     for name, value in point.items():
@@ -78,16 +78,16 @@ def _temperatures(point: Point) -> dict[str, Any]:
 
 
 def without_tilt(candidate: Candidate) -> Candidate:
-    """The same with the tilt switched off (see `Localization.tilt`)."""
+    """The candidate with the tilt switched off (see `Localization.tilt`)."""
     return Candidate(candidate.sampler | {"tilt": False}, candidate.experiment)
 
 
 def point_of(candidate: Candidate) -> Point:
-    """The point that stands for settings, in a space without bounds."""
+    """The point that represents the settings, in a space without bounds."""
     annealing: Mapping[str, Any] = candidate.experiment
     initial, final = annealing["init_temperature"], annealing["final_temperature"]
     if annealing["t_schedule"] == "exp_decay":
-        # What is reached: `final_temperature` is only a floor there.
+        # The temperature that is reached: `final_temperature` is only a floor for this schedule.
         final = max(initial * annealing["decay_rate"], final)
     point: Point = {"t_schedule": annealing["t_schedule"], "init_temperature": initial, "cooling": final / initial}
     point |= {name: annealing[name] for name in RESAMPLING_FIELDS}

@@ -1,4 +1,4 @@
-"""What the best settings of a search are worth on the test instances, beside the base sampler's defaults."""
+"""Compares the best settings of a search with the base sampler's defaults on the test instances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sl_discs.tuning.points import Candidate
 
 
 def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
-    """Mean of differences over instances, with its 95% interval by Student's t; None for a single instance."""
+    """Mean of differences over instances, with its 95% interval by Student's t (None for a single instance)."""
     spread = Spread.of(differences)
     half = None if spread.se is None else float(stdtrit(spread.n - 1, 0.975)) * spread.se
     interval = None if half is None else [spread.mean - half, spread.mean + half]
@@ -32,15 +32,15 @@ def held_out(
     tuned_base: Candidate | None,
     progress: Callable[[str, int], None],
 ) -> dict[str, Any]:
-    """Test means and paired differences; an instance counts with its mean over run seeds 0..seeds-1.
+    """Test means and paired differences; the value of an instance is its mean over run seeds 0..seeds-1.
 
     Args:
-      stage: where to evaluate candidates.
+      stage: how to evaluate candidates.
       test: the instances.
-      seeds: how many run seeds.
+      seeds: number of run seeds.
       tuned: the best settings of the search.
-      default: the base sampler's, with the dataset's usual annealing.
-      tuned_base: the base sampler's tuned settings, where there are any.
+      default: the base sampler's default settings, with the dataset's usual annealing.
+      tuned_base: the base sampler's tuned settings, if there are any.
       progress: called with (name, chain-steps).
     """
 

@@ -1,4 +1,4 @@
-"""The search: trials on a few training instances first, and on more of them where these went well."""
+"""The search: each trial runs on a few training instances first, and on more of them if it did well."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sl_discs.tuning.playing import Stage
 from sl_discs.tuning.points import Candidate, candidate_of, without_tilt
 from sl_discs.tuning.space import Dimension, propose
 
-# Run seed of trial 0; the next has the next. Test runs have seeds below.
+# Run seed of trial 0; later trials count up from it. Test runs use smaller seeds.
 FIRST_TRIAL_SEED = 1_000
 
 
@@ -28,15 +28,15 @@ def rungs_of(num_instances: int) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What a trial is.
+    """The definition of a trial.
 
     Attributes:
-      space: to choose from.
-      start: settings of whatever the space leaves out.
+      space: the search space.
+      start: settings for everything that the space omits.
       null: whether the tilt is switched off.
-      train: the instances.
-      rungs: numbers of them after which a trial may be pruned, the last all of them.
-      seed: of the choices.
+      train: the training instances.
+      rungs: numbers of instances after which a trial may be pruned; the last one is all of them.
+      seed: seed of the choices.
     """
 
     space: tuple[Dimension, ...]
@@ -47,21 +47,21 @@ class Search:
     seed: int
 
     def candidate(self, point) -> Candidate:
-        """The settings that a point stands for."""
+        """The settings that a point represents."""
         candidate = candidate_of(point, self.start)
         return without_tilt(candidate) if self.null else candidate
 
 
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """A trial that this worker has ended.
+    """A trial that this worker has finished.
 
     Attributes:
-      number: of the trial.
+      number: number of the trial.
       value: mean verified best over the instances that it was run on.
-      instances: how many.
-      pruned: whether it ended before all of them.
-      seconds: that it took.
+      instances: number of these instances.
+      pruned: whether it was stopped before it had run on all instances.
+      seconds: its duration.
     """
 
     number: int
@@ -100,19 +100,19 @@ def play_trials(
     progress: Callable[[int], None],
     tell: Callable[[Played], None],
 ) -> None:
-    """Plays trials until the study has `total` of them, other workers' included.
+    """Runs trials until the study has `total` of them, including those of other workers.
 
     Args:
-      study: shared.
+      study: the shared study.
       search: what to try.
-      stage: where.
-      total: of the whole study.
-      stale_after: seconds without a sign of life after which another worker's trial no longer counts.
-      progress: called with chain-steps.
-      tell: called with each trial that ended here.
+      stage: how to evaluate it.
+      total: number of trials of the whole study.
+      stale_after: seconds without a heartbeat after which another worker's trial no longer counts.
+      progress: called with the number of chain-steps done.
+      tell: called with each trial that this worker finished.
     """
     while (trial := storage.next_trial(study, total, stale_after)) is not None:
-        # Seeded by the trial: one worker makes the same choices again, several never the same ones.
+        # Seeded by the trial: a single worker repeats its choices, and several workers never make the same ones.
         seed = int(np.random.SeedSequence([search.seed, trial.number]).generate_state(1)[0])
         study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
         try:

@@ -1,6 +1,6 @@
-"""What is searched, as data: annealing, the base sampler's own fields, and stochastic localization.
+"""The search spaces as data: annealing, the base sampler's own fields, and stochastic localization.
 
-A space is a tuple of dimensions. Impossible combinations are not in it: the final temperature is a part of the
+A space is a tuple of dimensions and contains no invalid combinations: the final temperature is a fraction of the
 initial one, and each number of levels K has its own choices of n_min, those that fit into the chain.
 """
 
@@ -24,13 +24,13 @@ class Dimension:
     """One number or name to choose.
 
     Attributes:
-      name: in the storage; a field of the sampler, or what `points` makes fields from.
-      choices: what there is to choose from; empty for a number between low and high.
-      low: least value.
+      name: name in the storage; a field of the sampler, or a quantity that `points` converts to fields.
+      choices: the possible values; empty for a number between low and high.
+      low: smallest value.
       high: largest value.
-      log: whether values are even on a logarithmic scale.
-      step: distance of neighbouring values; None: any value.
-      only_if: (name, values) of an earlier dimension, without one of which there is no such choice.
+      log: whether the scale is logarithmic.
+      step: distance between neighbouring values; None: any value.
+      only_if: (name, values) of an earlier dimension, which must have one of these values.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Dimension:
         return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
 
     def contains(self, value: Value) -> bool:
-        """Whether this is one of its values."""
+        """Whether this value is possible."""
         if self.choices:
             return value in self.choices
         return not isinstance(value, str) and self.low <= value <= self.high
@@ -69,10 +69,10 @@ _TEMPERATURES = (
     Dimension("cooling", low=0.003, high=1.0, log=True, only_if=("t_schedule", ("exp_decay", "linear"))),
 )
 
-# Logged intervals from one resampling of the chains to the next.
+# Choices for the number of logged intervals between resamplings of the chains.
 _RESAMPLE_INTERVALS = (1, 2, 5)
 
-# Steps, so that samplers recur: a sampler's fields are compiled into its program.
+# Discrete steps, so that samplers recur: a sampler's fields are compiled into its program.
 _OWN = {
     "gwg": (Dimension("num_flips", (1, 2, 3, 4, 6, 8)),),
     "path_auxiliary": (Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05),),
@@ -102,7 +102,7 @@ def _annealing(chain_length: int, log_every_steps: int) -> tuple[Dimension, ...]
 
 
 def n_min_name(levels: int) -> str:
-    """The dimension of n_min for so many levels."""
+    """The name of the dimension n_min for this number of levels."""
     return f"n_min_{levels}"
 
 
@@ -126,12 +126,12 @@ def space_of(
     Args:
       sampler: base sampler or `sl_` variant.
       search: `annealing` (temperatures, resampling and the base sampler's own fields), `sl` (localization), or `all`.
-      chain_length: steps, which limit levels and n_min.
+      chain_length: number of steps, which limits levels and n_min.
       log_every_steps: steps between logged ones, after which chains can be resampled.
-      null: the null control, in which sigma changes nothing.
+      null: whether this is the null control, in which sigma has no effect.
 
     Raises:
-      InputError: an unknown sampler or search, one that does not go with the sampler, or too few steps.
+      InputError: an unknown sampler or search, a search that does not fit the sampler, or too few steps.
     """
     base = base_name(sampler)
     if search not in SEARCHES:
@@ -160,7 +160,7 @@ def propose(space: tuple[Dimension, ...], chooser: Chooser) -> Point:
 
 
 def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Point:
-    """The part of a point that lies in the space; what is left out there is for the search to choose."""
+    """The part of a point that lies in the space; the search chooses the rest."""
     kept: Point = {}
     for one in space:
         if one.applies(kept) and one.name in point and one.contains(point[one.name]):

@@ -1,8 +1,8 @@
-"""One study in a storage that any number of workers share: made once, continued only by searches of its own kind.
+"""A study in a storage that any number of workers share: created once, and continued only by searches of its kind.
 
-Which trials count towards the total: those that are complete or pruned, and those that run and whose worker gave a
-sign of life lately. A trial whose worker was killed thus no longer counts after a while, on any storage; for workers
-of the same machine, which see that its process is gone, it does not count any more at once.
+Trials that count towards the total are those that are complete or pruned, and running ones whose worker has given a
+recent heartbeat. A trial whose worker was killed therefore stops counting after a while, whatever the storage. For
+workers on the same machine, which see that its process is gone, it stops counting at once.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from sl_discs.tuning.journal import Journal
 from sl_discs.tuning.space import Point
 
 KIND, ALIVE, HOLDER = "kind", "alive", "holder"
-# A worker that finds a study just made waits so long for its maker to say what it is.
+# How long a worker waits for the creator of a new study to record its kind.
 _PATIENCE_S = 30.0
-# Seconds between signs of life of a running trial.
+# Seconds between heartbeats of a running trial.
 _PULSE_S = 20.0
 
 
 def quiet_optuna() -> None:
-    """Errors alone: the command has its own report of each trial."""
+    """Limits Optuna's log to errors, since the command reports each trial itself."""
     optuna.logging.set_verbosity(logging.ERROR)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
@@ -42,7 +42,7 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
     """A storage: a URL of a database (`sqlite:///tuning.db`), or else the path of a journal file.
 
     Raises:
-      InputError: it cannot be opened, or the file is something else.
+      InputError: it cannot be opened, or the file is not a journal.
     """
     try:
         if "://" in text:
@@ -52,7 +52,7 @@ def open_storage(text: str) -> optuna.storages.BaseStorage:
         return optuna.storages.JournalStorage(Journal(path))
     except InputError:
         raise
-    except Exception as error:  # of whatever kind the driver of a database or the reader of a journal raises
+    except Exception as error:  # database drivers and journal readers raise errors of many kinds
         raise InputError(f"--storage={text}: cannot open it ({' '.join(str(error).split())[:200]})") from None
 
 
@@ -64,14 +64,14 @@ def open_study(
     *,
     maximise: bool = True,
 ) -> optuna.Study:
-    """The study of this name, made if there is none.
+    """The study of this name, created if there is none.
 
     Args:
-      storage: shared.
-      name: of the study.
-      kind: space, dataset, budget and version, plain data; recorded in its user attributes.
-      first_points: tried before any other; each may leave out dimensions.
-      maximise: the sense of the objective.
+      storage: the shared storage.
+      name: name of the study.
+      kind: space, dataset, budget and version as plain data, recorded in the study's user attributes.
+      first_points: points tried before any other; each may omit dimensions.
+      maximise: whether the objective is maximised.
 
     Raises:
       InputError: a study of this name is of another kind.
@@ -97,14 +97,14 @@ def open_study(
 
 
 def _complete(study: optuna.Study, kind: dict[str, Any], first_points: list[Point]) -> None:
-    """Queues the first points, as far as that was not done, and then says of what kind the study is."""
+    """Queues the first points that are not queued yet, and then records the kind of the study."""
     for point in first_points[len(study.get_trials(deepcopy=False)) :]:
         study.enqueue_trial(point)
     study.set_user_attr(KIND, kind)
 
 
 def _wait_for_kind(study: optuna.Study) -> dict[str, Any] | None:
-    """The kind of a study; None where its maker was killed before it said so, and nobody has begun a trial."""
+    """The kind of a study; None if its creator was killed before recording it and nobody has begun a trial."""
     deadline = time.monotonic() + _PATIENCE_S
     while KIND not in study.user_attrs:
         if time.monotonic() > deadline:
@@ -116,7 +116,7 @@ def _wait_for_kind(study: optuna.Study) -> dict[str, Any] | None:
 
 
 class Pulse:
-    """Signs of life of a running trial; `beat` is called often and writes rarely."""
+    """Heartbeats of a running trial; `beat` is called often and writes rarely."""
 
     def __init__(self, trial: Trial):
         self._trial, self._last = trial, -float("inf")
@@ -124,14 +124,14 @@ class Pulse:
         self.beat()
 
     def beat(self) -> None:
-        """Writes the time unless it did so just now."""
+        """Writes the time, unless it has done so recently."""
         if time.monotonic() - self._last > _PULSE_S:
             self._last = time.monotonic()
             self._trial.set_user_attr(ALIVE, time.time())
 
 
 def _is_played(trial: FrozenTrial, stale_after: float) -> bool:
-    """Whether a running trial's worker lives, as far as one can tell."""
+    """Whether a running trial's worker is still alive, as far as can be told."""
     holder = trial.user_attrs.get(HOLDER)
     if holder is not None and holder["machine"] == this_machine() and not is_running(holder["pid"]):
         return False
@@ -141,11 +141,11 @@ def _is_played(trial: FrozenTrial, stale_after: float) -> bool:
 
 
 def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]:
-    """Trials that count towards the total, by number.
+    """Trials that count towards the total, ordered by number.
 
     Args:
-      study: of any worker.
-      stale_after: seconds without a sign of life after which a running trial of another machine no longer counts.
+      study: the study, as any worker has it.
+      stale_after: seconds without a heartbeat after which a running trial on another machine no longer counts.
     """
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
     return [
@@ -156,10 +156,10 @@ def counted_trials(study: optuna.Study, stale_after: float) -> list[FrozenTrial]
 
 
 def next_trial(study: optuna.Study, total: int, stale_after: float) -> Trial | None:
-    """A trial to run, or None if as many as there are to be have been taken.
+    """A trial to run, or None if all trials have been taken.
 
-    Two workers may take the last one at once. Trials are numbered in the order in which they were taken, and the
-    later of the two gives its own up: together they run exactly `total`.
+    Two workers may take the last trial at the same time. Trials are numbered in the order in which they are taken,
+    and the later worker gives its own up, so that exactly `total` trials are run.
     """
     if len(counted_trials(study, stale_after)) >= total:
         return None
@@ -172,17 +172,17 @@ def next_trial(study: optuna.Study, total: int, stale_after: float) -> Trial | N
 
 
 def unfinished(study: optuna.Study, stale_after: float) -> int:
-    """How many trials run at this moment."""
+    """The number of trials running now."""
     return sum(trial.state is TrialState.RUNNING for trial in counted_trials(study, stale_after))
 
 
 def complete_trials(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that were run on all training instances, by number."""
+    """Trials that were run on all training instances, ordered by number."""
     return study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
 
 
 def best_of_curve(study: optuna.Study) -> list[list[float]]:
-    """[trial, value] of each trial that was better than those before it."""
+    """[trial, value] of each trial that was better than all earlier ones."""
     sign = 1 if study.direction is StudyDirection.MAXIMIZE else -1
     curve: list[list[float]] = []
     for trial in complete_trials(study):

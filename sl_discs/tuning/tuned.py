@@ -16,17 +16,17 @@ from sl_discs.tuning.points import ANNEALING_FIELDS, Candidate
 
 
 def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str, Any]) -> Path:
-    """Writes settings with the record of their search; InputError where the system refuses."""
+    """Writes settings with the record of their search; InputError if the file cannot be written."""
     record = {"sampler": candidate.sampler, "experiment": candidate.experiment, "search": search}
     text = json.dumps(record, indent=1) + "\n"
     return write_atomically(Path(path), lambda file: file.write(text.encode()))
 
 
 def read_tuned(path: str | os.PathLike) -> Candidate:
-    """The settings in such a file.
+    """The settings in a file of `write_tuned`.
 
     Raises:
-      InputError: there is no such file, or its settings are impossible.
+      InputError: there is no such file, or its settings are invalid.
     """
     try:
         record = parse_json(Path(path).read_text(encoding="utf-8"))

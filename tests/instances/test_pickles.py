@@ -106,17 +106,17 @@ def nested(levels, pair):
 
 
 MALICIOUS = {
-    "pairs of pairs": (nested(60, True), "again and again"),
+    "pairs of pairs": (nested(60, True), "many times over"),
     "by the memo": (
         b"\x80\x04})\x94" + b"".join(b"h%ch%c\x86\x94" % (k, k) for k in range(60)) + b"Ns.",
-        "again and again",
+        "many times over",
     ),
     "deep": (nested(10**6, False), "nested too deeply"),
     "copies": (
         b"\x80\x04](" + b"N" * 10**5 + b"e\x94" + b"cbuiltins\nset\nh\x00\x85R0" * 10**4 + b"h\x00.",
-        "again and again",
+        "many times over",
     ),
-    "a list in itself": (b"\x80\x04]" + b"2a" * 10**3 + b".", "again and again"),
+    "a list in itself": (b"\x80\x04]" + b"2a" * 10**3 + b".", "many times over"),
     "places": (b"\x80\x04Nr\xff\xff\xff\xff.", "4294967295 places"),
     "places in text": (b"Np9999999999999\n.", "9999999999999 places"),
 }

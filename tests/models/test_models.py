@@ -67,6 +67,21 @@ def test_coupled_sites_are_those_whose_gains_change(sparse):
     np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_largest_neighbour_is_that_of_the_coupled_sites(sparse):
+    model, params = build("maxcut", random_graph(1, weighted=True), sparse, padded=8)
+    tilted = TiltedParams(params, jnp.float32(1), None)
+    lattice = ising_lattice(2, 4)
+    values = jnp.asarray(np.random.default_rng(0).permutation(8), jnp.float32)
+    for found, one, its in [
+        (model.largest_neighbour(params, values), model, params),
+        (Tilted(model).largest_neighbour(tilted, values), Tilted(model), tilted),
+        (lattice.largest_neighbour(None, values), lattice, None),
+    ]:
+        expected = [max(values[one.coupled(its, jnp.int32(site))], default=0) for site in range(8)]
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("seed", range(3))

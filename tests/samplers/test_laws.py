@@ -15,7 +15,10 @@ from sl_discs import keys
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -23,6 +26,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.samplers.registry import build_sampler, known_samplers, register_sampler
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 
 CHAINS = 4
@@ -38,6 +42,7 @@ SAMPLERS = {
     "exchange, mostly pairs": (Exchange(single=0.1), {}),
     "bipartite_gibbs": (BipartiteGibbs(), {}),
     "bipartite_gibbs, 2 sites and the others": (BipartiteGibbs(split=2), {}),
+    "block_gibbs": (BlockGibbs(), {}),
     "gwg": (GWG(), {}),
     "gwg, 3 flips": (GWG(num_flips=3), {}),
     "gwg, adapted": (GWG(adaptive=True, adapt_until=30), ADAPTING),
@@ -48,6 +53,13 @@ SAMPLERS = {
     "dmala": (DMALA(), {}),
     "dmala, fixed step": (DMALA(scaling="fixed", step_size=0.3), {}),
     "dmala, adapted": (DMALA(adaptive=True, adapt_until=30), ADAPTING),
+    "dlmc": (DLMC(), {}),
+    "dlmc, adapted": (DLMC(adaptive=True, adapt_until=30), ADAPTING),
+    "dlmc, euler": (DLMC(solver="euler_forward"), {}),
+    "dlmc, fixed step": (DLMC(scaling="fixed", step_size=2.0), {}),
+    "acs": (ACS(cycle=5), {}),
+    "rlsa": (RLSA(), {}),
+    "rlsa, 1 flip": (RLSA(num_flips=1), {}),
 }
 
 
@@ -63,7 +75,9 @@ def test_every_registered_sampler_is_here():
     assert {name.split(",")[0] for name in SAMPLERS} >= bases - {"step_only"}
 
 
-@pytest.mark.parametrize("sampler", [Gibbs, Metropolis, Exchange, BipartiteGibbs, GWG, PathAuxiliary, DMALA])
+@pytest.mark.parametrize(
+    "sampler", [Gibbs, Metropolis, Exchange, BipartiteGibbs, BlockGibbs, GWG, PathAuxiliary, DMALA, DLMC, ACS, RLSA]
+)
 def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
     assert not {"adapts", "calls_a_step", "counts_sweeps"} & {field.name for field in dataclasses.fields(sampler)}
 
@@ -122,9 +136,10 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
         (IgnoresMask(CHAINS), MASKED, "outside the mask"),
         (NeverMoves(CHAINS), TILTED, "no chain ever moved"),
         (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
+        (RLSA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
         (PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant"),
     ],
-    ids=["missing tilt", "wrong sign", "ignored mask", "never moves", "DULA", "adapts for ever"],
+    ids=["missing tilt", "wrong sign", "ignored mask", "never moves", "DULA", "RLSA without test", "adapts for ever"],
 )
 def test_broken_samplers_fail(sampler, case, message):
     with pytest.raises(ConformanceError, match=message):

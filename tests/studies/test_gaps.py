@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sl_discs.models.spin import SpinForm
+from sl_discs.samplers.dmala import DMALA
 from sl_discs.studies import gaps
 from sl_discs.studies.bounds import families, random_models, readings, scan, verdicts
 from sl_discs.studies.mean_errors import chernoff, exact_rms, glauber_errors, mean_errors
@@ -51,7 +52,7 @@ def test_glauber_on_two_sites_has_the_gap_of_their_correlation(J, first, second)
 @pytest.mark.parametrize("target", small_targets(3)[:1] + small_targets(3)[3:])
 def test_dula_is_the_oracles_and_reversible_for_its_own_law(target):
     density = target.log_density(0.8)
-    wanted = oracle.dmala(density, target.mask, step_size=0.3, adjusted=False).transitions
+    wanted = oracle.kernel_of(DMALA(scaling="fixed", step_size=0.3, adjusted=False), density, target.mask).transitions
     matrix = gaps.dula(density, 0.3)
     np.testing.assert_allclose(matrix, wanted, atol=NOISE)
     flow = gaps.dula_law(density, 0.3)[:, None] * matrix

@@ -94,12 +94,18 @@ def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra,
 def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
     path = tmp_path / "sweep.py"
     path.write_text(
-        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace('"sl_gwg"', '"sl_dlmc"')
+        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace(
+            '"sl_gwg"', '"sl_hammingball"'
+        )
     )
     sweep = read_sweep(path)
-    assert run_arguments(sweep, 2, None, {})["sampler_config"] == "configs/sampler/discs_config.py:sl:discs:dlmc"
+    assert (
+        run_arguments(sweep, 2, None, {})["sampler_config"] == "configs/sampler/discs_config.py:sl:discs:hammingball"
+    )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"'sl_dlmc' is DISCS's own; put a checkout .*, or choose --samplers=gwg"):
+    with pytest.raises(
+        InputError, match=r"'sl_hammingball' is DISCS's own; put a checkout .*, or choose --samplers=gwg"
+    ):
         checked(sweep)
     checked(read_sweep(path, ["gwg"]))
 

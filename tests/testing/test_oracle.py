@@ -5,19 +5,24 @@ import dataclasses
 import numpy as np
 import pytest
 
+from sl_discs.samplers.acs import ACS
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
 from sl_discs.testing.small_targets import small_targets
 
 BALANCED = [
     GWG(), GWG(num_flips=3), PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3), DMALA(expected_flips=1.7),
-    DMALA(scaling="fixed", step_size=0.5),
+    DMALA(scaling="fixed", step_size=0.5), DLMC(expected_flips=1.7), DLMC(solver="euler_forward"),
+    DLMC(scaling="fixed", step_size=1.0), RLSA(num_flips=2), RLSA(num_flips=9),
 ]  # fmt: skip
 SAMPLERS = [
     Gibbs(),
@@ -26,6 +31,10 @@ SAMPLERS = [
     Metropolis(scan="sequential"),
     Exchange(),
     Exchange(single=0.1),
+    BlockGibbs(rounds=1),
+    BlockGibbs(),
+    ACS(cycle=1),
+    ACS(cycle=1, largest_balance=1.0, largest_step=9.0),
     *(dataclasses.replace(one, balancing_fn_type=g) for one in BALANCED for g in ("SQRT", "RATIO", "MAX", "MIN")),
 ]
 

@@ -17,7 +17,7 @@ from sl_discs.testing.oracle import kernel_of
 from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
 from sl_discs.testing.small_targets import small_targets
 
-ON_GPU = known_to("gpu", SAMPLERS)
+ON_CPU, ON_GPU = known_to("cpu", SAMPLERS), known_to("gpu", SAMPLERS)
 OTHER_BALANCING = {
     f"{name}, {balancing}": sampler
     for balancing in ("RATIO", "MAX", "MIN")
@@ -48,10 +48,14 @@ def some(names, fast):
             "metropolis",
             "metropolis, sequential",
             "exchange",
+            "block_gibbs",
             "gwg",
             "path_auxiliary",
             "dmala",
             "dmala, fixed",
+            "dlmc",
+            "acs",
+            "rlsa",
         ),
     ),
 )
@@ -87,7 +91,7 @@ def test_reference_on_three_sites_sparse_and_not_localized(name):
     check("reference", SAMPLERS[name], copies=1024, num_sites=3, sparse=True, tilted=False)
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ON_CPU)
 def test_cpu(name):
     """Weights are kept from step to step, so the law of several steps is tested too."""
     sampler = SAMPLERS[name]
@@ -97,13 +101,13 @@ def test_cpu(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", ON_CPU)
 def test_cpu_with_real_couplings(name):
     for steps in (1, 5):
         check("cpu", SAMPLERS[name], copies=4096, whole=False, sparse=steps == 1, steps=steps)
 
 
-@pytest.mark.parametrize("name", [name for name, one in SAMPLERS.items() if hasattr(one, "balancing_fn_type")])
+@pytest.mark.parametrize("name", [name for name in ON_CPU if hasattr(SAMPLERS[name], "balancing_fn_type")])
 def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     """What has no test proposes at the target's own temperature."""
     sampler, targets = SAMPLERS[name], small_targets(4)

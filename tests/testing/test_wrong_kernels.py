@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 from sl_discs.samplers import path as path_module
+from sl_discs.samplers.acs import ACS
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.engines import FALSE_ALARM, entry
 from sl_discs.testing.oracle import kernel_of
 from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
@@ -80,6 +84,24 @@ def test_another_kernel_is_found(name):
     pytest.importorskip("numba")
     with pytest.raises(Disagreement):
         check(entry("cpu"), *IN_PLACE[name])
+
+
+IN_PLACE_ON_REFERENCE = {
+    "gibbs for block_gibbs": (BlockGibbs(), Gibbs()),
+    "one round too few": (BlockGibbs(), BlockGibbs(rounds=1)),
+    "dmala for dlmc": (DLMC(), DMALA()),
+    "the other solver": (DLMC(), DLMC(solver="euler_forward")),
+    "another place in the cycle": (ACS(cycle=3), ACS(cycle=1)),
+    "one flip too many": (RLSA(num_flips=1), RLSA(num_flips=2)),
+    "dmala for rlsa": (RLSA(), DMALA()),
+}
+
+
+@pytest.mark.parametrize("name", IN_PLACE_ON_REFERENCE)
+def test_another_kernel_is_found_on_the_reference(name):
+    asked, played = IN_PLACE_ON_REFERENCE[name]
+    with pytest.raises(Disagreement):
+        check(entry("reference"), asked, played, done=1, steps=1)
 
 
 def always_the_first(sampler, key, state, mask):

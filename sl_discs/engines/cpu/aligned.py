@@ -1,7 +1,7 @@
-"""Arrays that begin where a cache line does.
+"""Arrays aligned to cache lines.
 
-NumPy's begin at any multiple of 16 bytes. Whether vectors then lie across two lines at every second access is a
-matter of chance, as the time of a step was: `sl_gwg` with sums of 16 bits took up to 14 per cent longer.
+NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a cache line. Without
+alignment, steps of `sl_gwg` with 16-bit sums took up to 14 % longer.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _LINE = 64
 
 
 def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
-    """As np.zeros."""
+    """`np.zeros`, aligned."""
     dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
-    # Dozens of arrays are made for each call of the loops; NumPy's product alone takes longer than all the rest.
+    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
     num_bytes = math.prod(shape) * dtype.itemsize
     room = np.zeros(num_bytes + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE

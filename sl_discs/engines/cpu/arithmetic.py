@@ -46,7 +46,7 @@ def _bits_of_float(typing_context, value):
 @inlined(fastmath=FUSED)
 def exp2(x):
     """2^x in float32 for x in [-125, 125]; relative error below 3e-7."""
-    # In float32 the sum has no bits behind the point, and the nearest whole number in its lowest ones.
+    # In float32 the sum has no fractional bits, and its lowest bits hold the nearest whole number.
     x = _F(x)
     shifted = x + _TO_WHOLE
     f = x - (shifted - _TO_WHOLE)
@@ -64,7 +64,7 @@ def exp_nonpositive(x):
     return exp2(exponent) if exponent > _LOWEST else _NOTHING
 
 
-# Cephes' logarithm: log(1 + m) on [sqrt(1/2) - 1, sqrt(2) - 1].
+# Coefficients of Cephes' logarithm: log(1 + m) on [sqrt(1/2) - 1, sqrt(2) - 1].
 _L = tuple(
     _F(c)
     for c in (
@@ -80,7 +80,7 @@ _LOW_BITS = np.int32(0x007FFFFF)
 @inlined(fastmath=FUSED)
 def log(x):
     """log(x) in float32 for normal positive x; relative error below 3e-7."""
-    # numba's difference of two int32 is an int64, which takes twice as many vectors.
+    # In numba the difference of two int32 is an int64, which would need twice as many vectors.
     shifted = np.int32(_bits_of_float(x) - _HALF_ROOT_BITS)
     exponent = np.int32(shifted >> _MANTISSA_BITS)
     m = _float_of_bits(np.int32((shifted & _LOW_BITS) + _HALF_ROOT_BITS)) - _ONE
@@ -98,7 +98,7 @@ def log(x):
 
 _U = np.uint32
 _PARITY = _U(0x1BD11BDA)
-# Second words of counters: numbers drawn from a key, folding of a key, and the numbers of one Markov step.
+# Second words of counters: for numbers drawn from a key, for folding a key, and for the numbers of a Markov step.
 DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
 
 
@@ -161,11 +161,11 @@ _TWO = _F(2)
 
 @called(fastmath=FUSED)
 def fill_uniforms(key0, key1, out):
-    """What `normal_pair` takes, of one key.
+    """The arguments of `normal_pair`, from one key.
 
     Args:
-      key0: key of this call alone, like key1.
-      key1: likewise.
+      key0: first word of a key that only this call uses.
+      key1: second word.
       out: [N] float32, N even: first those on (0, 1), then those on [-1/2, 1/2].
     """
     in_long_vectors()
@@ -180,8 +180,8 @@ def fill_uniforms(key0, key1, out):
 def normal_pair(first, second):
     """Two standard normal numbers, as `sl_discs.keys.words_to_normals`.
 
-    Those of the entries i and N/2 + i of `fill_uniforms` are the same entries of `sl_discs.keys.normals`. It is not
-    one loop with that, which would need more registers than there are.
+    Applied to the entries i and N/2 + i of `fill_uniforms`, it gives the same entries of `sl_discs.keys.normals`. The
+    two functions are separate loops, as one loop would need more registers than there are.
     """
     radius = np.sqrt(-_TWO * log(first))
     square = second * second

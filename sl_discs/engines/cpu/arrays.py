@@ -1,7 +1,7 @@
-"""The arrays of the native loops, made of what the reference engine runs, and that made of them again.
+"""Conversion between the reference engine's data and the arrays of the native loops.
 
-The loops take all chains of all instances in a row, spins -1 and 1, sums in double precision, and N padded to whole
-tiles of weights.
+The loops use one axis for the chains of all instances, spins -1 and 1, sums in double precision, and N padded to
+whole tiles of weights.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sl_discs.models.coupling import Dense, Sparse
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
 
-# Couplings are listed rather than stored as rows if fewer than one in so many is not 0.
+# Couplings are stored as lists rather than rows if fewer than one in this many is not 0.
 _LISTED = 12
 
 
@@ -28,12 +28,12 @@ def _up_to_whole(part: int, num_sites: int) -> int:
 
 
 def native_size(num_sites: int) -> int:
-    """N in the arrays."""
+    """The padded number of sites in the arrays."""
     return _up_to_whole(TILE, num_sites)
 
 
 def _padded(array, size: int, dtype) -> np.ndarray:
-    """A copy whose last axis is filled up to `size` with 0."""
+    """A copy whose last axis is padded to `size` with 0."""
     array = np.asarray(array)
     found = aligned_zeros((*array.shape[:-1], size), dtype)
     found[..., : array.shape[-1]] = array
@@ -47,22 +47,22 @@ def _flat(array) -> np.ndarray:
 
 
 def is_listed(entries: int, places: float) -> bool:
-    """Whether so many couplings in matrices of so many places are kept as lists."""
+    """Whether this number of couplings, in matrices with this number of places, is stored as lists."""
     return _LISTED * entries <= places
 
 
 def _padded_rows(rows: np.ndarray, size: int) -> np.ndarray:
-    """Matrices [G, N, N] with both axes filled up to `size` with 0, a copy."""
+    """A copy of matrices [G, N, N] with both axes padded to `size` with 0."""
     found = aligned_zeros((len(rows), size, size), rows.dtype)
     found[:, : rows.shape[1], : rows.shape[2]] = rows
     return found
 
 
 def _entries(coupling: Dense | Sparse, num_sites: int):
-    """The couplings that are not 0: instance, site, neighbour and weight of each, sorted by the first two."""
+    """Instance, site, neighbour and weight of each non-zero coupling, sorted by the first two."""
     if isinstance(coupling, Dense):
         rows = np.asarray(coupling.rows)
-        # Four times as fast as np.nonzero (11 and 2.7 ms for 4 x 832 x 832), which a short run notices.
+        # Four times as fast as np.nonzero (2.7 instead of 11 ms for 4 x 832 x 832), which matters in short runs.
         place = np.flatnonzero(rows.ravel() if rows.dtype != np.int8 else rows.ravel().view(np.bool_))
         row, neighbour = np.divmod(place, num_sites)
         return row // num_sites, row % num_sites, neighbour, rows.ravel()[place]
@@ -72,7 +72,7 @@ def _entries(coupling: Dense | Sparse, num_sites: int):
 
 
 def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
-    """The instances as the loops have them; dense ones take as long as thousands of steps."""
+    """The instances in the form of the loops; converting dense ones takes as long as thousands of steps."""
     params, num_sites, size = batch.params, model.num_sites, native_size(model.num_sites)
     mask = _padded(batch.mask, size, bool)
     closed_last = np.argsort(~mask, axis=1, kind="stable").astype(np.uint32)
@@ -101,7 +101,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
 
 
 def as_arrays(sampler: Sampler, batch: Batch, chains: Chains) -> ChainArrays:
-    """The chains as the loops have them, copies."""
+    """Copies of the chains in the form of the loops."""
     size = native_size(np.shape(batch.mask)[1])
 
     def spins(x):
@@ -137,14 +137,14 @@ def as_arrays(sampler: Sampler, batch: Batch, chains: Chains) -> ChainArrays:
 
 
 def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.ndarray):
-    """The sampler's state after so many steps; it counts likelihood calls as the reference does."""
+    """The sampler's state after these steps; it counts likelihood calls as the reference engine does."""
     calls = np.asarray(before.num_ll_calls) + sampler.calls_a_step * (steps - np.asarray(before.steps))
     scale = {sampler.adapts: pace} if sampler.adapts else {}
     return before._replace(steps=steps, num_ll_calls=calls, **scale)
 
 
 def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
-    """The chains that the arrays hold, in the form of the reference engine."""
+    """The chains in the arrays, in the form of the reference engine."""
     *shape, num_sites = np.shape(before.chain.x)
 
     def back(array, dtype=np.float32):
@@ -167,7 +167,7 @@ def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
 
 
 def make_recorded(program: Program, intervals: int, instances: int, chains: int, num_sites: int) -> Recorded:
-    """Room for what the loops record in a call."""
+    """Allocates the arrays that the loops record in one call."""
     count = instances * chains
     values, acceptances, hops = (np.zeros((intervals, count), np.float32) for _ in range(3))
     exchanged = np.zeros((intervals if program.ladder > 1 else 0, count), bool)
@@ -178,7 +178,7 @@ def make_recorded(program: Program, intervals: int, instances: int, chains: int,
 
 
 def as_trace(program: Program, recorded: Recorded, instances: int, chains: int, num_sites: int) -> Trace:
-    """What the loops recorded, in the form of the reference engine."""
+    """The loops' records in the form of the reference engine."""
     exchanged, states = None, None
     if program.ladder > 1:
         exchanged = recorded.exchanged.reshape(-1, instances, chains)

@@ -1,8 +1,8 @@
-"""Functions that compiled loops call and Python does not: compiled to what their callers need, and no further.
+"""Compilation of functions that only compiled loops call: it stops at LLVM's intermediate code.
 
-numba optimises each such function by itself, makes machine code of it, and then does both again with the copies of it
-in every caller. That takes longer than the loop itself. Here a callee ends as LLVM's intermediate code, and the loop
-is optimised once, as a whole.
+By default numba optimises each such function by itself and generates machine code for it, and then does both again
+for the copies of it in every caller. That takes longer than the loop itself. Here a callee stays intermediate code,
+and the loop is optimised once, as a whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba.core.typed_passes import NativeLowering
 
 
 class _Intermediate(JITCodeLibrary):
-    """Code that is linked into that of callers."""
+    """Code that is linked into its callers."""
 
     def _optimize_final_module(self):
         pass
@@ -27,7 +27,7 @@ class _Intermediate(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _Lowering(NativeLowering):
-    """To intermediate code, in place of the pass that goes on to machine code."""
+    """Lowers to intermediate code, in place of the pass that continues to machine code."""
 
     _name = "lowering_of_callee"
 
@@ -37,7 +37,7 @@ class _Lowering(NativeLowering):
         state.flags.no_compile = True
         super().run_pass(state)
         state.library.finalize()
-        # What callers find the code by; it points to nothing that Python could call.
+        # Callers find the code by this entry, which points to nothing that Python could call.
         entry = make_function(state.func_id.module, name, "", 0, state.cr.env, (state.library,))
         context.insert_user_function(entry, state.cr.fndesc, [state.library])
         state.cr = state.cr._replace(cfunc=entry)
@@ -45,10 +45,10 @@ class _Lowering(NativeLowering):
 
 
 class CalleeCompiler(CompilerBase):
-    """numba's own pipeline but for that pass."""
+    """numba's own pipeline with that pass replaced."""
 
     def define_pipelines(self):
-        """As every `CompilerBase` has them."""
+        """The pipelines, as `CompilerBase` requires."""
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
         passes.passes = [(_Lowering if one is NativeLowering else one, words) for one, words in passes.passes]
         passes.finalize()

@@ -1,4 +1,4 @@
-"""Plays a slice of a program on many chains, each on one core from beginning to end."""
+"""Runs a slice of a program on many chains, each on one core from beginning to end."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Program(NamedTuple):
 
     Attributes:
       rate: [R, T] 1/temperature of the target.
-      proposal_rate: [R, T] that of the proposal, constant over many steps and close to the former.
-      refresh: [R, T] whether weights are formed anew before a step: before the first one, those that begin
-        levels, and others.
+      proposal_rate: [R, T] 1/temperature of the proposal, constant over many steps and close to `rate`.
+      refresh: [R, T] whether weights are recomputed before a step: before the first one, before those that begin
+        levels, and before others.
       localized: whether there are levels.
       level: number of the first step's level.
       levels: `localization.schedule.Levels`, leaves [K].
@@ -49,16 +49,17 @@ class Targets(NamedTuple):
     Attributes:
       linear: [G, N].
       scale: [G].
-      dense: for all of them.
+      dense: whether all of them are dense.
       rows: [G, N, N].
       starts: [G, N + 1].
-      neighbours: [E] of one instance after the other; `first` has where.
+      neighbours: [E] lists of all instances, concatenated.
       weights: [E].
-      first: [G + 1].
+      first: [G + 1] where the lists of each instance begin.
       mask: [G, N].
-      open_sites: [G, N] those that may flip, then the others.
-      num_open: [G] how many may flip.
-      sizes: [G] whole lanes that hold all sites which may flip or are coupled; a chain looks at no others.
+      open_sites: [G, N] the sites that may flip, then the others.
+      num_open: [G] number of sites that may flip.
+      sizes: [G] a multiple of the lane width, such that all sites that may flip or are coupled are below it; a chain
+        uses no others.
     """
 
     linear: np.ndarray
@@ -76,24 +77,24 @@ class Targets(NamedTuple):
 
 
 class ChainArrays(NamedTuple):
-    """Everything that C chains carry, changed in place; N is padded to whole tiles.
+    """The complete state of C chains, modified in place; N is padded to whole tiles.
 
     Attributes:
-      instance: [C] the instance of a chain.
-      keys: [C, 2] of its Markov steps.
-      observation_keys: [C, 2] of its observation.
+      instance: [C] the instance of each chain.
+      keys: [C, 2] keys of its Markov steps.
+      observation_keys: [C, 2] keys of its observation.
       spins: [C, N] -1 or 1.
       coupled: [C, N] Kx, see `coupling.flip`.
       linear: [C] c.x.
       pairs: [C] x'Kx/2.
       pace: [C] the radius or the expected number of flips.
       steps: [C] steps done.
-      y: [C, N] observation, like mean empty where not localized.
+      y: [C, N] observation; empty if not localized, like `mean`.
       mean: [C, N] running posterior mean.
       best: [C] highest value over every step.
-      best_spins: [C, N] where it was.
+      best_spins: [C, N] state with that value.
       best_logged: [C] highest value over logged steps.
-      best_logged_spins: [C, N] where it was.
+      best_logged_spins: [C, N] state with that value.
     """
 
     instance: np.ndarray
@@ -114,14 +115,14 @@ class ChainArrays(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """What L intervals of C chains in ladders of R record; `exchanged` and `states` are empty where not wanted.
+    """The records of L intervals of C chains in ladders of R; `exchanged` and `states` are empty if not needed.
 
     Attributes:
       values: [L, C] f at the end of each interval.
-      acceptances: [L, C] mean over the interval, like hops.
-      hops: [L, C] likewise.
+      acceptances: [L, C] mean acceptance probability over the interval.
+      hops: [L, C] mean number of flipped sites per step over the interval.
       exchanged: [L, C] whether a chain exchanged its state with the next one.
-      states: [L, C/R, N] int8 of the first place of each ladder, N as outside the loops.
+      states: [L, C/R, N] int8 states of the first place of each ladder, without padding.
     """
 
     values: np.ndarray
@@ -132,14 +133,14 @@ class Recorded(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What one chain after the other uses on a core.
+    """Working memory of a core, used by one chain after the other.
 
     Attributes:
       walk: state of the chain.
       record: its best state.
-      one: its weights, or room for those of a proposal.
-      other: the other of the two.
-      words: random ones.
+      one: a tree with the weights of the state or of a proposal.
+      other: the tree for the other of the two.
+      words: random words.
     """
 
     walk: Walk
@@ -150,13 +151,13 @@ class Room(NamedTuple):
 
 
 def make_room(size: int, coupled_dtype) -> Room:
-    """Room for chains of padded length `size`."""
+    """Working memory for chains of padded length `size`."""
     return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words())
 
 
 @inlined
 def _smaller_room(room, y, size):
-    """Room for fewer sites, whole lanes of them, in the same memory, with the observation of a chain."""
+    """A view of the memory for fewer sites, a multiple of the lane width, with a chain's observation."""
     record, tiles = room.record, -(-size // TILE) * TILE
     return Room(
         smaller_walk(room.walk, y, size),
@@ -167,7 +168,7 @@ def _smaller_room(room, y, size):
 
 @inlined
 def _enter(room, chains, c):
-    """Copies a chain into the room."""
+    """Copies a chain into the working memory."""
     walk, record = room.walk, room.record
     for tree in (room.one, room.other):
         tree.weights[walk.spins.shape[0] :] = _F(0)
@@ -182,7 +183,7 @@ def _enter(room, chains, c):
 
 @inlined
 def _leave(room, chains, c):
-    """Copies it back."""
+    """Copies the chain back."""
     walk, record = room.walk, room.record
     write_out(record, walk.spins)
     for i in range(walk.spins.shape[0]):
@@ -194,7 +195,7 @@ def _leave(room, chains, c):
 @inlined
 def _end_level(levels, level, chains, c, walk, collected):
     """Moves the observation after the last step of a level."""
-    # The base is formed anew with the next weights, and is room for noise until then.
+    # `base` is recomputed with the next weights, so until then it can hold the noise.
     move(
         chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, walk.y, chains.mean[c],
         walk.spins, collected, levels.drift[level], levels.noise[level], walk.base,
@@ -203,7 +204,7 @@ def _end_level(levels, level, chains, c, walk, collected):
 
 @inlined
 def _write_state(spins, chains, c, state):
-    """0 and 1 for the spins of a chain, of which `spins` are those that it looks at."""
+    """Writes the state of a chain as 0 and 1; `spins` are the sites that it uses."""
     looked_at = min(spins.shape[0], state.shape[0])
     for i in range(looked_at):
         state[i] = spins[i] > 0
@@ -213,14 +214,14 @@ def _write_state(spins, chains, c, state):
 
 @inlined
 def _play_chain(settings, program, target, chains, c, room, first_step, ladder, first_interval, last_interval, found):
-    """The steps of one chain in some intervals; its arrays stay in the core's cache."""
+    """Runs one chain through some intervals; its arrays stay in the core's cache."""
     _enter(room, chains, c)
     walk, record, tree, other = room.walk, room.record, room.one, room.other
     words = room.words
     spins, size = walk.spins, walk.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
     linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
-    # Of the type that sums of it have: numba would compile the whole step for either type.
+    # Already of the type of its sums; otherwise numba would compile the whole step for both types.
     steps = np.int64(chains.steps[c])
     scale = np.float64(target.scale)
     slope, tilt_scale, collected = _F(0), _F(0), _F(0)
@@ -229,7 +230,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
     filled, draws = number, 0
     row = c % program.rate.shape[0]
     rate, proposal_rate, refresh = program.rate[row], program.proposal_rate[row], program.refresh[row]
-    # Numbers of steps: the level's last one, and the last of those that do not count for its posterior mean.
+    # Step numbers: the last one of the level, and the last one that does not count for its posterior mean.
     levels, level, last, uncounted, share, weight = program.levels, program.level, 0, 0, _F(0), _F(0)
     if program.localized:
         last = levels.last[level] + 1
@@ -239,10 +240,10 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
         left = steps_an_interval
         while left > 0:
             if number >= filled:
-                # Blocks begin at the same numbers wherever a run is cut into calls.
+                # Blocks begin at the same step numbers however a run is divided into calls.
                 draws = fill_block(settings, pace, key0, key1, number - number % BLOCK, words)
                 filled = number - number % BLOCK + BLOCK
-            # One question a step: a level ends where the next one asks for new weights.
+            # One branch per step serves both: a level ends where the next one needs new weights.
             if refresh[step]:
                 if program.localized:
                     if number > last:
@@ -251,7 +252,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
                     last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
                     uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
                 slope = weigh_state(settings, walk, target, proposal_rate[step], tilt_scale, tree)
-            # Steps taken at once belong to one interval and one part of a level, and the first state is met alone.
+            # Steps taken at once belong to one interval and one part of a level; the first step is taken alone.
             most = 1 if record.value[0] == -np.inf else left
             if program.localized:
                 most = min(most, (last if number > uncounted else uncounted) + 1 - number)
@@ -275,7 +276,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
                 pairs += done.changes.pairs
                 note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
                 if program.localized:
-                    # Also where nothing is collected yet: to ask costs more, as the core guesses the answer wrong.
+                    # Also if nothing is collected yet, as a mispredicted branch would cost more.
                     turn(chains.mean[c], spins, walk.flipped, done.flips, collected)
             elif record.value[0] == -np.inf:
                 note(record, linear + scale * pairs, spins, walk.flipped, 0)
@@ -305,7 +306,7 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
 
 @inlined
 def _target(instances, g, size):
-    """An instance for chains that look at so many sites."""
+    """An instance, restricted to the first `size` sites."""
     stored = g if instances.dense else 0
     begin, end = instances.first[g], instances.first[g + 1]
     return Target(
@@ -318,18 +319,18 @@ def _target(instances, g, size):
 
 @entered
 def play(settings, program, instances, chains, ladder, members, room, first_step, found):
-    """Plays L intervals of T/L steps on some ladders of chains, all intervals of a chain at once where it is alone.
+    """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
 
     Args:
-      settings: of the sampler; its type chooses the step.
-      program: the slice.
+      settings: settings of the sampler; their type selects the step.
+      program: the slice of the program.
       instances: the targets of G instances.
-      chains: changed in place.
+      chains: modified in place.
       ladder: R; chain c has place c % R in ladder c // R.
-      members: [M] which ladders; others are not touched.
-      room: of this call alone.
+      members: [M] the ladders to run; others are not touched.
+      room: working memory that only this call uses.
       first_step: number of the first step.
-      found: `Recorded`, output.
+      found: the records, output.
     """
     in_long_vectors()
     intervals = found.values.shape[0]

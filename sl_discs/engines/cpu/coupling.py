@@ -1,4 +1,4 @@
-"""What a flip does to the local field of one chain, for dense rows and for neighbour lists."""
+"""The effect of a flip on the local field of one chain, for dense rows and for neighbour lists."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Target(NamedTuple):
       scale: J = scale K.
       dense: whether `rows` hold K.
       rows: [N, M] K, int8 or float32; M may be larger than N.
-      starts: [N + 1] where the neighbours of each site begin in the two lists.
-      neighbours: [E] neighbours of one site after the other.
+      starts: [N + 1] where the entries of each site begin in the two lists.
+      neighbours: [E] neighbours of all sites, concatenated.
       weights: [E] their couplings.
       mask: [N] 1 where a site may flip, else 0.
       open_sites: [A] the sites that may flip.
@@ -59,7 +59,7 @@ def flip(target, spins, coupled, site):
             for i in range(coupled.shape[0]):
                 coupled[i] -= row[i]
     else:
-        # Multiplied, as the core cannot guess which of two loops comes.
+        # Multiplied by the sign, as the processor could not predict a branch between two loops.
         by = coupled.dtype.type(sign)
         for k in range(target.starts[site], target.starts[site + _NEXT]):
             coupled[target.neighbours[k]] += by * target.weights[k]

@@ -1,8 +1,8 @@
 """Local search under linear constraints: flips of one variable or two, which repair violations first.
 
-Each move that is kept lowers the sum of violations, or keeps it and does not lower the value. Where no such move is
-left, a few variables are flipped at random, and the state is repaired greedily: at the least loss of value for each
-unit of violation. If that is worse, it is undone (iterated local search: Lourenco, Martin and Stuetzle 2003).
+Each accepted move lowers the sum of violations, or keeps it without lowering the value. When no such move is left, a
+few variables are flipped at random, and the state is repaired greedily, at the least loss of value per unit of
+violation. If the result is worse, it is undone (iterated local search: Lourenco, Martin and Stuetzle 2003).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int32, Int64
 
 from sl_discs.engines.cpu.jit import called, entered
 
-# A kick flips so many variables at most, and takes about the time in which so many variables are tried.
+# The largest number of variables that a kick flips, and the number of tries that take about as long as a kick.
 _KICKED, _KICK_TRIES = 3, 4
 
 
@@ -23,12 +23,12 @@ class Rules(NamedTuple):
 
     Attributes:
       linear: [N] c.
-      starts: [N + 1] of each variable's couplings.
-      others: [2 M] the other variable of each.
+      starts: [N + 1] where each variable's couplings begin.
+      others: [2 M] the other variable of each coupling.
       weights: [2 M] J.
-      first: [N + 1] of each variable's coefficients in constraints.
-      rows: [Z] the constraint of each.
-      numbers: [Z] the coefficient.
+      first: [N + 1] where each variable's coefficients in constraints begin.
+      rows: [Z] the constraint of each coefficient.
+      numbers: [Z] the coefficients.
       low: [C] smallest left-hand sides allowed.
       high: [C] largest ones.
       negligible: gains up to this are rounding errors.
@@ -53,7 +53,7 @@ def _excess(side, low, high):
 
 @called
 def _change(rules, x, sides, i):
-    """Of the sum of violations, by a flip."""
+    """The change of the sum of violations by a flip."""
     total = 0
     for k in range(rules.first[i], rules.first[i + 1]):
         c = rules.rows[k]
@@ -75,7 +75,7 @@ def _flip(rules, x, field, sides, i):
 
 @called
 def _cheapest_repair(rules, x, field, sides):
-    """The flip that lowers violations at the least loss for each unit; -1 where none does."""
+    """The flip that lowers violations at the least loss per unit; -1 if none does."""
     best, found = -np.inf, -1
     for i in range(x.shape[0]):
         change = _change(rules, x, sides, i)
@@ -114,7 +114,7 @@ def _repair(rules, x, field, sides):
 
 @called
 def _settle(rules, x, field, sides, tries):
-    """Until no flip of one or two variables is an improvement, or so many variables have been tried."""
+    """Flips variables until no flip of one or two is an improvement, or `tries` variables have been tried."""
     _repair(rules, x, field, sides)
     i = since = 0
     for _ in range(tries):
@@ -130,7 +130,7 @@ def _kick(rules, x, field, sides, draws):
     for k in range(1 + draws[0] % _KICKED):
         i = draws[k + 1] % x.shape[0]
         if draws[k + 1] // x.shape[0] % 2:
-            # Zeros are more frequent in most states, so half of the time it is the next one.
+            # Zeros are more frequent in most states, so half of the time the next one is flipped.
             for _ in range(x.shape[0]):
                 if x[i]:
                     break
@@ -177,12 +177,12 @@ def descend(rules, states, fields, sides, kept, draws, tries):
 
     Args:
       rules: `Rules`.
-      states: [B, N] changed in place.
-      fields: [B, N] the form's local fields, changed along.
+      states: [B, N] modified in place.
+      fields: [B, N] the form's local fields, updated with the states.
       sides: [B, C] left-hand sides, likewise.
-      kept: state [N], field [N] and left-hand sides [C] to work with.
-      draws: [D, 4] random whole numbers, not negative, for kicks.
-      tries: variables that are tried for each state, at most; a kick counts as several.
+      kept: state [N], field [N] and left-hand sides [C] as working memory.
+      draws: [D, 4] random non-negative whole numbers for kicks.
+      tries: the largest number of variables tried for each state; a kick counts as several.
     """
     for b in range(states.shape[0]):
         x, field, side = states[b], fields[b], sides[b]
@@ -195,7 +195,7 @@ def descend(rules, states, fields, sides, kept, draws, tries):
             _kick(rules, x, field, side, draws[(b * 97 + k) % draws.shape[0]])
             violation, value = _violation(rules, side), _value(rules, x, field)
             if violation < least or (violation == least and value >= best - rules.negligible):
-                # A rounding error may not add up over many kicks.
+                # Rounding errors must not add up over many kicks.
                 least, best = violation, value if violation < least else max(best, value)
                 _copy(x, kept[0])
                 _copy(field, kept[1])

@@ -1,7 +1,7 @@
 """The engine for CPU cores: compiled loops for quadratic models, each chain on one core.
 
-It runs the same program on the same chains as the reference and targets the same distribution, but not with the same
-numbers: keys are those of the reference, while words are numbered and sums are formed in another order.
+It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
+differ: it uses the reference's keys, but numbers random words differently and sums in another order.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from sl_discs.engines.cpu.program import LoopsProgram
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.devices import num_cores
 
-# Tasks a thread, so that one that is slow does not keep the others waiting.
+# Tasks per thread, so that a slow thread does not keep the others waiting.
 _TASKS_A_THREAD = 4
-# Steps times sites that a task has at least: to begin one takes a tenth of a millisecond.
+# The smallest work of a task, in steps times sites: starting one takes a tenth of a millisecond.
 _WORK_A_TASK = 1 << 18
 
 
 @functools.cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for the next call: to start them takes as long as a short call."""
+    """Threads that wait for the next call, since starting them takes as long as a short call."""
     return ThreadPoolExecutor(threads)
 
 
 class Cpu(Engine):
-    """Plays the samplers of `samplers.ENTRIES`."""
+    """Runs the samplers of `samplers.ENTRIES`."""
 
     name = "cpu"
     on_host = True
 
     def obstacle(self, sampler):
-        """Another platform than CPUs, or a sampler without an entry."""
+        """A platform other than CPUs, or a sampler without an entry."""
         if jax.default_backend() != "cpu":
             return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
         return unknown_to(ENTRIES, sampler)
 
     def steps_per_call(self, sampler):
-        """Of the sampler's entry."""
+        """The number in the sampler's entry."""
         return ENTRIES[type(sampler)].steps_per_call
 
     def prepare(self, model, sampler, batch, program, mesh, threads):

@@ -1,4 +1,4 @@
-"""What the compiled loops need to know of a sampler: the entry that a sampler's file here ends with."""
+"""The description of a sampler for the compiled loops; each sampler's module ends with its entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Kernel(NamedTuple):
 
     Attributes:
       step: one step, with the arguments of `path.path_step`.
-      weigh: forms anew what the tree keeps about a state, with the arguments of `weigh_softmax`.
+      weigh: recomputes the tree of a state, with the arguments of `weigh_softmax`.
       fill: makes the random words of BLOCK steps, with the arguments of `fill_own`.
     """
 
@@ -30,11 +30,11 @@ class Entry(NamedTuple):
     """A sampler of this engine.
 
     Attributes:
-      settings: of a `Sampler`, a NamedTuple of numbers; its type chooses the kernel.
+      settings: maps a `Sampler` to a NamedTuple of numbers, whose type selects the kernel.
       kernels: by type of settings.
-      keeps_weights: whether proposals are weighed at a temperature that stays the same for many steps
-        (`proposal_temperatures`), so that weights can be kept; only where a Metropolis-Hastings test follows.
-      steps_per_call: about how many are worth a call: well below a second of them, well above the copies it makes.
+      keeps_weights: whether proposals are weighed at a temperature that is constant over many steps
+        (`proposal_temperatures`), so that weights can be kept; this needs a Metropolis-Hastings test.
+      steps_per_call: about how many steps to run in a call: well below a second, but long compared with its copies.
     """
 
     settings: Callable[[Any], Any]
@@ -53,11 +53,11 @@ def weigh_softmax(settings, walk, target, rate, tilt_scale, tree):
 
 @inlined
 def weigh_nothing(settings, walk, target, rate, tilt_scale, tree):
-    """Of samplers that draw no site by its weight."""
+    """For samplers that do not draw sites by weight."""
     return np.float32(0)
 
 
 @inlined
 def fill_own(settings, pace, key0, key1, first_number, words):
-    """Of steps that draw nothing but their own words; returns for how many draws there are words."""
+    """For steps that only need their own words; returns the number of draws that have words."""
     return fill_words(key0, key1, first_number, 0, words)

@@ -33,12 +33,12 @@ def exchange(instances, chains, ladder, member, rates, first_step, interval, fou
 
     Args:
       instances: the targets.
-      chains: changed in place.
+      chains: modified in place.
       ladder: R.
-      member: which ladder.
+      member: number of the ladder.
       rates: [R, T] or [1, T] 1/temperature at T steps; chain c has row c modulo R.
-      first_step: number of the first of them.
-      interval: which of the call's intervals ends.
+      first_step: number of the first of these steps.
+      interval: number of the interval, within the call, that ends.
       found: `exchanged` is written.
     """
     steps_an_interval = rates.shape[1] // found.values.shape[0]

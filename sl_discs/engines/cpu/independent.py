@@ -1,7 +1,7 @@
 """One step of dmala with a fixed step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
 
-Every site flips with odds exp(gain/2 - 1/(2 step_size)), whatever those of others are: a uniform number for each, and
-no sums to draw from. A tree holds the odds as its weights and the sum of log(1 + odds) as its norm.
+Every site flips independently with odds exp(gain/2 - 1/(2 step_size)), so a step takes one uniform number per site
+and no sums of weights. The tree holds the odds as its weights and the sum of log(1 + odds) as its norm.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sl_discs.engines.cpu.tree import NORM
 from sl_discs.engines.cpu.walk import fill_weights, flip_sites, set_base, take_back
 
 _F = np.float32
-# Sites whose 1 + odds are multiplied before a logarithm is taken, unless the product is not a number.
+# Number of sites whose factors 1 + odds are multiplied before taking a logarithm, unless the product overflows.
 _TOGETHER = 128
 
 

@@ -1,7 +1,7 @@
-"""How the native loops are compiled: inlined, without reference counts, and kept on disk for the next run.
+"""How the native loops are compiled: inlined, without reference counts, and cached on disk for the next run.
 
-Arrays reach the loops from outside and none is made in them, so that nothing needs counting; numba would otherwise
-count, atomically, each array of each tuple that a function takes apart, which costs more than a Markov step.
+All arrays are allocated outside the loops, so references need not be counted. By default numba would count,
+atomically, each array of each tuple that a function unpacks, which costs more than a Markov step.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sl_discs.version import __version__
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
-# For sums over sites: also reordered, which vectorises them. Not for elementary functions, which would lose accuracy.
+# For sums over sites: terms may also be reordered, which vectorises them. Elementary functions would lose accuracy.
 REORDERED = frozenset({"contract", "reassoc"})
 
-# Nothing calls the loops as C functions; an entry for that would be one more copy of each inlined loop to optimise.
+# Nothing calls the loops as C functions, and a wrapper for that would be one more copy of each loop to optimise.
 _COMMON = {"_nrt": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 _CALLEE = {"no_cpython_wrapper": True, "pipeline_class": CalleeCompiler}
 
@@ -43,28 +43,28 @@ def _jit(**options):
     return decorate
 
 
-# Functions that loops alone call: Python calls what `from_python` makes of one.
+# For functions that only loops call; `from_python` makes them callable from Python.
 inlined = _jit(forceinline=True)
 called = _jit()
 
 
 def chosen_by_type(function):
-    """Decorates what chooses the code of a function by the types of its arguments."""
+    """Decorates a function that selects the code of another one by the types of its arguments."""
     return overload(function, jit_options=_CALLEE)
 
 
 @intrinsic
 def in_long_vectors(typing_context):
-    """Has loops compiled to vectors as long as the processor's own, in the function that says so and what it inlines.
+    """Makes the calling function, with everything inlined into it, use the processor's longest vectors.
 
-    LLVM keeps to 256 bits on Intel's cores, whose first ones with 512 bits clocked down for them. numba could be told
-    otherwise for a whole process only, other people's loops included. Loops of vectors of both lengths in turn cost
-    more than either alone, so all loops over sites that need not be inlined say it. Sums have an order of their own,
-    whatever the length; only dmala's product over all sites can differ, in the last bits of float64.
+    LLVM prefers 256 bits on Intel processors, since the first ones with 512 bits lowered their clock for them. numba
+    has only a process-wide setting, which would also affect other packages. Alternating between both lengths costs
+    more than either alone, so all loops over sites that are not inlined call this. Sums do not depend on the length,
+    except for dmala's product over all sites, which can differ in the last bits of float64.
     """
 
     def codegen(context, builder, signature, arguments):
-        # llvmlite lists the attributes that it knows, none of which has a value; LLVM reads this one from the text.
+        # llvmlite only accepts attributes that it knows, none of which has a value, so this one is added as text.
         set.add(builder.function.attributes, '"prefer-vector-width"="512"')
         return context.get_dummy_value()
 
@@ -72,7 +72,7 @@ def in_long_vectors(typing_context):
 
 
 def from_python(function):
-    """For tests: a function that Python calls with the arguments of one that loops call."""
+    """For tests: a function with the same arguments that can be called from Python."""
 
     def entry(*arguments):
         in_long_vectors()
@@ -83,7 +83,7 @@ def from_python(function):
 
 @functools.cache
 def _version(folder: Path) -> str:
-    """Names this version of the loops in a folder: another after an edit of any file that they are made of."""
+    """A name for the version of the loops in a folder, which changes with any of their source files."""
     here, package = Path(__file__).parent, Path(__file__).parents[2]
     digest = hashlib.sha256(__version__.encode())
     for source in (
@@ -99,8 +99,8 @@ def _version(folder: Path) -> str:
 class _KeptCode(NullCache):
     """Machine code of one function in the project's cache.
 
-    numba's own cache sees no change in functions that are called, writes beside the package where it cannot write
-    elsewhere, unpickles whatever it finds, and ends the run where a file is damaged or the disk is full.
+    numba's own cache does not notice changes in called functions, writes beside the package if it cannot write
+    elsewhere, unpickles whatever it finds, and ends the run if a file is damaged or the disk is full.
     """
 
     def __init__(self, function):
@@ -119,21 +119,21 @@ class _KeptCode(NullCache):
     def load_overload(self, signature, target_context):
         target_context.refresh()
         kept = self._cache.load(self._name(signature, target_context.codegen()))
-        # Where there is none, numba compiles next, and then saves what comes of it.
+        # If there is none, numba compiles next and then calls `save_overload`.
         self._stopwatch = Stopwatch()
         return None if kept is None else CompileResult._rebuild(target_context, *pickle.loads(kept))
 
     def save_overload(self, signature, result):
         self._stopwatch.stop()
-        if not result.library.has_dynamic_globals:  # addresses of this process
+        if not result.library.has_dynamic_globals:  # these are addresses in this process
             code = dumps(result._reduce())
             self._cache.save(self._name(signature, result.codegen), lambda file: file.write(code))
 
 
 def entered(function):
-    """A loop that Python calls: it lets go of the interpreter's lock, and its machine code is kept on disk.
+    """A loop that Python calls: it releases the interpreter's lock, and its machine code is cached on disk.
 
-    The folder is $NUMBA_CACHE_DIR where that is set, else the project's.
+    The folder is $NUMBA_CACHE_DIR if that is set, otherwise the project's cache.
     """
     compiled = numba.njit(nogil=True, **_COMMON)(function)
     compiled._cache = _KeptCode(function)

@@ -1,9 +1,9 @@
 """One step of dmala with normalized step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
 
-With a_i = n w_i / Z the expected number of points of a Poisson process with rates a_i is n. A point at i is kept with
-probability log(1 + a_i)/a_i, which leaves the process with rates log(1 + a_i) that flips site i with probability
-sigmoid(log a_i). That takes about n draws by weight. The sum of log(1 + a_i) over all sites is a product over all,
-at most exp(n), and kept from step to step.
+A Poisson process with rates a_i = n w_i / Z has n points on average. Keeping a point at i with probability
+log(1 + a_i)/a_i gives a process with rates log(1 + a_i), which has a point at site i with probability sigmoid(log
+a_i). These are the sites to flip. A step thus takes about n draws by weight. The sum of log(1 + a_i) over all sites
+is the logarithm of a product, which is at most exp(n); it is kept from step to step.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
 from sl_discs.samplers.dmala import DMALA
 
 _F = np.float32
-# exp(n) of a product over all sites must be a number in float64.
+# exp(n), the bound on a product over all sites, must be finite in float64.
 _LARGEST_FLIPS = 500.0
-# The time of the Poisson process is cut into pieces, for exp(-time) must be one too.
+# The time of the Poisson process is divided into pieces, so that exp(-time) does not underflow.
 _LONGEST_PIECE = 300.0
 
 
 class LangevinSettings(NamedTuple):
-    """Fields of `DMALA` with normalized scaling; adapt_until is 0 for ever."""
+    """Fields of `DMALA` with normalized scaling; adapt_until 0 means that adaptation never ends."""
 
     adaptive: bool
     target_acceptance: np.float32
@@ -52,11 +52,11 @@ def _log_norm(tree, size, expected_flips):
 
 @inlined
 def _draw_flips(moment, walk, tree, expected_flips):
-    """The sites to flip, into `flipped`; returns their number and the product over them of w/Z."""
+    """Draws the sites to flip into `flipped`; returns their number and the product of their w/Z."""
     unit = 1.0 / tree.sums[TOTAL]
     count, draws = 0, 0
     probability = Probability(1.0, 1.0, 0.0)
-    # The waiting times between points are exponential: exp(-time) is a product of uniform numbers, in pieces.
+    # Waiting times between points are exponential, so exp(-time) is a product of uniform numbers.
     left, none_yet = np.float64(expected_flips), 1.0
     end = np.exp(-min(left, _LONGEST_PIECE))
     while True:

@@ -1,8 +1,9 @@
 """The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.observation`.
 
 The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and weights c_t whose
-running sum is C_t. Spins change seldom, so U is formed by parts: of a site that turns at step s to x_s it takes
-2 x_s C_{s-1}, and at the level's end it adds x C, site by site. A flip then costs one number and a step none.
+running sum is C_t. Spins change seldom, so U is computed by summation by parts: when a site turns to x_s at step s,
+2 x_s C_{s-1} is subtracted, and at the end of the level x C is added for each site. A flip then costs one operation,
+and a step without flips none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TWO, _NOTHING = _F(2), _F(0)
 
 @inlined(fastmath=FUSED)
 def turn(mean, spins, flipped, count, collected):
-    """Takes notice of sites that have turned, after weights of sum `collected` in the level."""
+    """Accounts for sites that have just turned, where `collected` is the sum of the level's weights so far."""
     for k in range(count):
         site = flipped[k]
         mean[site] -= _TWO * collected * spins[site]
@@ -36,16 +37,16 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
     """y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
 
     Args:
-      key0: of the chain's observation, like key1.
-      key1: likewise.
+      key0: first word of the chain's observation key.
+      key1: second word.
       step: number of the step that ends the level.
-      y: [N] changed in place, like mean; N a multiple of 16.
-      mean: [N] U but for its completion.
+      y: [N] modified in place, like mean; N is a multiple of 16.
+      mean: [N] U before `complete`.
       spins: [N] the state.
       collected: sum of the level's weights.
       drift: factor of U.
       spread: standard deviation of the noise.
-      room: [N] for random numbers.
+      room: [N] working memory for random numbers.
     """
     in_long_vectors()
     fold0, fold1 = threefry(key0, key1, np.uint32(step), FOLD)

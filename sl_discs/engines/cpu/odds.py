@@ -1,4 +1,4 @@
-"""A product over sites, which takes the place of a sum of logarithms."""
+"""A product over sites, used in place of a sum of logarithms."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ class ExchangeSettings(NamedTuple):
 
 @inlined(fastmath=REORDERED)
 def _census(walk, target, site, first, last):
-    """Of the open sites coupled to one, how many there are, and how many of them have the other value.
+    """The number of open sites coupled to a site, and the number of those with the other value.
 
     Args:
       walk: the chain.
       target: f.
-      site: which one.
-      first: of a row of the matrix, or of the lists of neighbours.
-      last: behind the last one.
+      site: the site.
+      first: first index into its row of the matrix, or into the lists of neighbours.
+      last: the index after the last one.
     """
-    # Numbers below 2^24, which float32 adds exactly.
+    # Counts below 2^24, which float32 adds exactly.
     number, agreeing = _F(0), _F(0)
     if target.dense:
         row = target.rows[site]
@@ -55,7 +55,7 @@ def _census(walk, target, site, first, last):
 
 @inlined
 def _range(walk, target, site):
-    """Where a site's neighbours are."""
+    """The range of a site's neighbours, as `first` and `last` of `_census`."""
     if target.dense:
         return _P(0), _P(walk.spins.shape[0])
     return target.starts[site], target.starts[site + _NEXT]
@@ -63,7 +63,7 @@ def _range(walk, target, site):
 
 @inlined
 def _partner(walk, target, site, number):
-    """The partner with that number, counted from 0, and its coupling."""
+    """The partner with the given number, counted from 0, and its coupling."""
     first, end = _range(walk, target, site)
     if target.dense:
         # Whole blocks are counted at once.
@@ -88,9 +88,9 @@ def _partner(walk, target, site, number):
 
 @inlined
 def exchange_step(settings, moment, walk, target, tree, other, pace, steps):
-    """Flips a site or a pair, if that is accepted; arguments as in `path.path_step`, weights unused.
+    """Flips a site or a pair if that is accepted; arguments as in `path.path_step`, weights are unused.
 
-    Of a pair it reports whether it was accepted, which has the acceptance as its mean.
+    For a pair it reports whether it was accepted, whose mean is the acceptance probability.
     """
     sites, words = target.open_sites, moment.words
     # The words have 32 bits: a site's probability is off by less than A 2^-32 of itself.
@@ -119,12 +119,12 @@ def exchange_step(settings, moment, walk, target, tree, other, pace, steps):
     change = target_change(moment.rate, moment.tilt_scale, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     gain = _F(1) / small if change > 0 else small
-    # At best each is the only partner of the other afterwards: most proposals are refused before more is counted.
+    # At best each site is the other's only partner afterwards. This bound rejects most proposals without counting.
     if drawn >= gain * _F(2) * partners:
         return Outcome(0.0, False, False, 2, changes, pace, 1)
     first, last = _range(walk, target, second)
     number_of_second, partners_of_second = _census(walk, target, second, first, last)
-    # Both stay each other's partners; of the others those that were none are, and the other way round.
+    # The two remain partners of each other; all their other neighbours change between partner and non-partner.
     back = _F(1) / (number - partners + _F(1)) + _F(1) / (number_of_second - partners_of_second + _F(1))
     forward = _F(1) / partners + _F(1) / partners_of_second
     accepted = drawn * forward < gain * back

@@ -23,14 +23,14 @@ from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
 from sl_discs.samplers.path import PathSampler
 
 _F = np.float32
-# Of all weight, in sites that may be drawn in vain.
+# The largest part of the total weight in sites already drawn, which are rejected if they are drawn again.
 _MOST_DRAWN = 0.5
-# A difference of sums below this part of them is formed anew.
+# A difference of sums that is smaller than this part of them is recomputed.
 _CANCELLED = 2.0**-20
 
 
 class PathSettings(NamedTuple):
-    """Fields of `PathSampler`; adapt_until is 0 for ever."""
+    """Fields of `PathSampler`; adapt_until 0 means that adaptation never ends."""
 
     replacement: bool
     num_flips: int
@@ -71,9 +71,9 @@ def _draw_with_replacement(moment, walk, tree, length):
 
 @inlined
 def _draw_without_replacement(moment, walk, tree, length):
-    """Likewise, drawing again where a site comes twice, which costs less than to change weights for every draw.
+    """Likewise, but a repeated site is drawn again, which costs less than changing weights after every draw.
 
-    Once the sites that were drawn have half of all weight, their weights become 0 until the path is complete.
+    Once the drawn sites have half of the total weight, their weights are set to 0 until the path is complete.
     """
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
@@ -103,7 +103,7 @@ def _draw_without_replacement(moment, walk, tree, length):
 
 @inlined
 def _untouched_mass(walk, tree, length):
-    """The total without the sites of the sequence."""
+    """The total weight without the sites of the sequence."""
     mass = tree.sums[TOTAL]
     for k in range(length):
         mass -= walk.picked[k]
@@ -119,13 +119,13 @@ def _untouched_mass(walk, tree, length):
 
 @inlined
 def _probability_back(settings, walk, tree, length):
-    """The probability that these weights give the sequence in reverse order."""
+    """The probability of drawing the sequence in reverse order with these weights."""
     for k in range(length):
         walk.picked[k] = tree.weights[walk.sequence[k]]
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     alone = settings.replacement or length == 1
-    # Without replacement the mass before the last pick is that of untouched sites and the pick; it grows from there.
+    # Without replacement, the mass before the last pick is that of the untouched sites plus the pick itself.
     mass = tree.sums[TOTAL] if alone else _untouched_mass(walk, tree, length)
     for k in range(length):
         if not alone:
@@ -139,12 +139,12 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
     """Draws sites in turn, flips them, and keeps or restores the state.
 
     Args:
-      settings: of the sampler.
-      moment: of the step.
-      walk: the chain, changed in place like the trees.
+      settings: settings of the sampler.
+      moment: temperature, tilt and random words of the step.
+      walk: the chain, modified in place like the trees.
       target: f and the mask.
       tree: the weights of the state.
-      other: room for those of the proposal.
+      other: a tree for the weights of the proposal.
       radius: number of flips as a real number.
       steps: steps done.
     """

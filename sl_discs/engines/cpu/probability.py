@@ -1,4 +1,4 @@
-"""Probabilities of proposals as products of many factors: one division each, and seldom a logarithm."""
+"""Probabilities of proposals as products of many factors, with one division and few logarithms each."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from sl_discs.engines.cpu.jit import inlined
 
-# A product is replaced by its logarithm before it could underflow, two of them included.
+# A product is replaced by its logarithm before it, or the product of two such products, could underflow.
 _SMALLEST_PRODUCT = 1e-100
 _LARGEST_EXPONENT = 700.0
 
 
 class Probability(NamedTuple):
-    """exp(log) over/under, whose factors are gathered apart."""
+    """The number exp(log) over/under, where numerators and denominators are multiplied separately."""
 
     over: float
     under: float
@@ -23,7 +23,7 @@ class Probability(NamedTuple):
 
 @inlined
 def times(probability, over, under):
-    """A probability times over/under, for 0 < over <= under <= 1."""
+    """The probability multiplied by over/under, for 0 < over <= under <= 1."""
     over *= probability.over
     under *= probability.under
     if over < _SMALLEST_PRODUCT:
@@ -33,6 +33,6 @@ def times(probability, over, under):
 
 @inlined
 def accepted_part(change, forward, back):
-    """min(1, exp(change) back/forward), the acceptance of Metropolis and Hastings."""
+    """min(1, exp(change) back/forward), the Metropolis-Hastings acceptance probability."""
     ratio = (back.over * forward.under) / (back.under * forward.over)
     return min(np.exp(min(change + back.log - forward.log, _LARGEST_EXPONENT)) * ratio, 1.0)

@@ -1,4 +1,4 @@
-"""A run's program as the loops have it."""
+"""A run's program in the form of the loops."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sl_discs.engines.cpu.chunk import Program
 from sl_discs.engines.cpu.proposal_temperatures import proposal_temperatures
 from sl_discs.localization.schedule import Levels
 
-# Sums of weights are formed anew at least this often.
+# Sums of weights are recomputed at least this often.
 _LONGEST_WITHOUT_REFRESH = 4096
 _NONE = Levels(*(np.zeros(0, dtype) for dtype in (np.float32, np.int32, np.int32, np.float32, np.float32)))
 
 
 class LoopsProgram:
-    """A whole run's program, of which the loops are given one part after the other.
+    """A whole run's program, which is passed to the loops in parts.
 
     Args:
-      program: of the run.
-      keeps_weights: whether proposals are weighed at temperatures that stay the same for many steps. Those are formed
-        of schedules [T] alone: temperatures [T, B] may change between calls, and proposals are weighed at just these.
+      program: program of the run.
+      keeps_weights: whether proposals are weighed at temperatures that are constant over many steps. This applies to
+        schedules [T] only: temperatures [T, B] may change between calls, so proposals are weighed at exactly these.
     """
 
     def __init__(self, program: contract.Program, *, keeps_weights: bool):
@@ -33,9 +33,9 @@ class LoopsProgram:
             self._proposed = proposal_temperatures(program.temperature[:], program.levels)[None]
 
     def part(self, done: int, intervals: int, every: int) -> Program:
-        """So many intervals after the steps that are done; weights are formed anew before the first step.
+        """The intervals that follow the steps done; weights are recomputed before the first step.
 
-        They are formed anew in each interval where its chains have exchanged states before it.
+        If chains exchange states, they are also recomputed at the start of each interval.
         """
         steps = intervals * every
         here = slice(done, done + steps)
@@ -55,8 +55,8 @@ class LoopsProgram:
 def _rows(temperature) -> Float32[np.ndarray, "R T"]:
     """Temperatures [T] or [T, B] as rows, of which chain c has row c modulo R.
 
-    Where [T, B] are one row broadcast over the steps, R is the least that tells all chains apart: to form
-    B rows of T steps would take a fifth as long as to run them.
+    If [T, B] is one row broadcast over the steps, R is the smallest period of that row: filling B rows of T steps
+    would take a fifth of the time of running them.
     """
     temperature = np.atleast_2d(np.asarray(temperature, np.float32).T)
     chains = len(temperature)

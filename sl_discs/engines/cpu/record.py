@@ -1,7 +1,7 @@
 """The best state of a chain, kept without copying the state whenever it improves.
 
-While the best is recent it is known as the state now with the flips since then undone. Copies are made when those
-flips have become as many as there are sites, and at the end: O(1) a flip.
+While the best state is recent, it is represented by the current state and a list of the flips since then. It is
+copied when there are as many of these flips as sites, and at the end, which costs O(1) per flip.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _RECENT, _LENGTH = 0, 1
 
 
 class Record(NamedTuple):
-    """The best state and the way from it.
+    """The best state and the flips since then.
 
     Attributes:
       value: [1] the highest value.
-      spins: [N] where it was, unless it is recent.
-      journal: [N] flips since then.
-      state: [2] whether it is recent, and the number of those flips.
+      spins: [N] the state with that value, unless it is recent.
+      journal: [N] the flips since then.
+      state: [2] whether the best state is recent, and the number of these flips.
     """
 
     value: np.ndarray
@@ -34,13 +34,13 @@ class Record(NamedTuple):
 
 
 def make_record(size):
-    """Room for a record."""
+    """Allocates a record."""
     return Record(np.zeros(1), aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32), np.zeros(2, np.int64))
 
 
 @inlined
 def note(record, value, spins, flipped, flips):
-    """Takes notice of a new state, reached from the last one by flips."""
+    """Accounts for a new state, reached from the last one by the given flips."""
     if value > record.value[0]:
         record.value[0] = value
         record.state[_RECENT] = 1
@@ -60,7 +60,7 @@ def note(record, value, spins, flipped, flips):
 
 @called
 def write_out(record, spins):
-    """Copies the best state into `record.spins`; `spins` is the state now."""
+    """Copies the best state into `record.spins`; `spins` is the current state."""
     in_long_vectors()
     if record.state[_RECENT]:
         for i in range(spins.shape[0]):

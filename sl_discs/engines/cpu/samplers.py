@@ -1,6 +1,6 @@
-"""The samplers that this engine runs, a line each, and which kernel belongs to which settings.
+"""The samplers that this engine runs, and the selection of the kernel by the type of the settings.
 
-The kernel is chosen by the settings' type when the loop is compiled, so that no sampler pays for the others.
+The kernel is selected when the loop is compiled, so no sampler pays for the others.
 """
 
 from __future__ import annotations

@@ -25,27 +25,27 @@ TIE = _F(metropolis.TIE)
 
 
 class RandomScan(NamedTuple):
-    """Which rule accepts: Gibbs' sigmoid(change), or Metropolis' min(1, exp(change))."""
+    """The acceptance rule: sigmoid(change) for Gibbs, or min(1, exp(change)) for Metropolis."""
 
     gibbs: bool
 
 
 class SequentialScan(NamedTuple):
-    """Likewise."""
+    """The acceptance rule, as in `RandomScan`."""
 
     gibbs: bool
 
 
 @inlined
 def flip_changes(walk, target, site):
-    """What a flip of one site would change."""
+    """The changes that a flip of one site would make."""
     spin = np.float64(walk.spins[site])
     return Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
 
 
 @inlined
 def random_step(settings, moment, walk, target, tree, other, pace, steps):
-    """Draws one site and flips it with the rule's probability; arguments as in `path.path_step`, weights unused."""
+    """Draws a site and flips it with the rule's probability; arguments as in `path.path_step`, weights are unused."""
     sites = target.open_sites
     # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
     word = np.uint64(moment.words.second[0, moment.row])
@@ -66,7 +66,7 @@ def random_step(settings, moment, walk, target, tree, other, pace, steps):
 
 @inlined(fastmath=FUSED)
 def _threshold(settings, word):
-    """The least change that is accepted: log u of Metropolis and log(u/(1 - u)) of Gibbs, for a uniform number u."""
+    """The least accepted change: log u for Metropolis and log(u/(1 - u)) for Gibbs, with a uniform number u."""
     log_u = log((_F(word) + _F(0.5)) * _F(2.0**-32))
     return log_u - log((_F(~word) + _F(0.5)) * _F(2.0**-32)) if settings.gibbs else log_u
 
@@ -84,7 +84,7 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
 
 @inlined
 def _accepts(settings, moment, walk, target, site, k):
-    """Whether a site flips if it is tried k steps from now; in float32, as the reference has it."""
+    """Whether a site flips if it is tried k steps from now; computed in float32, like the reference."""
     field = target.linear[site] + target.scale * _F(walk.coupled[site])
     change = -walk.spins[site] * (field * moment.rates[k] + _F(2) * moment.tilt_scale * walk.y[site])
     if not settings.gibbs:
@@ -94,12 +94,12 @@ def _accepts(settings, moment, walk, target, site, k):
 
 @inlined
 def _rejections(settings, moment, walk, target, sites, most):
-    """How many of the next sites are rejected before one flips; `most` if none of so many does."""
+    """How many of the next sites are rejected before one flips; `most` if none of them flips."""
     k, known = _P(0), _P(BLOCK - moment.row)
     while k < min(most, known):
         site = sites[k]
         if k + _P(LANES) <= most and sites[k + _P(LANES - 1)] == site + np.uint32(LANES - 1):
-            # All at once, as if none would flip, which is true up to the first one that does.
+            # All decisions at once, as if no site flipped, which is valid up to the first site that does.
             first = np.int32(LANES)
             for lane in range(np.int32(LANES)):
                 accepted = _accepts(settings, moment, walk, target, _P(site) + _P(lane), k + _P(lane))
@@ -116,16 +116,16 @@ def _rejections(settings, moment, walk, target, sites, most):
 
 @inlined
 def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
-    """Tries one site after the other until one flips; arguments as in `path.path_step`, weights unused.
+    """Tries one site after the other until one flips; arguments as in `path.path_step`, weights are unused.
 
-    A rejected step costs a comparison: what the rule accepts is known before the state is.
+    A rejected step costs only a comparison, since thresholds are computed in advance.
     """
     place = _P(steps) % _P(max(target.open_sites.shape[0], 1))
     sites = target.open_sites[place:]
     most = _P(min(moment.most, sites.shape[0]))
     rejected = _rejections(settings, moment, walk, target, sites, most)
     if rejected == min(most, _P(BLOCK - moment.row)):
-        # Where no site may flip a step is done all the same.
+        # If no site may flip, the step still counts.
         return Outcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
     site = sites[rejected]
     changes = flip_changes(walk, target, site)

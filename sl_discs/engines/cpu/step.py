@@ -1,4 +1,4 @@
-"""What a step of any sampler is given and gives back, and the random words of many steps."""
+"""The arguments and results of a step of any sampler, and the random words of many steps."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES
 from sl_discs.engines.cpu.walk import Changes
 
-# Steps whose words are made together: a generator that fills an array is vectorised.
+# Number of steps whose words are made together, since a generator that fills an array is vectorised.
 BLOCK = 64
-# Draws a step whose words are made so; those of later draws are made one by one.
+# Largest number of draws per step whose words are made in advance; those of later draws are made one by one.
 MOST_DRAWS = 16
 
 
 class Words(NamedTuple):
-    """Random words of BLOCK steps, or what is made of them; a sampler uses what it needs.
+    """Random words of BLOCK steps, or numbers computed from them; a sampler uses what it needs.
 
     Attributes:
       first: [1 + MOST_DRAWS, BLOCK] first words: of the step itself, then of its draws.
       second: likewise, second words.
-      thresholds: [BLOCK + LANES] least change of log-density that is accepted, then infinity.
+      thresholds: [BLOCK + LANES] the least accepted change of log-density at each step, padded with infinity.
     """
 
     first: np.ndarray
@@ -33,7 +33,7 @@ class Words(NamedTuple):
 
 
 def make_words():
-    """Room for words."""
+    """Allocates words."""
     words = aligned_zeros((2, 1 + MOST_DRAWS, BLOCK), np.uint32)
     thresholds = aligned_zeros(BLOCK + LANES, np.float32)
     thresholds[BLOCK:] = np.inf
@@ -41,20 +41,20 @@ def make_words():
 
 
 class Moment(NamedTuple):
-    """What the program prescribes for one step, and its random words.
+    """The program's values for one step, and its random words.
 
     Attributes:
       rate: 1/temperature.
-      rates: [at least `most`] that of this step and of those after it.
-      most: how many steps may be taken at once: as many as the program treats alike.
+      rates: [at least `most`] 1/temperature of this step and of the following ones.
+      most: the largest number of steps that may be taken at once; the program treats all of them alike.
       tilt_scale: the target's tilt is this times the observation.
-      slope: of the proposal's logits, see `walk.set_base`.
-      key0: of the chain, like key1.
-      key1: likewise.
-      number: of the step.
+      slope: slope of the proposal's logits, see `walk.set_base`.
+      key0: first word of the chain's key.
+      key1: second word.
+      number: number of the step.
       row: the step's column in `words`.
-      words: of the block of steps that it belongs to.
-      draws: for how many draws there are words.
+      words: words of the block of steps that contains this one.
+      draws: number of draws for which there are words.
     """
 
     rate: np.float32
@@ -71,17 +71,17 @@ class Moment(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a step did, or several of which all but the last one were rejected.
+    """The outcome of a step, or of several steps of which all but the last one were rejected.
 
     Attributes:
-      acceptance: probability of accepting the proposal; of several, whether the last one was accepted, which has the
-        same mean.
-      accepted: whether it was.
+      acceptance: probability of accepting the proposal; for several steps, whether the last one was accepted, which
+        has the same mean.
+      accepted: whether the (last) proposal was accepted.
       swapped: whether the weights of the state are now in the other tree.
       flips: number of sites that the proposal flips.
-      changes: by the proposal.
-      pace: what adapts: the radius, or the expected number of flips.
-      steps: how many it was.
+      changes: changes that the proposal makes.
+      pace: the adapted quantity, radius or expected number of flips.
+      steps: number of steps.
     """
 
     acceptance: float
@@ -102,10 +102,10 @@ def target_change(rate, tilt_scale, target, changes):
 
 @called
 def fill_words(key0, key1, first_number, draws, words):
-    """The words of BLOCK steps from `first_number` on: counter (number of the step, STEP + number of the draw).
+    """The words of BLOCK steps from `first_number` on; counters are (number of the step, STEP + number of the draw).
 
     Returns:
-      for how many draws there are words: those asked for, but at most MOST_DRAWS.
+      the number of draws that have words: the requested number, but at most MOST_DRAWS.
     """
     in_long_vectors()
     draws = min(draws, MOST_DRAWS)
@@ -140,7 +140,7 @@ def other_uniform(moment):
 
 @inlined
 def adapted(pace, acceptance, target, steps, adapt_until):
-    """`sl_discs.samplers.adaptation.adapted` for one chain; `adapt_until` 0 is for ever."""
+    """`sl_discs.samplers.adaptation.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
     gain = np.float32(1)
     if adapt_until > 0:
         gain = min(max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)), np.float32(1))

@@ -1,11 +1,11 @@
-"""Weights of sites with sums over groups of them, from which a site is drawn and in which one weight can change.
+"""Weights of sites with hierarchical sums, for drawing a site by weight and changing single weights fast.
 
-A tile is 128 sites in 16 groups of 8: site s belongs to tile s // 128 and, inside it, to group s % 16, so that the
-sums of a tile's groups are sums of whole rows of 16. A span is 16 tiles. A draw looks at spans, at the tiles of one,
-at the groups of one and at the sites of one; a change of a weight adds a difference to each sum above it.
+A tile is 128 sites in 16 groups of 8: site s belongs to tile s // 128 and, within it, to group s % 16, so that the
+sums of a tile's groups are sums of whole rows of 16. A span is 16 tiles. A draw searches the spans, the tiles of one
+span, the groups of one tile and the sites of one group; a changed weight adds a difference to each sum above it.
 
-Differences in float64 keep a sum right to about 2^-53 of the largest value that it has had. A sum that has fallen
-below 2^-20 of its peak is therefore formed anew, so that none ever consists of rounding errors.
+Adding differences in float64 keeps the error of a sum at about 2^-53 of its largest value so far. A sum that has
+fallen below 2^-20 of its peak is therefore recomputed, so that it never consists of rounding errors.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TILE = LANES * DEPTH
 _TILES_A_SPAN = 16
 
 _D = np.float64
-# Places are unsigned where a loop is hot: numba asks of signed ones whether they count from the end.
+# Indices are unsigned in hot loops, since numba checks whether signed ones count from the end.
 _P = np.uint64
 _STALE = _D(2.0**-20)
 
-# Entries of `sums` before those of groups: the total, the logit (to base 2) that weighs 1, and room for a sampler
-# that needs another function of all weights, NaN where it is unknown.
+# The first entries of `sums`: the total, the logit (to base 2) whose weight is 1, and a place for a sampler that
+# needs another function of all weights, NaN if it is unknown.
 TOTAL, REFERENCE, NORM = 0, 1, 2
 _GROUPS = 8
 
@@ -37,9 +37,9 @@ class Tree(NamedTuple):
     """Weights of N sites, a multiple of 128, and their sums.
 
     Attributes:
-      weights: [N] float32, 0 where there is no site.
+      weights: [N] float32, 0 for padding.
       sums: [8 + N/8 + N/128 + N/2048] float64: `TOTAL` and others, then groups, tiles, spans.
-      peaks: likewise, the largest value of each sum since it was formed.
+      peaks: likewise, the largest value of each sum since it was last computed.
     """
 
     weights: np.ndarray
@@ -61,7 +61,7 @@ def make_tree(size):
 
 @inlined
 def smaller_tree(tree, size):
-    """A tree for fewer sites in the same memory."""
+    """A tree for fewer sites that uses the same memory."""
     count = _num_sums(size)
     return Tree(tree.weights[:size], tree.sums[:count], tree.peaks[:count])
 
@@ -90,7 +90,7 @@ def _sum(values, first, count, stride):
 
 @called(fastmath=FUSED)
 def sum_all(tree):
-    """Forms all sums from the weights."""
+    """Computes all sums from the weights."""
     in_long_vectors()
     w, sums = tree.weights, tree.sums
     tiles, first_tile, first_span = _levels(tree)
@@ -112,9 +112,9 @@ def sum_all(tree):
 
 @inlined
 def _change(tree, place, change, children, first, count, stride):
-    """Adds to a sum, or forms it anew from its children if little is left of it; returns what really changed.
+    """Adds to a sum, or recomputes it from its children if little is left of it; returns the actual change.
 
-    The sum above must change by just that, or it would keep the error that this one has lost.
+    The sum above must change by exactly this, or it would keep the error that this one has lost.
     """
     place = _P(place)
     new = tree.sums[place] + change
@@ -130,7 +130,7 @@ def _change(tree, place, change, children, first, count, stride):
 
 @inlined
 def _change_below(tree, site, weight, first_tile):
-    """A site's new weight, and the sums of its group and its tile; returns the change and the tile."""
+    """Sets a site's weight and updates its group's and its tile's sums; returns the change and the tile."""
     change = _D(weight) - _D(tree.weights[site])
     tree.weights[site] = weight
     tile, lane = site // TILE, site % LANES
@@ -152,7 +152,7 @@ def _change_total(tree, change, first_span):
 
 @inlined
 def put(tree, site, weight):
-    """Gives a site another weight."""
+    """Sets the weight of a site."""
     tiles, first_tile, first_span = _levels(tree)
     change, tile = _change_below(tree, site, weight, first_tile)
     change = _change_span(tree, tile // _TILES_A_SPAN, change, tiles, first_tile, first_span)
@@ -161,9 +161,9 @@ def put(tree, site, weight):
 
 @called
 def put_many(tree, sites, weights, count):
-    """Gives the first `count` sites other weights: higher sums change once for neighbours in the list.
+    """Sets the weights of the first `count` sites; neighbours in the list share one update of the higher sums.
 
-    A sum of differences is at most the old sum and the new one together, so peaks see all that matters.
+    A sum of differences is at most the old sum plus the new one, so the peaks miss nothing that matters.
     """
     tiles, first_tile, first_span = _levels(tree)
     total, gathered = _D(0), _D(0)
@@ -182,9 +182,9 @@ def put_many(tree, sites, weights, count):
 
 @inlined
 def _find(values, first, count, stride, threshold):
-    """Which entry the running sum passes the threshold in, and what is left of the threshold there.
+    """The entry at which the running sum passes the threshold, and the rest of the threshold there.
 
-    Where rounding keeps the sum below it, the last positive entry.
+    If rounding keeps the sum below the threshold, it is the last positive entry.
     """
     for k in range(count):
         value = _D(values[_P(first + k * stride)])
@@ -199,7 +199,7 @@ def _find(values, first, count, stride, threshold):
 
 @called
 def draw(tree, uniform):
-    """A site of positive weight, with probability weight/total, by a uniform number on [0, 1) in float64."""
+    """Draws a site of positive weight with probability weight/total, from a uniform number on [0, 1) in float64."""
     sums = tree.sums
     tiles, first_tile, first_span = _levels(tree)
     span, threshold = _find(sums, first_span, sums.shape[0] - first_span, 1, uniform * sums[TOTAL])

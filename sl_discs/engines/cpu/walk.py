@@ -1,8 +1,8 @@
-"""The state of one chain in the native loops, its proposal weights, and flips that can be taken back.
+"""The state of one chain in the native loops, its proposal weights, and flips that can be undone.
 
-Weights are those of `sl_discs.samplers.draws.softmax_weights`, 2^t with t = log2(e) (gain/2) - reference between two
-bounds. The gain is formed at a proposal temperature that may lag a little behind the target's: a Metropolis-Hastings
-test is exact for any proposal, and weights of sites whose field has not changed can then be kept.
+Weights are those of `sl_discs.samplers.draws.softmax_weights`, 2^t with t = log2(e) (gain/2) - reference, clipped to
+an interval. The gain is computed at a proposal temperature that may lag slightly behind the target's: the
+Metropolis-Hastings test is exact for any proposal, and weights of sites whose field has not changed can be kept.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from sl_discs.engines.cpu.tree import LANES, NORM, REFERENCE, TOTAL, put_many, s
 
 _F = np.float32
 _LOWEST, _HIGHEST = _F(-115), _F(100)
-# With a total outside these bounds the reference no longer suits the state.
+# If the total is outside these bounds, a new reference is needed.
 _SMALLEST_TOTAL, _LARGEST_TOTAL = 2.0**-40, 2.0**60
-# Changed weights are written one by one if they are fewer than 1/24 of all: that costs about so much more for each.
+# Changed weights are written one by one if they are fewer than 1/24 of all, as this costs about 24 times as much
+# each.
 FEW = 24
 _ALL = -1
 
 
 class Changes(NamedTuple):
-    """What flips change.
+    """Changes made by flips.
 
     Attributes:
-      linear: c.x.
-      pairs: x'Kx/2.
-      observed: y.x, of spins.
+      linear: change of c.x.
+      pairs: change of x'Kx/2.
+      observed: change of y.s for spins s.
     """
 
     linear: np.float64
@@ -41,21 +42,21 @@ class Changes(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """One chain of padded length N, a multiple of `tree.LANES`, and room for its steps.
+    """One chain of padded length N, a multiple of `tree.LANES`, and working memory for its steps.
 
     Attributes:
       spins: [N] -1 or 1 in float32.
       coupled: [N] Kx, see `coupling.flip`.
-      saved: [N] what it was before a proposal that touches many sites.
-      y: [N] observation, which tilts the target by h = tilt_scale y; zeros for none.
+      saved: [N] a copy of `coupled` from before a proposal that touches many sites.
+      y: [N] observation, which tilts the target by h = tilt_scale y; zeros without localization.
       base: [N] the part of the logits (to base 2) that does not depend on Kx.
       flipped: [N] the sites of a proposal.
       sequence: [N] sites in the order of their draws.
-      picked: [N] their weights.
+      picked: [N] weights of these sites.
       stamps: [N] number of the proposal that last touched a site's field.
       touched: [N] sites whose weights change.
-      fresh: [N] their new weights.
-      stale: [N] their old ones.
+      fresh: [N] new weights of the touched sites.
+      stale: [N] old weights of the touched sites.
       proposals: [1] number of the last proposal.
     """
 
@@ -75,7 +76,7 @@ class Walk(NamedTuple):
 
 
 def make_walk(size, coupled_dtype):
-    """Room for a chain."""
+    """Allocates a chain."""
     number, place = np.float32, np.uint32
     dtypes = Walk(
         spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, base=number,
@@ -88,7 +89,7 @@ def make_walk(size, coupled_dtype):
 
 @inlined
 def smaller_walk(walk, y, size):
-    """Room for fewer sites in the same memory, with the observation of a chain."""
+    """A view of the memory for fewer sites, with a chain's observation."""
     return Walk(
         walk.spins[:size], walk.coupled[:size], walk.saved[:size], y[:size], walk.base[:size],
         walk.flipped[:size], walk.sequence[:size], walk.picked[:size], walk.stamps[:size], walk.touched[:size],
@@ -98,7 +99,7 @@ def smaller_walk(walk, y, size):
 
 @inlined(fastmath=FUSED)
 def set_base(walk, target, rate, tilt_scale):
-    """Sets `base` for a proposal temperature 1/rate and a tilt; returns what Kx is multiplied with to complete it."""
+    """Sets `base` for a proposal temperature 1/rate and a tilt; returns the slope, the factor of Kx in the logits."""
     half = _F(0.5) * rate
     for i in range(walk.base.shape[0]):
         walk.base[i] = (target.linear[i] * half + tilt_scale * walk.y[i]) * LOG2E
@@ -112,8 +113,8 @@ def _logit(spin, coupled, base, slope):
 
 @inlined(fastmath=FUSED)
 def fill_weights(spins, coupled, base, mask, slope, reference, weights):
-    """2^(logit - reference) between two bounds, 0 outside the mask."""
-    # Behind the chain's sites, up to a whole tile, weights are 0 and stay so.
+    """2^(logit - reference), clipped to an interval; 0 outside the mask."""
+    # Weights of the padding up to a whole tile are 0 and stay 0.
     for i in range(spins.shape[0]):
         t = _logit(spins[i], coupled[i], base[i], slope) - reference
         weights[i] = mask[i] * exp2(min(max(t, _LOWEST), _HIGHEST))
@@ -121,7 +122,7 @@ def fill_weights(spins, coupled, base, mask, slope, reference, weights):
 
 @called
 def weigh_all(walk, target, slope, tree):
-    """All weights of the state and their sums, about the tree's reference or, where it does not suit, a new one."""
+    """All weights of the state and their sums, with the tree's reference or, if that does not suit, a new one."""
     in_long_vectors()
     fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
     sum_all(tree)
@@ -137,10 +138,10 @@ def weigh_all(walk, target, slope, tree):
 
 @inlined
 def flip_sites(walk, target, count):
-    """Flips the first `count` of `flipped` and finds whose weights change.
+    """Flips the first `count` sites of `flipped` and collects the sites whose weights change.
 
     Returns:
-      the changes that it makes, and how many sites `touched` holds; -1 if they are too many to go through.
+      the changes, and the number of sites in `touched`; -1 if they are too many to list.
     """
     size = walk.spins.shape[0]
     reach = size if target.dense else 0
@@ -182,7 +183,7 @@ def flip_sites(walk, target, count):
 
 @inlined(fastmath=FUSED)
 def _weigh_touched(walk, target, slope, tree, touched):
-    """New weights of the touched sites, in place; False, with nothing changed, if another reference is needed."""
+    """Updates the weights of the touched sites; False, with nothing changed, if another reference is needed."""
     reference = _F(tree.sums[REFERENCE])
     highest = _F(-np.inf)
     for k in range(touched):
@@ -193,7 +194,7 @@ def _weigh_touched(walk, target, slope, tree, touched):
         walk.stale[k] = tree.weights[site]
     if highest > 60:
         return False
-    # Whole vectors: what lies behind the last touched site is never read.
+    # Whole vectors; entries after the last touched site are never read.
     for k in range(-(-touched // LANES) * LANES):
         walk.fresh[k] = exp2(max(walk.fresh[k], _LOWEST))
     for k in range(touched):
@@ -207,7 +208,7 @@ def _weigh_touched(walk, target, slope, tree, touched):
 
 @inlined
 def weigh_proposal(walk, target, slope, tree, other, touched):
-    """Weights after `flip_sites`: in `tree` itself, then True, or all of them in `other`, then False."""
+    """Weights after `flip_sites`: True if they are updated in `tree`, False if all of them are written to `other`."""
     if touched != _ALL and _weigh_touched(walk, target, slope, tree, touched):
         return True
     other.sums[REFERENCE] = tree.sums[REFERENCE]

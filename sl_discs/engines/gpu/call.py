@@ -15,16 +15,16 @@ from sl_discs.engines.gpu.play import FusedChain, Instance, play
 from sl_discs.localization.schedule import Levels
 from sl_discs.samplers.base import Info, Sampler
 
-# `triton` is the kernel; the others are the same mathematics where there is no GPU: tests, and looking for errors.
+# `triton` is the kernel; the others run the same mathematics without a GPU, for tests and debugging.
 WAYS = ("triton", "interpret", "mapped")
 
-# Sites that one thread of the kernel holds of each vector; a warp has 32 threads, a program at most 16 warps.
+# Sites of each vector per thread of the kernel; a warp has 32 threads, and a program at most 16 warps.
 _SITES_PER_THREAD = 8
 _MOST_WARPS = 16
 
 
 def padded_size(num_sites: int) -> int:
-    """The power of two that a chain's vectors are padded to."""
+    """The power of two to which a chain's vectors are padded."""
     return max(8, pl.next_power_of_2(num_sites))
 
 
@@ -57,7 +57,7 @@ def play_all(
       chains: leaves [G, B, ...].
 
     Returns:
-      the chains, the level of the next step, and the means of what the steps reported.
+      the chains, the level of the next step, and the means of the steps' infos.
     """
     arguments = (instances, keys, levels, level, temperature, done, chains)
     steps = temperature.shape[-1]
@@ -86,7 +86,7 @@ def play_all(
     )
 
     def over(axes):
-        """Blocks of a whole leaf but for these axes of the grid, of which the program takes its own place."""
+        """Block specs for whole leaves, except that a program sees only its own index on these axes of the grid."""
 
         def block(leaf):
             rest = leaf.shape[len(axes) :]

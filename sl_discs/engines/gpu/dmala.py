@@ -1,4 +1,4 @@
-"""One step of dmala: the mathematics of `sl_discs.samplers.dmala`, with one uniform number a site."""
+"""One step of dmala: the mathematics of `sl_discs.samplers.dmala`, with one uniform number per site."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _log_prob(odds: _Odds, flips: Bool[Array, "P"]) -> Float[Array, ""]:
 
 
 def _coupled_after(target: Target, state: State, flips: Bool[Array, "P"]) -> Float[Array, "P"]:
-    """Kx after the flips, one row after the other."""
+    """Kx after the flips, computed row by row."""
     sites = target.sites()
 
     def turn(_, carry):
@@ -57,7 +57,7 @@ def _coupled_after(target: Target, state: State, flips: Bool[Array, "P"]) -> Flo
 def step(
     sampler: DMALA, key: Words, target: Target, state: State, adapting: Adapting
 ) -> tuple[State, Float[Array, ""], Info]:
-    """Flips each site independently and, if adjusted, tests; as `path.step`, the scale being the expected flips."""
+    """Flips each site independently, with a test if adjusted; as `path.step`, with expected flips as the scale."""
     odds = _odds(sampler, target, state, adapting.scale)
     proposal = uniforms(fold_words(key, 0), target.num_sites, target.mask.shape[0])
     flips = proposal < jax.nn.sigmoid(odds.logits)

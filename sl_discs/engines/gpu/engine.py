@@ -1,7 +1,7 @@
-"""The engine for GPUs: a whole interval of steps in one kernel, a program a chain, for quadratic models.
+"""The engine for GPUs, for quadratic models: a kernel runs a whole interval of steps, with one program per chain.
 
-It runs the same program on the same chains as the reference and targets the same distribution, but not with the same
-numbers: keys are those of the reference, but they are spent differently and sums are formed in another order.
+It runs the same program on the same chains as the reference and targets the same distribution, but its numbers
+differ: it uses the reference's keys, but draws from them differently and sums in another order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sl_discs.samplers.single_site import RANDOM
 
 
 def dense_rows(coupling: Dense | Sparse, size: int):
-    """K as rows [G, N, P]: lists are written out, as a step looks at every site anyway."""
+    """K as rows [G, N, P]; lists are expanded, as a step reads every site anyway."""
     if isinstance(coupling, Dense):
         return _padded(coupling.rows, size)
 
@@ -38,14 +38,14 @@ def dense_rows(coupling: Dense | Sparse, size: int):
         num_sites = neighbours.shape[0]
         sites = jnp.arange(num_sites)[:, None]
         rows = jnp.zeros((num_sites, size), weights.dtype)
-        # Places of no neighbour name a row's first column beyond the sites, or no column at all.
+        # Padding entries refer to the column after the last site, or to no column at all.
         return rows.at[sites, neighbours].add(weights, mode="drop")
 
     return jax.vmap(write_out)(coupling.neighbours, coupling.weights)
 
 
 def _padded(array, size: int, fill=0):
-    """The array with its last axis filled up to `size`."""
+    """The array with its last axis padded to `size`."""
     widths = [(0, 0)] * (array.ndim - 1) + [(0, size - array.shape[-1])]
     return jnp.pad(array, widths, constant_values=fill)
 
@@ -96,7 +96,7 @@ def _as_chains(sampler: Sampler, before: Chains, fused: FusedChain, logged: Best
 
 
 def _play(sampler: Sampler, way: str, batch: Batch, chains: Chains, levels, level, temperature, done):
-    """Plays L intervals of E steps, an interval a kernel; temperature is [L, E, B]."""
+    """Runs L intervals of E steps, one kernel per interval; temperature is [L, E, B]."""
     size = padded_size(chains.chain.x.shape[-1])
     instances = _instances(batch, size)
 
@@ -137,7 +137,7 @@ def advance(
 
 
 class Gpu(Engine):
-    """Plays the samplers of `play.STEPS` with one of the kernel's ways; all but `triton` are for tests."""
+    """Runs the samplers of `play.STEPS` in one of `call.WAYS`; all but `triton` are for tests."""
 
     name = "gpu"
 
@@ -145,7 +145,7 @@ class Gpu(Engine):
         self.way = way
 
     def obstacle(self, sampler):
-        """Another platform than GPUs, or a sampler that the kernel does not know."""
+        """A platform other than GPUs, or a sampler that the kernel does not support."""
         if self.way == "triton" and jax.default_backend() != "gpu":
             return f"it runs on GPUs, and JAX on {jax.default_backend()}"
         if getattr(sampler, "scan", RANDOM) != RANDOM:
@@ -153,7 +153,7 @@ class Gpu(Engine):
         return unknown_to(STEPS, sampler)
 
     def prepare(self, model, sampler, batch, program, mesh, threads):
-        """As the reference engine does; it neither exchanges nor records states."""
+        """As the reference engine; exchanges and recorded states are not supported."""
         del threads
         if program.ladder > 1 or program.keeps_states:
             raise InputError("engine gpu does not exchange or record states of chains; choose reference or cpu")

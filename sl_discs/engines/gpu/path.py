@@ -17,13 +17,13 @@ from sl_discs.samplers.path import PathSampler
 
 
 class Path(NamedTuple):
-    """What was drawn.
+    """The drawn sites.
 
     Attributes:
       flips: the distinct sites.
-      coupled: Kx after they flipped.
+      coupled: Kx after flipping them.
       turns: how often each site was drawn (with replacement), or in which turn, -1 for never (without).
-      log_mass: sum over the turns of the logarithm of the mass that was drawn from.
+      log_mass: sum over the turns of the logarithm of the total weight drawn from.
     """
 
     flips: Bool[Array, "P"]
@@ -33,7 +33,7 @@ class Path(NamedTuple):
 
 
 def _length(sampler: PathSampler, key: Words, adapting: Adapting, limit: Int[Array, ""]) -> Int[Array, ""]:
-    """The number of draws; once the radius has stopped, one of its two neighbours at random."""
+    """The number of draws; once the radius is frozen, it is rounded up or down at random."""
     if not sampler.adaptive:
         return jnp.minimum(jnp.int32(sampler.num_flips), limit)
     length = jnp.floor(adapting.scale + 0.5)
@@ -59,7 +59,7 @@ def _draw_with_replacement(key: Words, target: Target, state: State, weights: We
 
 
 def _draw_without_replacement(key: Words, target: Target, state: State, weights: Weights, length) -> Path:
-    """What remains is summed anew in every turn, so that nothing cancels."""
+    """Draws distinct sites; the remaining weights are summed in every turn, to avoid cancellation."""
     sites = target.sites()
 
     def turn(number, carry):
@@ -76,7 +76,7 @@ def _draw_without_replacement(key: Words, target: Target, state: State, weights:
 
 
 def _log_mass_reversed(weights: Weights, path: Path, length) -> Float[Array, ""]:
-    """As `Path.log_mass`, of the distinct sites drawn in reverse order: the mass grows from that of the others."""
+    """`Path.log_mass` for the distinct sites in reverse order: the mass grows from that of all other sites."""
 
     def turn(number, carry):
         mass, log_mass = carry
@@ -93,14 +93,14 @@ def step(
     """Draws sites in turn from the balanced softmax at x, flips them, and accepts or rejects the whole path.
 
     Args:
-      sampler: with balancing_fn_type SQRT.
-      key: of this chain and step.
-      target: of this chain and step.
-      state: before.
+      sampler: a sampler with balancing_fn_type SQRT.
+      key: key of this chain and step.
+      target: target of this chain and step.
+      state: state before the step.
       adapting: steps done and the radius.
 
     Returns:
-      the state and the radius afterwards, and what the step reports.
+      the state and the radius after the step, and its info.
     """
     available = jnp.sum(target.mask, dtype=jnp.int32)
     limit = jnp.int32(target.num_sites) if sampler.replacement else available

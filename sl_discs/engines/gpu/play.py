@@ -1,4 +1,4 @@
-"""Plays an interval of a program on one chain: the body of the kernel, a pure function of arrays or references."""
+"""Runs an interval of a program on one chain: the body of the kernel, a pure function of arrays or references."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 
-# What each known sampler does in a step; a subclass may do something else and is not known.
+# The step of each supported sampler; a subclass may differ from its base and is not supported.
 STEPS = {
     GWG: path.step,
     PathAuxiliary: path.step,
@@ -50,14 +50,14 @@ class Instance(NamedTuple):
 
 
 class FusedChain(NamedTuple):
-    """Everything that one chain carries through an interval.
+    """The complete state of one chain.
 
     Attributes:
       state: spins and their field.
-      adapting: steps done, and the scale that adapts (0 where nothing does).
+      adapting: steps done, and the adaptive scale (0 if there is none).
       observation: Y and the posterior mean, or None.
       best: highest value over every step.
-      best_spins: [P] where it was.
+      best_spins: [P] state with that value.
     """
 
     state: State
@@ -81,16 +81,16 @@ def play(
 
     Args:
       sampler: one of `STEPS`.
-      instance: rows may be a reference, of which one row is read at a time.
-      keys: of the chain, each indexed for its two words.
+      instance: the instance; its rows may be a reference, which is read one row at a time.
+      keys: keys of the chain, each indexed for its two words.
       levels: of localization, arrays or references; None without it.
       level: number of the first step's level.
       temperature: an array or a reference.
       done: steps done before.
-      chain: before the steps.
+      chain: the chain before the steps.
 
     Returns:
-      the chain, and the means of what the steps reported.
+      the chain after the steps, and the means of the steps' infos.
     """
     num_sites = instance.rows.shape[0]
     step = STEPS[type(sampler)]
@@ -127,7 +127,7 @@ def play(
 
 
 def _observe(key, observation: Observation, spins, here: Levels, step, num_sites: int) -> Observation:
-    """What `localized_step` makes of a step, with random numbers that the kernel can form."""
+    """The observation after a step, as in `localized_step`, with random numbers that the kernel supports."""
     counts = here.last - step < here.collected
     mean = observation.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
 

@@ -1,4 +1,4 @@
-"""What a step of any sampler takes and returns, and the Metropolis-Hastings test that ends it."""
+"""The arguments and results of a step of any sampler, and the Metropolis-Hastings test at its end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sl_discs.engines.gpu.target import State, select
 from sl_discs.engines.gpu.vectors import Words, uniform
 from sl_discs.samplers.base import Info
 
-# Counters under a step's key, beyond those of any draw.
+# Counter of the test's random number under a step's key, above the counters of all draws.
 _ACCEPT = 0x40000000
 ROUND = 0x50000000
 
 
 class Adapting(NamedTuple):
-    """Steps done, and the scale that follows the acceptance: a radius, or an expected number of flips."""
+    """Steps done, and the scale that adapts to the acceptance: a radius, or an expected number of flips."""
 
     steps: Int[Array, ""]
     scale: Float[Array, ""]
@@ -26,6 +26,6 @@ class Adapting(NamedTuple):
 def decide(
     key: Words, acceptance: Float[Array, ""], proposed: State, current: State, hops: Float[Array, ""]
 ) -> tuple[State, Info]:
-    """The proposed state with the given probability, else the current one; `hops` is how many sites differ."""
+    """The proposed state with the given probability, else the current one; `hops` counts the differing sites."""
     accepted = uniform(key, _ACCEPT) < acceptance
     return select(accepted, proposed, current), Info(acceptance, jnp.where(accepted, hops, 0.0))

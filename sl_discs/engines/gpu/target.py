@@ -1,4 +1,4 @@
-"""The target of one chain, its state, and what a flip does to it."""
+"""The target of one chain, its state, and the effect of flips."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def add_row(
     site: Int[Array, ""],
     here: Bool[Array, "P"],
 ) -> Float[Array, "P"]:
-    """Kx after a site flipped; `here` is True at that site alone, or nowhere if it flips no more."""
+    """Kx after a flip of a site; `here` is True at that site only, or nowhere if the site does not flip."""
     return coupled - pick(spins, here) * target.rows[site].astype(jnp.float32)
 
 
@@ -87,10 +87,10 @@ def flipped(
     """The state after the flips and the change of the target's logarithm.
 
     Args:
-      target: of the chain.
-      state: before.
+      target: target of the chain.
+      state: state before the flips.
       flips: the sites that flip.
-      coupled: Kx afterwards.
+      coupled: Kx after the flips.
     """
     delta = jnp.where(flips, -state.spins, 0.0)
     linear = jnp.sum(delta * target.linear)

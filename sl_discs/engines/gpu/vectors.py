@@ -1,4 +1,4 @@
-"""Vectors over the P padded sites of a chain: picking one element, drawing a site, and random numbers."""
+"""Vectors over the P padded sites of a chain: selecting an element, drawing a site, and random numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Words = tuple[UInt32[Array, ""], UInt32[Array, ""]]
 
 
 def pick(values: Float[Array, "P"], here: Bool[Array, "P"]) -> Float[Array, ""]:
-    """The sum of the values that are `here`: the element itself where that is one place."""
+    """The sum of the values that are `here`, which is a single element if only one is."""
     return jnp.sum(jnp.where(here, values, 0.0))
 
 
@@ -27,7 +27,7 @@ def draw_site(
     Args:
       uniform: on [0, 1).
       weights: of the sites; if none is positive, the site is 0.
-      running: their prefix sums, which need not increase to the last bit: on a GPU they are sums of a tree.
+      running: their prefix sums, which may decrease by rounding errors, as a GPU computes them in a tree.
       total: their sum.
     """
     sites = jnp.arange(weights.shape[0], dtype=jnp.int32)
@@ -38,13 +38,13 @@ def draw_site(
 
 
 def uniform(key: Words, counter: int | Int[Array, ""]) -> Float[Array, ""]:
-    """The uniform number of a key and a counter."""
+    """A uniform number determined by a key and a counter."""
     first, _ = keys.draw_words(key, jnp.asarray(counter).astype(jnp.uint32))
     return keys.word_to_uniform(first)
 
 
 def _words(key: Words, num_sites: int, size: int) -> tuple[Words, Bool[Array, "size"]]:
-    """Both words of the counter of each place in `keys.uniforms(key, (num_sites,))`, and whether it has the first."""
+    """Both random words behind each entry of `keys.uniforms(key, (num_sites,))`, and which entries use the first."""
     sites = jnp.arange(size, dtype=jnp.int32)
     half = (num_sites + 1) // 2
     counter = jnp.where(sites < half, sites, sites - half)
@@ -52,12 +52,12 @@ def _words(key: Words, num_sites: int, size: int) -> tuple[Words, Bool[Array, "s
 
 
 def uniforms(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
-    """`keys.uniforms(key, (num_sites,))` at the first places."""
+    """`keys.uniforms(key, (num_sites,))` in the first entries."""
     (first, second), takes_first = _words(key, num_sites, size)
     return keys.word_to_uniform(jnp.where(takes_first, first, second))
 
 
 def normals(key: Words, num_sites: int, size: int) -> Float[Array, "size"]:
-    """`keys.normals(key, (num_sites,))` at the first places."""
+    """`keys.normals(key, (num_sites,))` in the first entries."""
     words, takes_first = _words(key, num_sites, size)
     return jnp.where(takes_first, *keys.words_to_normals(*words))

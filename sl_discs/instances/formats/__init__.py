@@ -1,4 +1,4 @@
-"""Files in which people keep graphs and quadratic models: one format a file, recognised by content."""
+"""File formats for graphs and quadratic models, one module per format; formats are recognised by content."""
 
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.read import READERS, read_instances

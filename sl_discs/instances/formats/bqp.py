@@ -1,7 +1,7 @@
-"""OR-Library's `bqp` files: several problems "maximise x'Qx", x of zeros and ones, Q symmetric.
+"""OR-Library's `bqp` files: several problems "maximise x'Qx" with x in {0, 1}^n and Q symmetric.
 
-First the number of problems; then for each `n k` and k lines `i j q`, variables from 1 to n. A line gives q(i,j) and
-q(j,i) at once, so a line with i and j different stands for 2 q x_i x_j and one with i = j for q x_i.
+The file starts with the number of problems. Each problem is a line `n k` and then k lines `i j q`, with variables
+from 1 to n. A line gives both q(i,j) and q(j,i), so it means 2 q x_i x_j if i and j differ, and q x_i if i = j.
 
 Source: J.E. Beasley, OR-Library, page "Unconstrained binary quadratic programming": the sum over all i and all j is
 to be maximised, and q(i,j) = q(j,i) as the matrix is symmetric.
@@ -26,11 +26,11 @@ _HEADER = "the numbers of variables and coefficients, 'n k'"
 
 
 def read(source: Source, problem: str | None = None) -> list[Instance]:
-    """The models of a file, to be maximised, named by the file and, if there are several, their number from 1 on.
+    """The models of a file, to be maximised; their name is the file's, with a number from 1 if there are several.
 
     Raises:
       InputError: a malformed header or line, a variable out of range, a coefficient that is given twice (or in both
-        directions), or another number of problems or coefficients than a header has.
+        directions), or a number of problems or coefficients that differs from a header.
     """
     reader = LineReader(source, b"")
     number, words = reader.one("the number of problems")

@@ -1,6 +1,6 @@
-"""DIMACS CNF, as SATLIB's maximum independent set instances: the conflict graph of the formula.
+"""DIMACS CNF, read as the conflict graph of the formula, as in SATLIB's maximum independent set instances.
 
-A node is an occurrence of a literal, named `CLAUSE:LITERAL` with clauses from 1 on; see `instances.cnf`.
+A node is an occurrence of a literal, labelled `CLAUSE:LITERAL` with clauses counted from 1; see `instances.cnf`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sl_discs.instances.cnf import conflict_graph, parse_cnf
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.source import Source
 
-# A long clause alone makes a number of edges that is the square of its length.
+# A single clause makes a number of edges that grows with the square of its length.
 MOST_EDGES = 10**7
 
 

@@ -1,8 +1,8 @@
-"""Lists of coefficients `i j v`, as dimod writes a model without offset; minimise.
+"""Lists of coefficients `i j v`, as dimod writes a model without offset, to be minimised.
 
-The sum of v times x_i x_j, or x_i where i = j (for spins too); coefficients that stand there again add up. A comment
-`# vartype=BINARY` or `# vartype=SPIN` says what the variables are; without it they are binary, or spins where the
-problem is `ising`. Variables are named by any numbers from 0 on, and those that no line names do not exist.
+The model is the sum of v x_i x_j, or v x_i if i = j (for spins too); repeated coefficients add up. A comment
+`# vartype=BINARY` or `# vartype=SPIN` gives the type of the variables; without it they are binary, or spins if the
+problem is `ising`. Labels are arbitrary whole numbers from 0 on; only variables that appear in a line exist.
 
 Source: documentation of dimod (D-Wave Systems), `dimod.serialization.coo`.
 """

@@ -1,8 +1,8 @@
 """DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
 
-An edge may stand there again in either direction, as in many colouring files, and is one edge. m may be the number of
-distinct edges, twice that, or the number of `e` lines: files differ. Lines `n`, `d`, `v` and `x` (weights of nodes,
-geometry) say nothing about the problems solved here and are passed over.
+An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
+number of distinct edges, twice that, or the number of `e` lines, since files differ. Lines `n`, `d`, `v` and `x`
+(weights of nodes, geometry) are irrelevant to the problems solved here and are skipped.
 
 Source: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993.
 """
@@ -34,7 +34,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """The graph of a file, its labels 1 to n.
 
     Raises:
-      InputError: a malformed header or line, a node out of range, a self-loop, or a number of edges that fits the
+      InputError: a malformed header or line, a node out of range, a self-loop, or a number of edges that matches the
         header in none of the three ways.
     """
     reader = LineReader(source, b"c")

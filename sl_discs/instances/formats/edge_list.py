@@ -1,10 +1,10 @@
-"""Edge lists: a line an edge, `u v` or `u v w`; lines that start with `#` or `%` are comments.
+"""Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments.
 
-Nodes are named by whole numbers from 0 on, and then come in their order, or else by words of UTF-8 text, and then
-come in the order in which the file names them: the first line decides, and nodes without an edge do not exist. An
-edge may stand there again in either direction with the same weight, as in many collections, and is one edge.
+Labels of nodes are either whole numbers from 0 on, and nodes are sorted by them, or words of UTF-8 text, and nodes
+are in the order of their first appearance. The first line decides which. Nodes without an edge do not exist. An edge
+may be repeated in either direction with the same weight, as in many collections; it still counts as one edge.
 
-This is what `networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write.
+`networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write this format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """The graph of a file.
 
     Raises:
-      InputError: a malformed line, a number of columns that changes, a self-loop, weights of one edge that disagree,
+      InputError: a malformed line, a number of columns that changes, a self-loop, conflicting weights of one edge,
         or no edges.
     """
     reader = LineReader(source, b"#%")

@@ -1,4 +1,4 @@
-"""What a file turned out to hold."""
+"""One graph or model read from a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sl_discs.instances.graph import Graph
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """A graph or a quadratic model, and the names that its file gives to the nodes or variables.
+    """A graph or a quadratic model, with the labels that its file gives to the nodes or variables.
 
     Attributes:
       content: the graph or model; its nodes are 0 .. N - 1.
-      labels: [N], what the file calls each: numbers from 1 in the formats that count from 1, text where it has text.
+      labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1, or text.
       format: name of the format, one of `formats.READERS`.
       path: the file.
     """

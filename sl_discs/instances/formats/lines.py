@@ -1,4 +1,4 @@
-"""Lines of a file split into words by NumPy: positions in a block of bytes, of which no Python object is made."""
+"""Lines of a file split into words by NumPy: words are positions in a block of bytes rather than Python objects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Words:
         return Words(self.block, self.starts[which], self.ends[which])
 
     def tolist(self) -> list[bytes]:
-        """The words themselves."""
+        """The words as bytes objects."""
         text = self.block.tobytes() if len(self) > 8 else self.block
         return [bytes(text[start:end]) for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
@@ -44,10 +44,10 @@ class Lines:
     """Some lines of a file.
 
     Attributes:
-      words: [W] of the block that the lines are in; some may belong to none of them.
-      first: [L] the first word of each line.
-      counts: [L] how many words it has.
-      numbers: [L] its number in the file, from 1 on.
+      words: [W] words of the block that contains the lines; some may belong to no line.
+      first: [L] index of each line's first word.
+      counts: [L] number of words of each line.
+      numbers: [L] line number of each line in the file, from 1 on.
     """
 
     words: Words
@@ -77,21 +77,21 @@ class Lines:
 
 
 def split(block: bytes, first_number: int, comments: bytes = b"", keep_blank: bool = False) -> tuple[Lines, int]:
-    """The lines of a block that are not comments, and how many there are with them.
+    """The lines of a block without comments, and the number of lines with comments.
 
     Args:
       block: whole lines.
       first_number: number of its first line.
-      comments: the first bytes of lines to leave out.
-      keep_blank: a line without words is kept.
+      comments: the first bytes of lines to skip.
+      keep_blank: whether lines without words are kept.
     """
     codes = np.frombuffer(block, np.uint8)
-    # Blanks are what `bytes.split` takes for them: a space, and the codes from a tab to a carriage return.
+    # The same blanks as for `bytes.split`: a space, and the codes from a tab to a carriage return.
     inside = ~((codes == ord(" ")) | (codes - np.uint8(9) < 5))
     turns = np.flatnonzero(inside[1:] != inside[:-1]) + 1
     turns = np.concatenate([[0] if inside[0] else [], turns, [len(codes)] if inside[-1] else []]).astype(np.int32)
     words = Words(codes, turns[::2], turns[1::2])
-    ends = np.flatnonzero(codes == ord("\n")).astype(np.int32)  # as the words are: another type would be converted
+    ends = np.flatnonzero(codes == ord("\n")).astype(np.int32)  # as words' positions
     ends = ends if block.endswith(b"\n") else np.append(ends, np.int32(len(codes)))
     bounds = np.searchsorted(words.starts, ends)
     first = np.concatenate([[0], bounds[:-1]])
@@ -106,7 +106,7 @@ def split(block: bytes, first_number: int, comments: bytes = b"", keep_blank: bo
 
 
 class LineReader:
-    """The lines of a file, without its comments, to be taken in groups."""
+    """Reads the lines of a file, without comments, in groups."""
 
     def __init__(self, source: Source, comments: bytes, keep_blank: bool = False):
         """Starts before the first line.
@@ -114,7 +114,7 @@ class LineReader:
         Args:
           source: file.
           comments: the first bytes of lines to skip.
-          keep_blank: a line without words counts as one, as in METIS files.
+          keep_blank: whether a line without words counts as a line, as in METIS files.
         """
         self.source, self._comments, self._keep_blank = source, comments, keep_blank
         self._blocks = source.blocks()
@@ -122,7 +122,7 @@ class LineReader:
         self._next_number = 1
 
     def _fill(self) -> Lines | None:
-        """Lines that were read and not taken yet, at least one; None at the end of the file."""
+        """Lines that were read but not taken yet, at least one; None at the end of the file."""
         while not self._lines:
             block = next(self._blocks, None)
             if block is None:
@@ -132,7 +132,7 @@ class LineReader:
         return self._lines
 
     def peek(self, what: str) -> tuple[int, list[bytes]]:
-        """Number and words of the next line, which stays the next.
+        """Number and words of the next line, without taking it.
 
         Raises:
           InputError: the file ends here.
@@ -151,7 +151,7 @@ class LineReader:
         return found
 
     def groups(self, limit: int | None = None) -> Iterator[Lines]:
-        """All next lines, or the next `limit`, in groups."""
+        """All remaining lines, or the next `limit` of them, in groups."""
         while (limit is None or limit > 0) and (lines := self._fill()):
             found, self._lines = lines[:limit], lines[limit:] if limit is not None else None
             yield found

@@ -1,20 +1,20 @@
-"""MatrixMarket (.mtx): a square matrix, `coordinate` or `array`, as a graph or, for qubo and ising, as it is.
+"""MatrixMarket (.mtx): a square matrix, `coordinate` or `array`, read as a graph or, for qubo and ising, as a matrix.
 
-As a graph, a value that is not zero off the diagonal is an edge with that weight (a `pattern` has no weights). An
-entry and its mirror image are one edge and must agree where both are given; one of them is enough. The diagonal
-must be zero.
+Read as a graph, each non-zero value off the diagonal is an edge with that weight (a `pattern` has no weights). An
+entry and its mirror image are the same edge; one of them is enough, and if both are given they must agree. The
+diagonal must be zero.
 
-As a matrix M, the value is v'Mv over all entries, to be minimised: v of zeros and ones for qubo, of -1 and 1 for
-ising, where the diagonal is thus a constant. A `symmetric` file gives one of each two mirrored entries, which
-counts for both.
+Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n for qubo and in {-1, 1}^n
+for ising, where the diagonal is therefore a constant. A `symmetric` file gives one of each two mirrored entries,
+which counts for both.
 
 Source: R.F. Boisvert, R. Pozo, K.A. Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935,
-1996. Rows and columns count from 1; an `array` lists columns one after the other, a value a line, and if it is
-symmetric from the diagonal down. `complex`, `hermitian` and `skew-symmetric` matrices are refused: neither problem
-has them.
+1996. Rows and columns count from 1; an `array` lists one column after the other, one value per line, and starts each
+column at the diagonal if it is symmetric. `complex`, `hermitian` and `skew-symmetric` matrices are refused, as they
+define neither a graph nor a model.
 
-`scipy.io.mmread` is not used: it reads `1x`, words after a value and 1.5 in an `integer` file as if they were
-numbers, rounds integers beyond 2^53, does not say in which line an entry is, and allocates what a header declares.
+`scipy.io.mmread` is not used: it accepts `1x`, words after a value and 1.5 in an `integer` file, rounds integers
+beyond 2^53, does not report the line of an entry, and allocates whatever size a header declares.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
 
     Raises:
       InputError: a malformed banner, header or line, a matrix that is not square or not of a supported kind, an entry
-        out of range or given twice, another number of entries than the header has, or, as a graph, an entry on the
-        diagonal or two mirrored ones that differ.
+        out of range or given twice, a number of entries that differs from the header, or, for a graph, an entry on
+        the diagonal or two mirrored entries that differ.
     """
     banner = source.head.split(b"\n", 1)[0].lower().split()
     kind = [word.decode("ascii", "replace") for word in banner[2:]]
@@ -102,7 +102,7 @@ def _places(n: int, count: int, symmetry: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _refuse_repeats(rows: Columns, i, j, n: int, symmetry: str) -> None:
-    """An entry must not stand there twice, nor, in a symmetric file, its mirror image."""
+    """Refuses repeated entries and, in a symmetric file, mirrored ones."""
     codes = i * np.int64(n) + j if symmetry == "general" else np.minimum(i, j) * np.int64(n) + np.maximum(i, j)
     order = np.argsort(codes, kind="stable")
     again = np.zeros(len(codes), bool)
@@ -111,7 +111,7 @@ def _refuse_repeats(rows: Columns, i, j, n: int, symmetry: str) -> None:
 
 
 def _graph(name: str, n: int, i, j, values, rows: Columns, weighted: bool) -> Graph:
-    """Edges from the entries that are not zero; a mirrored pair must agree, zero included."""
+    """Edges from the non-zero entries; two mirrored entries must agree, even if one is zero."""
     rows.refuse((i == j) & (values != 0), "an entry on the diagonal, an edge from a node to itself; remove it")
     off = np.flatnonzero(i != j)
     entries = _Entries(rows, off, i, j, values)
@@ -122,7 +122,7 @@ def _graph(name: str, n: int, i, j, values, rows: Columns, weighted: bool) -> Gr
 
 
 class _Entries:
-    """Rows and columns of the entries off the diagonal, for messages; an `array` does not spell them out."""
+    """Rows and columns of the off-diagonal entries, for messages; the lines of an `array` do not contain them."""
 
     def __init__(self, rows: Columns, off: np.ndarray, i, j, values):
         self._rows, self._off, self._entries = rows, off, (i, j, values)

@@ -1,10 +1,10 @@
-"""METIS and KaHIP graphs: `n m [fmt [ncon]]`, then one line a node with its neighbours, numbered from 1.
+"""METIS and KaHIP graphs: `n m [fmt [ncon]]`, then one line per node with its neighbours, numbered from 1.
 
 The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one), nodes have
-weights (ncon of them, 1 by default, come first in the line) and nodes have sizes (which comes before those). An
-edge stands in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has
-an empty line; lines that start with `%` are comments. Weights are whole numbers. Weights and sizes of nodes say
-nothing about the problems solved here and are passed over.
+weights (ncon of them, 1 by default, at the start of the line) and nodes have sizes (before the weights). An edge is
+listed in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has an
+empty line; lines that start with `%` are comments. Weights are whole numbers. Weights and sizes of nodes are
+irrelevant to the problems solved here and are skipped.
 
 Source: G. Karypis, METIS manual 5.1.0, section 4.1.1.
 """
@@ -33,9 +33,9 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """The graph of a file, its edges ordered by their smaller node, its labels 1 to n.
 
     Raises:
-      InputError: a malformed header or line, a neighbour out of range, a self-loop, a neighbour that stands in a line
-        twice or in the line of one end only, weights that disagree, or other numbers of lines or edges than the
-        header has.
+      InputError: a malformed header or line, a neighbour out of range, a self-loop, a neighbour that is repeated in a
+        line or listed at one end of an edge only, conflicting weights, or numbers of lines or edges that differ from
+        the header.
     """
     reader = LineReader(source, b"%", keep_blank=True)
     number, words = reader.one(f"the header {_HEADER}")
@@ -101,7 +101,7 @@ class _Adjacency:
         self.num_nodes += len(lines)
 
     def graph(self, name: str) -> Graph:
-        """The edges whose two directions agree; each node's line is at hand for a message."""
+        """The graph; raises with the node's line if the two directions of an edge disagree."""
         n = self.num_nodes
         u, v = np.concatenate(self._from), np.concatenate(self._to)
         weights = np.concatenate(self._weights) if self._weights else None
@@ -113,7 +113,7 @@ class _Adjacency:
         order, back = np.argsort(codes, kind="stable"), np.argsort(mirrored, kind="stable")
         again = np.zeros(len(codes), bool)
         again[order[1:]] = np.diff(codes[order]) == 0
-        self._refuse(u, again, v, "neighbour {} stands there twice; give it once")
+        self._refuse(u, again, v, "neighbour {} is listed twice; give it once")
         if not np.array_equal(codes[order], mirrored[back]):
             alone = ~np.isin(codes, mirrored)
             self._refuse(u, alone, v, "neighbour {} does not have this node in its own line; add it there")
@@ -128,7 +128,7 @@ class _Adjacency:
             differs = np.zeros(len(codes), bool)
             differs[order] = weights[order] != weights[back]
             self._refuse(
-                u, differs, v, "the weight to neighbour {} is another in the line of that node; make them equal"
+                u, differs, v, "the weight to neighbour {} differs in the line of that node; make them equal"
             )
             weights = doubles[order][forth]
         return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[order][forth], weights)

@@ -1,6 +1,6 @@
 """Our own `.npz` archives: of graphs (`instances.archive`) or of quadratic models (`instances.form_archive`).
 
-Nodes and variables are named from 0 on. An archive with an array `couplings` holds models.
+Nodes and variables are labelled from 0 on. An archive with an array `couplings` holds models.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sl_discs.instances.form_archive import read_forms
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.source import Source
 
-# As for other compressed files, but equal weights alone shrink a thousand times.
+# Limits like those of other compressed files, but larger, since an array of equal weights compresses 1000 to 1.
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
 
 
@@ -22,8 +22,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """All graphs or models of an archive, in its order.
 
     Raises:
-      InputError: not an archive, a damaged one, one that is not as the layout says, or one that unpacks to more than
-        256 MiB and a hundred times its size.
+      InputError: the file is not an archive, is damaged or has another layout, or it unpacks to more than 256 MiB and
+        to more than a hundred times its size.
     """
     try:
         with zipfile.ZipFile(source.path) as archive:

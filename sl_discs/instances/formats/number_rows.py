@@ -1,7 +1,7 @@
 """Lines of numbers as arrays.
 
-Every format that lists numbers reads through `LineReader`, which hands out lines with their numbers, and gathers them
-in `Columns`, which knows the line that each row came from.
+Every format that lists numbers reads its lines through `LineReader` and gathers them in `Columns`, which remembers
+the line number of each row.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from sl_discs.instances.graph import check_size
 
 
 class Columns:
-    """Rows of numbers, one a line and all of the same layout, as one array a column.
+    """Rows of numbers, one per line and all with the same layout, as one array per column.
 
-    A layout is a string with a letter a column: `i` for a whole number from 0 on (int64), `f` for a finite number
-    (float64), `t` for a name (int64, the position among the distinct names), `-` for a word that is passed over. The
-    first row chooses among the layouts by its number of words.
+    A layout is a string with one letter per column: `i` for a whole number from 0 on (int64), `f` for a finite number
+    (float64), `t` for a name (int64, its position among the distinct names), `-` for a word that is skipped. The
+    number of words in the first row selects the layout.
     """
 
     def __init__(self, source: Source, layouts: Sequence[str], what: str, names: dict[bytes, int] | None = None):
-        """Has no rows yet.
+        """Starts without rows.
 
         Args:
           source: file, for messages.
           layouts: allowed ones, of different lengths.
           what: what a row should look like, for messages.
-          names: is given the names that `t` columns hold, each with its position.
+          names: filled with the names in the `t` columns and their positions.
         """
         self._names = {} if names is None else names
         self._path, self._layouts, self._what = source.path, {len(layout): layout for layout in layouts}, what
@@ -49,7 +49,7 @@ class Columns:
         """Adds groups of lines.
 
         Raises:
-          InputError: a line with another number of words, or a word that is not such a number.
+          InputError: a line with a different number of words, or a word that is not a number as the layout demands.
         """
         for lines in groups:
             self.add(lines)
@@ -84,7 +84,7 @@ class Columns:
         self._numbers.append(lines.numbers)
 
     def arrays(self) -> list[np.ndarray]:
-        """The columns, in the order of the layout (of the shortest one without rows)."""
+        """The columns in the order of the layout (of the shortest layout if there are no rows)."""
         if self._parts:
             parts = list(zip(*self._parts, strict=True))
             self._parts = [[np.concatenate(part) for part in parts]]
@@ -134,11 +134,11 @@ class Columns:
 def header_counts(
     source: Source, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str
 ) -> list[int]:
-    """The whole numbers of a header whose first is a number of nodes.
+    """The whole numbers in a header, the first of which is a number of nodes.
 
     Raises:
-      InputError: their number is not one of `widths`, a word is not a whole number, there are no nodes, or more than
-        `check_size` allows.
+      InputError: the number of words is not one of `widths`, a word is not a whole number, or there are no nodes or
+        more than `check_size` allows.
     """
     if len(words) not in widths or not all(word.isdigit() and len(word) < 19 for word in words):
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
@@ -150,7 +150,7 @@ def header_counts(
 
 
 def check_count(source: Source, number: int, promised: int, found: int, what: str) -> None:
-    """Compares a header with what followed it.
+    """Compares the number that a header promises with the number found.
 
     Raises:
       InputError: they differ.
@@ -163,6 +163,6 @@ def check_count(source: Source, number: int, promised: int, found: int, what: st
 
 
 def show(text: bytes) -> str:
-    """Part of a file as it may stand in a message."""
+    """Part of a file in a form that is safe to print in a message."""
     text = text if len(text) <= 40 else text[:40] + b"..."
     return repr(text.decode("utf-8", "replace"))

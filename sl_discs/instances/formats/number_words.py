@@ -1,4 +1,4 @@
-"""Words as numbers, all words of a block at once: a turn of the loop for each character, not for each word."""
+"""Converts all words of a block to numbers at once: the loop runs over characters rather than words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from jaxtyping import Bool, Float64, Int64
 
 from sl_discs.instances.formats.lines import Words
 
-# Numbers of so many digits fit into int64; of so many, into a double.
+# Numbers of digits that always fit into an int64 and, exactly, into a double.
 _INT_DIGITS, _DOUBLE_DIGITS = 18, 15
 
 
 def whole_numbers(words: Words) -> tuple[Int64[np.ndarray, "W"], Bool[np.ndarray, "W"]]:
-    """Words of digits as numbers, and which words are something else or too large."""
+    """Words of digits as numbers, and which words are not digits or too large."""
     lengths = words.ends - words.starts
     values, wrong = np.zeros(len(words), np.int64), np.zeros(len(words), bool)
     for place in range(min(int(lengths.max(initial=0)), _INT_DIGITS)):
@@ -31,8 +31,8 @@ def whole_numbers(words: Words) -> tuple[Int64[np.ndarray, "W"], Bool[np.ndarray
 
 
 def real_numbers(words: Words) -> tuple[Float64[np.ndarray, "W"], Bool[np.ndarray, "W"]]:
-    """Words as the doubles next to what they say, and which of them `why_not_real` refuses."""
-    # A quotient of two whole numbers that are exact is rounded once: so decimals without exponent are read here.
+    """Words rounded to the nearest double, and which of them `why_not_real` refuses."""
+    # Decimals without exponent are read here as quotients of two exact whole numbers, which are rounded only once.
     head = words.block[words.starts]
     negative = head == ord("-")
     starts = words.starts + (negative | (head == ord("+")))
@@ -61,11 +61,11 @@ def real_numbers(words: Words) -> tuple[Float64[np.ndarray, "W"], Bool[np.ndarra
 
 
 def why_not_real(word: bytes) -> str:
-    """What keeps a word from being a number here: empty if nothing does.
+    """Why a word is refused as a number; empty if it is accepted.
 
-    A number without exponent must be kept exactly where it is 2^53 or more: below, every whole number is.
+    A number without exponent that is 2^53 or more must be exact as a double; smaller whole numbers always are.
     """
-    # float() alone would take nan, inf and 1_000.
+    # float() alone would accept nan, inf and 1_000.
     if word.translate(None, b"0123456789+-.eE"):
         return "not a finite number"
     try:

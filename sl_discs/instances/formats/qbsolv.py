@@ -1,8 +1,8 @@
-"""qbsolv's `.qubo` files: `p qubo 0 maxNodes nNodes nCouplers`, minimise.
+"""qbsolv's `.qubo` files, to be minimised: a header `p qubo 0 maxNodes nNodes nCouplers`.
 
-Then nNodes lines `i i a` and nCouplers lines `i j b` with i < j, nodes from 0 to maxNodes - 1: the sum of a x_i and
-of b x_i x_j. A node or coupler must not repeat; `c` starts a comment. Nodes without a line are variables without a
-term.
+It is followed by nNodes lines `i i a` for a x_i and nCouplers lines `i j b` with i < j for b x_i x_j, with nodes
+from 0 to maxNodes - 1. A node or coupler must not be repeated; `c` starts a comment. Nodes without a line are
+variables without a linear term.
 
 Source: README of qbsolv (D-Wave Systems), section "qbsolv QUBO Input File Format".
 """
@@ -29,7 +29,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
 
     Raises:
       InputError: a malformed header or line, a topology other than `0` or `unconstrained`, a node out of range, a
-        coupler with i > j, a repeated line, or other numbers of nodes or couplers than the header has.
+        coupler with i > j, a repeated line, or numbers of nodes or couplers that differ from the header.
     """
     reader = LineReader(source, b"c")
     number, words = reader.one(f"the header {_HEADER}")

@@ -9,7 +9,7 @@ from sl_discs.instances.formats.number_rows import Columns
 
 
 def both_directions(i, j, values: np.ndarray) -> np.ndarray:
-    """Values of one of each two mirrored entries of a matrix, as the coefficients of both; too large ones are inf."""
+    """Coefficients v_i v_j of a symmetric matrix given by one of each two mirrored entries; inf on overflow."""
     with np.errstate(over="ignore"):
         return np.where(i == j, values, 2 * values)
 
@@ -17,18 +17,18 @@ def both_directions(i, j, values: np.ndarray) -> np.ndarray:
 def quadratic_form(
     name: str, num_variables: int, i, j, values, rows: Columns, *, spins=False, maximise=False, add=False
 ) -> QuadraticForm:
-    """The sum of values [E] times v_i v_j for i and j different, and v_i for i = j, from 0 on, that came from rows.
+    """The sum of values [E] times v_i v_j where i and j differ, and times v_i where i = j; indices count from 0.
 
     Args:
       name: name of the form.
       num_variables: number of variables N.
       i, j, values: [E], as above.
-      rows: where the coefficients came from, for messages.
+      rows: the lines of the coefficients, for messages.
       spins, maximise: as in `QuadraticForm`.
-      add: coefficients that stand there again, in either direction, add up; otherwise that is an error.
+      add: whether repeated coefficients, in either direction, add up; otherwise they are an error.
 
     Raises:
-      InputError: a coefficient that repeats and should not, or a number beyond the range of a float.
+      InputError: a repeated coefficient unless `add`, or a number beyond the range of a float.
     """
     rows.refuse(~np.isfinite(values), "coefficient {2} is too large; scale the model")
     if not add:

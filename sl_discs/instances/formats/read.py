@@ -1,4 +1,4 @@
-"""Files of graphs and quadratic models, whatever their format."""
+"""Reads files of graphs and quadratic models in any known format."""
 
 from __future__ import annotations
 
@@ -44,22 +44,21 @@ def read_instances(
     format: str | None = None,
     progress: Progress | None = None,
 ) -> list[Instance]:
-    """The graphs or models of a file: one, but for OR-Library's files and archives.
+    """The graphs or models of a file: one, except for OR-Library's files and archives.
 
-    The format is recognised by the content and the problem (the rules stand in `formats.recognise`), and so is
-    compression by gzip, bzip2 or xz.
+    The format is recognised from the content and the problem (see `formats.recognise` for the rules). Compression by
+    gzip, bzip2 or xz is recognised as well.
 
     Args:
       path: the file.
-      problem: one of `GRAPH_PROBLEMS` (a graph is wanted), `qubo` or `ising` (a model is wanted, of zeros and ones or
-        of spins), or None for whatever is there. It decides what a MatrixMarket file and a bare list `i j v` stand
-        for.
-      format: one of `READERS`, to take the file as that.
-      progress: is called with the number of bytes on the disk that each block took, about a MiB at a time.
+      problem: one of `GRAPH_PROBLEMS` (expects a graph), `qubo` or `ising` (expect a model, binary or of spins), or
+        None for any content. It decides the meaning of a MatrixMarket file and of a bare list `i j v`.
+      format: one of `READERS`, to read the file in that format.
+      progress: called with the number of bytes of the file that each block took, about a MiB at a time.
 
     Raises:
-      InputError: the file cannot be read, is malformed, fits two formats, or holds something else than the problem
-        needs; one line with the file, the line in it where there is one, and what to do.
+      InputError: the file cannot be read, is malformed, fits two formats, or does not hold what the problem needs;
+        the message is one line that names the file, the line in it if there is one, and what to do.
     """
     known = (*GRAPH_PROBLEMS, *FORM_PROBLEMS)
     if problem not in (None, *known):
@@ -77,7 +76,7 @@ def read_instances(
 
 
 def _read(source: Source, problem: str | None, names: tuple[str, ...]) -> list[Instance]:
-    """Reads as the one format that fits; METIS fits where the file agrees with itself."""
+    """Reads the file in the one format that fits; METIS fits if the file is consistent."""
     if names[0] == "metis" and len(names) > 1:
         found = _try("metis", source, problem)
         names = tuple(name for name in names if name != "metis" and (found is None or _try(name, source, problem)))

@@ -1,20 +1,20 @@
-"""Which formats a file may be in, by its content and the problem that is asked.
+"""Which formats a file may be in, judged by its content and the requested problem.
 
-The formats with a tag say so themselves: a zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line
-`p cnf`, `p qubo`, `p edge`, `p edges`, `p col` or `p clq` says `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=`
-says `coo`; a first line of one whole number is `bqp`. Comments (`#`, `%`, and `c` above a `p` line) do not count.
+Some formats carry a tag: a zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`,
+`p edge`, `p edges`, `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies
+`coo`; a first line of one whole number is `bqp`. Comments (`#`, `%`, and `c` above a `p` line) do not count as lines.
 
-The others are told apart by their shape, in this order:
+The other formats are distinguished by their shape, in this order:
 
-1. `metis` has as many lines as its header (two to four whole numbers) has nodes, and gives every edge twice. Where
-   the number of lines allows it, the file is METIS if it agrees with itself.
+1. `metis` has as many lines as its header (two to four whole numbers) has nodes, and gives every edge twice. If the
+   number of lines matches, the file is METIS if it is consistent.
 2. A first line `n m` (or `n m 0`) is the header of `rudy` if m lines follow and n nodes can have m edges. It may also
-   be the first line of a list, if it has as many columns as the others. It is certainly a header where nodes are 1
-   to n and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
+   be the first line of a list, if it has as many columns as the others. It is certainly a header if nodes are 1 to n
+   and m is larger than n + 1: as an edge it would lead to a node far beyond all others.
 3. A list of lines `u v` is an `edge_list`. A list `i j v` is `coo` if the problem is qubo or ising, or if a line has
-   the same number twice, which no graph has, and an `edge_list` if the problem is another.
+   the same number twice, which no graph has, and an `edge_list` for other problems.
 
-What fits two formats is refused, and so is a list that begins with a header of another number of lines.
+A file that fits two formats is refused, and so is a list whose first line is a header with a wrong number of lines.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def candidates(source: Source, problem: str | None) -> tuple[str, ...]:
 
 
 def _lists(rows: Rows, problem: str | None) -> tuple[str, ...]:
-    """What the file may be if no line of it is a header: none where lines differ in their number of columns."""
+    """The formats that fit if no line is a header; none if lines differ in their number of columns."""
     first = rows[0]
     if len(first) not in (2, 3) or any(len(words) != len(first) for words in rows):
         return ()
@@ -85,12 +85,12 @@ def _lists(rows: Rows, problem: str | None) -> tuple[str, ...]:
 def _by_header(
     source: Source, first: list[int], rows: Rows, lists: tuple[str, ...], problem: str | None
 ) -> tuple[str, ...]:
-    """What a file may be whose first line is two to four whole numbers."""
+    """The formats that fit if the first line is two to four whole numbers."""
     n, m, *rest = first
     num_rows, num_lines = _count(source)
     metis = ("metis",) if max(num_rows, 1) <= n <= num_lines else ()
     pairs = all(len(words) == 2 for words in rows[1:])
-    triples = 2 * sum(len(words) == 3 for words in rows[1:]) > len(rows) - 1  # most of them: one may be the mistake
+    triples = 2 * sum(len(words) == 3 for words in rows[1:]) > len(rows) - 1  # most: one may be a mistake
     within = _all_within(rows[1:], n)
     certain = within and m > n + 1
     header = len(rest) <= 1 and n and m <= n * (n - 1) // 2 and (certain or not any(rest))
@@ -115,7 +115,7 @@ def _by_header(
 
 
 def _count(source: Source) -> tuple[int, int]:
-    """Lines behind the first one that have words, and all lines behind it, comments left out of both."""
+    """The number of lines with words after the first line, and that of all lines after it, without comments."""
     with_words = lines = 0
     for block in source.blocks(quiet=True):
         found, _ = split(block, 1, b"#%", keep_blank=True)

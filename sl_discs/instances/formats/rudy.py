@@ -1,7 +1,7 @@
-"""rudy's format, that of Gset and of the Biq Mac library's MaxCut instances.
+"""rudy's format, used by Gset and by the Biq Mac library's MaxCut instances.
 
-`n m`, then m lines `i j w` with nodes from 1 to n; a file may leave out all weights. Every edge stands there once.
-Lines that start with `#` or `%` are comments. The header of the DIMACS torus graphs has a third number, 0.
+A header `n m` is followed by m lines `i j w` with nodes from 1 to n; a file may omit all weights. Every edge is
+listed once. Lines that start with `#` or `%` are comments. The headers of the DIMACS torus graphs end with a 0.
 
 Source: G. Rinaldi, rudy, a graph generator; Biq Mac library (A. Wiegele, 2007), where a line is an edge and its
 weight.
@@ -27,8 +27,8 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
     """The graph of a file, its labels 1 to n.
 
     Raises:
-      InputError: a malformed header or line, a node out of range, a self-loop, a repeated edge, or another number of
-        edges than the header has.
+      InputError: a malformed header or line, a node out of range, a self-loop, a repeated edge, or a number of edges
+        that differs from the header.
     """
     reader = LineReader(source, b"#%")
     number, words = reader.one(_HEADER)
@@ -42,7 +42,7 @@ def read(source: Source, problem: str | None = None) -> list[Instance]:
 
 
 def write(path: str | os.PathLike, graph: Graph) -> None:
-    """Writes a graph atomically; weights read back bit by bit, and are 1 if there are none.
+    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none.
 
     Raises:
       InputError: the file cannot be written.

@@ -1,8 +1,8 @@
 """A file as blocks of whole lines: plain, gzip, bzip2 or xz, told apart by their first bytes, in bounded memory.
 
-A compressed file may unpack to 64 MiB, or to 100 times its own size if that is more: lists of numbers shrink 3 to 20
-times, while a file made to fill a memory shrinks a thousand times. Nothing is unpacked beyond that, and no line is
-kept that is longer than 64 MiB.
+A compressed file may unpack to 64 MiB, or to 100 times its own size if that is more: lists of numbers compress 3 to
+20 times, while a decompression bomb compresses a thousand times. Nothing is unpacked beyond that limit, and lines
+longer than 64 MiB are refused.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Source:
 
     Attributes:
       path: the file.
-      name: its name without suffixes of compression and format.
+      name: its name without the suffixes of compression and format.
       magic: its first bytes, as they are on the disk.
       head: its first block of lines, unpacked; empty if it is a zip archive.
     """
 
     def __init__(self, path: str | os.PathLike, progress: Progress | None = None):
-        """Looks at the start of the file.
+        """Reads the start of the file.
 
         Args:
           path: file, plain or compressed.
-          progress: is called with the number of bytes on the disk that each later block took.
+          progress: called with the number of bytes of the file that each later block took.
 
         Raises:
           InputError: no such file, not a regular file, unreadable, empty, or its start cannot be unpacked.
@@ -69,14 +69,15 @@ class Source:
         """Blocks of about a MiB that end where a line ends, from the start of the file to its end.
 
         Args:
-          quiet: progress is not called.
+          quiet: whether to skip the calls of `progress`.
 
         Raises:
-          InputError: the file cannot be read or unpacked, unpacks to too much, is binary, or has an endless line.
+          InputError: the file cannot be read or unpacked, exceeds the limits on unpacked size or line length, or is
+            binary.
         """
         parts: list[bytes] = []
         length, started = 0, False
-        ready = b""  # held back until more follows, so that the last block has the last line with or without its end
+        ready = b""  # held back until more follows, so that a last line without a newline is not lost
         for chunk in self._chunks(None if quiet else self._progress):
             if not started:
                 if encoding := _encoding(chunk):
@@ -118,7 +119,7 @@ class Source:
             raise InputError(f"{str(self.path)!r}: not a path ({error}); check it") from error
 
     def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
-        """Unpacked bytes in pieces, counted against what the size on the disk allows."""
+        """Unpacked bytes in pieces, counted against the limit that the file's size sets."""
         with self._open() as file:
             limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
             unpacked = taken = 0
@@ -141,7 +142,7 @@ class Source:
 
 
 def _encoding(start: bytes) -> str:
-    """Name of an encoding of text that is not UTF-8, told by its mark or by the zeros beside plain characters."""
+    """Name of an encoding other than UTF-8, recognised by its byte order mark or by zero bytes between characters."""
     if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "UTF-32"
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -159,7 +160,7 @@ def _unpack(file: BinaryIO, magic: bytes) -> Iterator[bytes]:
     elif magic.startswith(b"BZh"):
         yield from _decode(file, bz2.BZ2Decompressor)
     elif magic.startswith(b"\xfd7zXZ\x00"):
-        # The header of an xz file names the memory that unpacking takes, so there is a limit to that as well.
+        # The header of an xz file sets the memory that unpacking takes, so that is limited as well.
         yield from _decode(file, functools.partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=_XZ_MEMORY))
     else:
         yield from iter(functools.partial(file.read, BLOCK_BYTES), b"")

@@ -13,7 +13,7 @@ _EDGES = 2**16
 
 
 def edge_words(graph: Graph, template: str) -> Iterator[str]:
-    """Lines of edges, some at a time; the template takes two nodes from 1 on and the shortest text of the weight."""
+    """Lines of edges, many at a time; the template takes two nodes, from 1 on, and the weight's shortest text."""
     for start in range(0, graph.num_edges, _EDGES):
         u, v = (graph.edges[start : start + _EDGES] + 1).T.tolist()
         if graph.weights is None:
@@ -24,7 +24,7 @@ def edge_words(graph: Graph, template: str) -> Iterator[str]:
 
 
 def write_lines(path: Path, header: str, pieces: Iterator[str]) -> None:
-    """Writes ASCII text; a reader never sees a part of it.
+    """Writes ASCII text atomically.
 
     Raises:
       InputError: the file cannot be written.

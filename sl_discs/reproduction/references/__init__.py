@@ -1,1 +1,1 @@
-"""Strong cuts of generated MaxCut sets, kept in the package as one JSON file a set and data seed."""
+"""Strong cuts of generated MaxCut sets, kept in the package as one JSON file per set and data seed."""

@@ -1,4 +1,4 @@
-"""How long each published MaxCut set is searched; all by measurement, see docs/references.md."""
+"""The length of the search for each published MaxCut set, based on measurements (see docs/references.md)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The search for strong cuts: a long annealing from several starts on each graph that has not had it yet.
+"""The search for strong cuts: a long annealing from several starts on each graph that has not been searched yet.
 
-Metropolis alone is run: in a second or three of one core a graph, on four graphs of each of the largest sets, it
-ended at larger cuts on average than path_auxiliary and gwg; see docs/references.md.
+Only metropolis is used: in one and in three seconds of one core per graph, on four graphs of each of the largest
+sets, it found larger cuts on average than path_auxiliary and gwg; see docs/references.md.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from sl_discs.version import __version__
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """How long and how cold.
+    """The length and temperatures of a search.
 
     Attributes:
-      steps: of a chain, each one proposal to flip one node.
-      chains: of a start; the best of them is the start's cut.
-      starts: runs of their own, with seeds one after the other.
+      steps: steps of a chain, each a proposal to flip one node.
+      chains: chains per start; the best of them gives the start's cut.
+      starts: number of independent runs, with consecutive seeds.
       initial: temperature at step 0.
       final: temperature at the last step of an exponential decay.
-      first_seed: of the first start.
+      first_seed: seed of the first start.
     """
 
     steps: int
@@ -42,7 +42,7 @@ class Search:
     first_seed: int = 0
 
     def settings(self, engine: str, threads: int) -> list[Settings]:
-        """Of each start.
+        """The settings of each start.
 
         Raises:
           InputError: a number that is out of range.
@@ -62,12 +62,12 @@ class Search:
 
 
 class Tally(NamedTuple):
-    """What a search did for a set.
+    """The outcome of a search on a set.
 
     Attributes:
-      references: of the set, as they are now kept.
-      played: graphs that were searched in this call.
-      improved: those of them whose earlier reference was smaller.
+      references: references of the set after the search.
+      played: number of graphs searched in this call.
+      improved: number of these whose earlier reference was smaller.
     """
 
     references: ReferenceSet
@@ -83,15 +83,15 @@ def search_set(
     folder: Path,
     progress: Callable[[int], None],
 ) -> Tally:
-    """Plays all starts on each graph that has not had them, and saves the file after each graph.
+    """Runs all starts on each graph that has not had them, and saves the file after each graph.
 
     Args:
       dataset: generated MaxCut graphs.
-      data_seed: what they were drawn from.
-      settings: of each start; equal but for the seed.
-      command: for the record.
-      folder: of the files.
-      progress: called with the number of chain-steps done, or that need not be.
+      data_seed: their data seed.
+      settings: settings of each start, which only differ in the seed.
+      command: the command, for the record.
+      folder: folder of the files.
+      progress: called with the number of chain-steps done or skipped.
 
     Raises:
       InputError: the earlier file cannot be read, or the folder cannot be written.

@@ -1,7 +1,7 @@
-"""The file of a set's references: what it holds, how it grows, and what makes one of them count.
+"""The file of a set's references: its content, how it is extended, and when a reference is valid.
 
-A reference counts only for the very graph that it was found on, which a digest of the graph's content decides, and
-comes with the partition that has this cut, so that nobody needs to believe it.
+A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with a
+partition that has this cut, so that it can be verified.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from sl_discs.models.kinds.maxcut import KIND as MAXCUT
 from sl_discs.parse_json import parse_json
 
 FOLDER = Path(__file__).parent
-# What must be equal for two runs to be one and the same, and so for a graph not to be run again.
+# Fields that identify a run: a graph that has had a run with equal fields is not run again.
 _IDENTITY = ("sampler", "annealing", "chain_length", "batch_size", "seeds", "engine")
 
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """The best cut that is known of a graph.
+    """The best known cut of a graph.
 
     Attributes:
       sha256: `digest` of the graph.
@@ -54,7 +54,7 @@ class ReferenceSet:
 
     Attributes:
       dataset: its name, such as `maxcut/er/r-er-0.15-n-256-300`.
-      data_seed: what its graphs were drawn from.
+      data_seed: data seed of its graphs.
       runs: how references were found: command, sampler, annealing, steps, chains, seeds, engine, version, commit.
       graphs: by the graph's position in the set.
     """
@@ -65,14 +65,14 @@ class ReferenceSet:
     graphs: dict[int, Reference] = dataclasses.field(default_factory=dict)
 
     def with_run(self, run: dict[str, Any]) -> tuple[ReferenceSet, int]:
-        """The set that has this run, and the run's position; one that differs in nothing that matters is the same."""
+        """The set with this run added, unless it has an equal run, and the position of the run."""
         for place, known in enumerate(self.runs):
             if all(known[key] == run[key] for key in _IDENTITY):
                 return self, place
         return dataclasses.replace(self, runs=(*self.runs, run)), len(self.runs)
 
     def find(self, index: int, graph: Graph) -> Reference | None:
-        """The reference of the graph at a position; None where there is none, or only one of another graph.
+        """The reference of the graph at a position; None if there is none, or only one of another graph.
 
         Raises:
           InputError: the reference is of this graph, but its partition has another cut: the file is damaged.
@@ -90,9 +90,9 @@ class ReferenceSet:
     def with_starts(
         self, index: int, graph: Graph, run: int, cuts: list[float], solution: Int8[np.ndarray, "N"]
     ) -> ReferenceSet:
-        """The set after starts of a run on a graph; the larger of the old and the new cut stays.
+        """The set after starts of a run on a graph; the larger of the old and the new cut is kept.
 
-        What was known of another graph at this position is dropped.
+        A reference of another graph at this position is dropped.
 
         Args:
           index: position of the graph in the set.
@@ -110,7 +110,7 @@ class ReferenceSet:
         new = Reference(digest(graph), cut, solution, {run: tuple(cuts)})
         old = self.find(index, graph)
         if old is not None:
-            better = max(old, new, key=lambda one: one.cut)  # the old one where they are equal
+            better = max(old, new, key=lambda one: one.cut)  # the old one if they are equal
             new = dataclasses.replace(better, starts=old.starts | new.starts)
         return dataclasses.replace(self, graphs=self.graphs | {index: new})
 
@@ -131,12 +131,12 @@ def cut_of(graph: Graph, solution: Int8[np.ndarray, "N"]) -> float:
 
 
 def path_of(dataset: str, data_seed: int, folder: Path = FOLDER) -> Path:
-    """Where references of a set are kept."""
+    """The file of a set's references."""
     return folder / f"{dataset.replace('/', '_')}_seed{data_seed}.json"
 
 
 def load_references(dataset: str, data_seed: int, folder: Path = FOLDER) -> ReferenceSet:
-    """The references of a set; an empty set of them where there is no file.
+    """The references of a set, which are empty if there is no file.
 
     Raises:
       InputError: the file cannot be read.
@@ -165,7 +165,7 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
 
 
 def save_references(references: ReferenceSet, folder: Path = FOLDER) -> Path:
-    """Writes a set of references, a line a graph, atomically.
+    """Writes a set of references atomically, with one line per graph.
 
     Raises:
       InputError: the folder cannot be written.
@@ -191,6 +191,6 @@ def _fields(one: Reference) -> dict[str, Any]:
 
 def _reference(fields: dict[str, Any]) -> Reference:
     starts = {int(run): tuple(map(float, cuts)) for run, cuts in fields["starts"].items()}
-    # Bits of whole bytes; `find` cuts off those beyond the graph's nodes.
+    # Padded to whole bytes; `find` removes the bits beyond the graph's nodes.
     packed = np.frombuffer(base64.b64decode(fields["solution"], validate=True), dtype=np.uint8)
     return Reference(str(fields["sha256"]), float(fields["cut"]), np.unpackbits(packed).astype(np.int8), starts)

@@ -1,4 +1,4 @@
-"""References where they belong: onto the graphs of a generated MaxCut set, and in words what they are."""
+"""Adds the kept references to the graphs of a generated MaxCut set, and describes them in words."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.references.store import FOLDER, load_references
 
-# The seed that the reproduction draws its graphs from.
+# The data seed of the reproduction's graphs.
 DATA_SEED = 0
 
 
 def takes_references(dataset: Dataset) -> bool:
-    """Whether the references of a dataset are this project's: MaxCut graphs that were drawn come with none."""
+    """Whether a dataset uses this project's references, as generated MaxCut graphs have none of their own."""
     return graph_kind(dataset.problem).searched_references and dataset.source == "generated"
 
 
 def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
-    """The dataset whose graphs have the references that are kept for them; another kind of dataset as it is.
+    """The dataset with kept references on its graphs; other kinds of datasets are returned unchanged.
 
-    A graph that is not the one that a reference was found on goes without, and `describe` tells of it.
+    A graph gets no reference if the kept one was found on another graph, which `describe` reports.
 
     Raises:
       InputError: the file cannot be read, or claims a cut that its partition does not have.
