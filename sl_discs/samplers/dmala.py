@@ -5,6 +5,9 @@ Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balance
 - `fixed`: log_tau = -1/(2 step_size).
 - `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the
   proposal for the reverse, so that about n sites flip.
+
+A site of several values stays where it is with weight 1 and takes alternative v with weight exp(log_tau + g_iv): it
+changes with probability sigmoid(a_i), where exp(g_i) is the sum of exp(g_iv), to an alternative drawn by exp(g_iv).
 """
 
 from __future__ import annotations
@@ -64,6 +67,7 @@ class DMALA(Sampler):
 
     adapts: ClassVar[str | None] = "expected_flips"
     calls_a_step: ClassVar[int] = 4
+    several_values: ClassVar[bool] = True
 
     scaling: str = "normalized"
     expected_flips: float = 3.0
@@ -96,13 +100,18 @@ class DMALA(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        logits = self._logits(model.gains(params, x, field), state, mask)
+        sites, balance = model.sites, BALANCING[self.balancing_fn_type]
+        balanced = balance(model.gains(params, x, field))
+        logits = self._logits(sites.total(x, balanced), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = model.flip(params, x, field, flips)
+        move = sites.choose(keys.fold(key, 2), x, balanced, flips)
+        y, field_y = model.flip(params, x, field, move)
         if self.adjusted:
-            logits_y = self._logits(model.gains(params, y, field_y), state, mask)
-            change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + log_probability(logits_y, flips) - log_probability(logits, flips)
+            balanced_y = balance(model.gains(params, y, field_y))
+            logits_y = self._logits(sites.total(y, balanced_y), state, mask)
+            log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, balanced_y)
+            log_there = log_probability(logits, flips) + sites.log_chance(x, y, balanced)
+            log_ratio = model.change(params, x, field, move, field_y) + log_back - log_there
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
@@ -117,9 +126,8 @@ class DMALA(Sampler):
         )
         return x, field, state, Info(acceptance, hops)
 
-    def _logits(self, gains, state, mask) -> Float[Array, "N"]:
-        """a_i; -inf outside the mask."""
-        balanced = BALANCING[self.balancing_fn_type](gains)
+    def _logits(self, balanced, state, mask) -> Float[Array, "N"]:
+        """a_i from g_i; -inf outside the mask."""
         if self.scaling == "fixed":
             return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
         shape = floored_logits(balanced, mask)
