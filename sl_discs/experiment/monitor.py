@@ -130,7 +130,8 @@ def contractions(
 
     `posterior_contraction` is |U|, U the estimate of the posterior mean from what the level at work has collected so
     far; left out until that is half of what it will collect, as few samples always look decided. `tilt_contraction`
-    is |tanh h|, what the field h of the observation alone would make of free spins. Empty without localization.
+    is |tanh h|, what the field h of the observation alone would make of free spins. Empty without localization, and
+    where sites have several values.
 
     Args:
       chains: after `step` steps, leaves [G, B, ...].
@@ -140,7 +141,7 @@ def contractions(
       chosen: the instances and chains that count.
     """
     observation, levels = chains.chain.observation, program.levels
-    if observation is None or levels is None:
+    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(batch.mask) + 1:
         return {}
     mask = np.asarray(batch.mask)[chosen[0]]
 
