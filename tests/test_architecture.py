@@ -33,7 +33,7 @@ ROOT_FILES = {
     "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
     "exact_doubles", "exact_sum", "finished_work", "keys", "parse_json", "problem_names", "version",
 }  # fmt: skip
-ENTRY_POINTS = {"__main__", "dimod", "discs_main", "main_sampling"}
+ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling"}
 
 
 def modules() -> dict[str, ast.Module]:

@@ -149,9 +149,12 @@ CASES = {
         Case("maxcut-torus-15-3d-gaussian", "maxcut", families.toroidal(15, 3, real=True), _exp_decay(0.1, 1e-6)),
         Case("maxcut-sparse-10000", "maxcut", families.sparse(10_000, 4), _exp_decay(0.1, 1e-6)),
         Case("maxcut-dense-1000", "maxcut", families.complete(1_000), _exp_decay(0.1, 1e-6)),
+        Case("maxcut-dense-2500", "maxcut", families.complete(2_500), _exp_decay(0.1, 1e-6)),
+        Case("maxcut-planar-800", "maxcut", families.planar_union(800), _exp_decay(0.1, 1e-6)),
         Case("mis-sparse-10000", "mis", families.sparse(10_000, 5), _exp_decay(0.05, 1e-4)),
         Case("mis-triangles", "mis", families.triangles(126), _exp_decay(0.05, 1e-4)),
         Case("maxclique-hidden", "maxclique", families.hidden_clique(400, 0.75, 40), _exp_decay(0.1, 1e-3)),
+        Case("maxclique-brock-400", "maxclique", families.hidden_clique(400, 0.75, 29), _exp_decay(0.1, 1e-3)),
         Case(
             "maxclique-rb",
             "maxclique",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
+from scipy.spatial import Delaunay
 
 from sl_discs.instances.cnf import conflict_graph
 from sl_discs.instances.graph import Graph
@@ -44,6 +45,11 @@ def complete(size: int) -> Family:
     return functools.partial(_each, functools.partial(_complete, size))
 
 
+def planar_union(size: int) -> Family:
+    """Unions of two planar graphs on the same nodes, as in some graphs of the Gset."""
+    return functools.partial(_each, functools.partial(_planar_union, size))
+
+
 def triangles(count: int) -> Family:
     """So many triangles whose nodes are joined in chains: plateaus that exchanges of nodes cross."""
     return functools.partial(_each, functools.partial(_triangles, count))
@@ -77,6 +83,13 @@ def _complete(size: int, number: int) -> Graph:
     edges = np.argwhere(np.triu(np.ones((size, size), bool), 1))
     weights = np.random.default_rng([size, number]).choice((-1.0, 1.0), len(edges))
     return Graph.from_arrays(f"complete-{number}", size, edges, weights)
+
+
+def _planar_union(size: int, number: int) -> Graph:
+    rng = np.random.default_rng([size, number])
+    triangles = np.concatenate([Delaunay(rng.random((size, 2))).simplices for _ in range(2)])
+    edges = np.sort(np.concatenate([triangles[:, pair] for pair in ((0, 1), (1, 2), (0, 2))]), axis=1)
+    return Graph.from_arrays(f"planar-{number}", size, np.unique(edges, axis=0))
 
 
 def _triangles(count: int, number: int) -> Graph:

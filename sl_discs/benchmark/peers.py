@@ -13,6 +13,7 @@ import numpy as np
 
 from sl_discs.benchmark.choices import TUNED
 from sl_discs.benchmark.contenders import Contender, Measurement, NotPlayed, best_of_reads, timed
+from sl_discs.benchmark.specialists import Bifurcation, KaMIS
 from sl_discs.engines.devices import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -187,6 +188,10 @@ _PEERS = {
     DWave.name: Peer(DWave, ("dwave.samplers", "dimod"), _EXTRA),
     Tabu.name: Peer(Tabu, ("dwave.samplers", "dimod"), _EXTRA),
     OpenJij.name: Peer(OpenJij, ("openjij",), _EXTRA),
+    KaMIS.name: Peer(KaMIS, ("chszlablib",), "pip install chszlablib"),
+    Bifurcation.name: Peer(
+        Bifurcation, ("simulated_bifurcation",), "pip install simulated-bifurcation, with PyTorch"
+    ),
 }
 
 

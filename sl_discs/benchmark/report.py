@@ -6,6 +6,7 @@ import statistics
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from sl_discs.benchmark.contenders import Measurement
 
@@ -37,6 +38,11 @@ class Row(NamedTuple):
         values = [one.best.mean() for one in self.measurements if one.best is not None]
         return float(np.mean(values)) if values else None
 
+    def best_of_graphs(self) -> np.ndarray | None:
+        """[G] means over repetitions of the verified objectives, None where they were not measured."""
+        values = [one.best for one in self.measurements if one.best is not None]
+        return np.mean(values, axis=0) if values else None
+
     def error_of_mean(self) -> float | None:
         """Standard error of that mean over repetitions, the graphs being what they are; None for a single one."""
         values = np.array([one.best for one in self.measurements if one.best is not None])
@@ -45,11 +51,35 @@ class Row(NamedTuple):
         return float(np.sqrt(values.var(axis=0, ddof=1).mean() / values.size))
 
 
+class Lead(NamedTuple):
+    """How much better the first contender is than another on the same graphs, with a 95 % interval over graphs."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """Of the first contender: `ahead` or `behind` where the interval says so, otherwise `level`."""
+        return "ahead" if self.low > 0 else "behind" if self.high < 0 else "level"
+
+
+def lead(first: Row, other: Row) -> Lead | None:
+    """By Student's t on the differences of each graph; None without objectives or with a single graph."""
+    ours, theirs = first.best_of_graphs(), other.best_of_graphs()
+    if ours is None or theirs is None or len(ours) < 2:
+        return None
+    differences = ours - theirs
+    half = stats.t.ppf(0.975, len(ours) - 1) * differences.std(ddof=1) / np.sqrt(len(ours))
+    mean = float(differences.mean())
+    return Lead(mean, mean - float(half), mean + float(half))
+
+
 def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     """`cases -> case -> sampler -> engine or peer -> figures`, and the settings."""
     cases: dict[str, Any] = {}
     for row in rows:
-        rates = row.rates()
+        rates, of_graphs = row.rates(), row.best_of_graphs()
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
             "per_cpu_second": row.rate_of_core(),
@@ -59,6 +89,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
             "flips_per_s": row.flip_rate(),
             "mean_best": row.mean_best(),
             "error_of_mean": row.error_of_mean(),
+            "best_of_graphs": None if of_graphs is None else of_graphs.tolist(),
             "seconds": [one.seconds for one in row.measurements],
         }
     return {"settings": settings, "cases": cases}
@@ -91,4 +122,9 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
             f"{f'{best:.2f}' if best is not None else '-':>10} {f'({error:.2f})' if error is not None else '':>6}  "
             f"{_ratio(row, first)}".rstrip()
         )
+        if row is not first and (ahead := lead(first, row)):
+            lines.append(
+                f"  {'':<20} {first.contender} is {ahead.verdict}: mean best larger by {ahead.mean:.2f} "
+                f"({ahead.low:.2f} to {ahead.high:.2f} over graphs)"
+            )
     return "\n".join(lines)

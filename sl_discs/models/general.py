@@ -1,4 +1,4 @@
-"""Any differentiable log-density, with value and gains by automatic differentiation."""
+"""Any log-density given as a function: with gains by automatic differentiation, or with values alone."""
 
 from __future__ import annotations
 
@@ -53,5 +53,36 @@ class DifferentiableModel(GradientModel):
     num_sites: int
 
     def init(self, params, x):
-        """Value and gradient at x."""
-        return ValueAndGrad(*jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32)))
+        """Value and gradient at x; a value of NaN is -inf, which every sampler rejects, and a gradient of NaN 0."""
+        value, grad = jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32))
+        return ValueAndGrad(jnp.where(jnp.isnan(value), -jnp.inf, value), jnp.nan_to_num(grad))
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueModel(Model):
+    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask for gains."""
+
+    log_density: Callable[..., Float[Array, ""]]
+    num_sites: int
+
+    def init(self, params, x):
+        """f(x); -inf instead of NaN, so that every sampler rejects it."""
+        value = self.log_density(params, x)
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    def value(self, params, x, field):
+        """The field."""
+        return field
+
+    def gains(self, params, x, field):
+        """NotImplementedError: N more values a step would be needed, or a gradient."""
+        raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
+
+    def flip(self, params, x, field, flips):
+        """Flips, and recomputes the value."""
+        y = apply_flips(x, flips)
+        return y, self.init(params, y)
+
+    def change(self, params, x, before, flips, after):
+        """Difference of the two values."""
+        return after - before

@@ -31,7 +31,7 @@ from sl_discs.sampling.packed import packed
 from sl_discs.sampling.values import Values
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
-_LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
+LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
 # Moments at which chains that go on are looked at, and the part of the variance of an observable that may lie between
 # them: a sixteenth does where they forget from one moment to the next, all of it where they never leave their mode.
@@ -50,7 +50,7 @@ def check_fields(options: Options) -> None:
 def _method(options: Options, levels: int | None) -> tuple[Method, int]:
     """The method and its number of levels; None: the levels of the options."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
-    fields = _LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
+    fields = LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
     if levels is not None:
         fields["K"] = levels
     method = build_method(fields, _TOGETHER * options.groups)

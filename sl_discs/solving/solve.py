@@ -71,14 +71,15 @@ def solve(
         and `coloring`, have the engine `reference`, no reductions, and all samplers but `exchange`.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
         or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
-      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis` and `gibbs`, which try
-        one variable per step; ten per variable, but 2,000 to 20,000, for the others.
+      steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
+        `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
       time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
         the answers are not included. A short annealing measures the rate, then each is twice as long as the previous
         one, until one that fills the time. With `steps`, annealings of that length follow each other. The best state
         of all counts. The time is checked between calls to the engine, about ten times per second on CPU cores, and
         may be exceeded by that much. If none is left for sampling, a warning says so (in advance, if the problem is
-        much too large for the limit), and one short annealing is run all the same.
+        much too large for the limit), and one short annealing is run all the same. On sets, cliques and covers `auto`
+        also tries `exchange`, see `sl_discs.solving.search`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer under a time limit in which 32 chains of `metropolis` or

@@ -1,0 +1,308 @@
+"""The samplers as algorithms of blackjax, for any log-density on arrays of 0 and 1.
+
+    algorithm = sl_discs.blackjax.gwg(logdensity_fn)
+    state = algorithm.init(position)
+    state, info = algorithm.step(rng_key, state)
+
+There is a function for each registered base sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`,
+`exchange` and those of your own. `algorithm(name, ...)` also takes names that are not Python's. `localized` wraps a
+base sampler in Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+
+try:
+    from blackjax.base import SamplingAlgorithm
+except ImportError as error:
+    raise ImportError(
+        "sl_discs.blackjax needs blackjax; install it with: pip install 'sl_discs[blackjax]'"
+    ) from error
+
+from sl_discs import keys
+from sl_discs.checks import whole
+from sl_discs.errors import InputError, fields_are_keywords
+from sl_discs.localization.algorithm import Observation, final_sample, init_observation, localized_step
+from sl_discs.localization.method import build_method
+from sl_discs.models.base import Field, Model
+from sl_discs.models.general import DifferentiableModel, ValueAndGrad, ValueModel
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.base import Sampler, SamplerState
+from sl_discs.samplers.registry import base_name, is_localized, known_samplers, localized_name, sampler_fields
+from sl_discs.sampling.localized import LOCALIZES
+
+LogDensity = Callable[[Shaped[Array, "*shape"]], Float[Array, ""]]
+Position = Shaped[Array, "*shape"]
+
+# Steps in which a sampler adapts, unless the user says otherwise; afterwards it leaves the target invariant.
+ADAPT_UNTIL = 1_000
+# Levels of localization, and steps of each, unless the user says otherwise.
+_MOST_LEVELS, _STEPS_A_LEVEL = 256, 8
+
+
+class DiscreteState(NamedTuple):
+    """The state of a chain.
+
+    Attributes:
+      position: zeros and ones, in the shape and dtype that the chain was started with.
+      logdensity: at the position.
+      logdensity_grad: at the position; None for samplers that do not need it.
+      sampler: counters and what adapts, such as `radius`.
+    """
+
+    position: Position
+    logdensity: Float[Array, ""]
+    logdensity_grad: Float[Array, "*shape"] | None
+    sampler: SamplerState
+
+
+class DiscreteInfo(NamedTuple):
+    """What is known of a step.
+
+    Attributes:
+      acceptance_rate: acceptance probability of the proposal.
+      num_flips: number of sites that changed.
+    """
+
+    acceptance_rate: Float[Array, ""]
+    num_flips: Float[Array, ""]
+
+
+class LocalizedState(NamedTuple):
+    """The state of a localized chain.
+
+    Attributes:
+      chain: of the base sampler.
+      observation: Y, and the partial mean of the spins at this level, in the shape of the position.
+      level: number of the level that the next step belongs to, from 0.
+      step: steps done.
+    """
+
+    chain: DiscreteState
+    observation: Observation
+    level: Int[Array, ""]
+    step: Int[Array, ""]
+
+    @property
+    def position(self) -> Position:
+        """That of the chain, which visits the posterior given Y."""
+        return self.chain.position
+
+    @property
+    def draw(self) -> Position:
+        """sign(Y) as zeros and ones: a draw from the log-density once the last step is done."""
+        return jnp.asarray(final_sample(self.observation), self.position.dtype)
+
+
+def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAlgorithm:
+    """A base sampler as an algorithm of blackjax.
+
+    `init` checks its arguments, except for values that are not known under `jit` or `vmap`. A state at which the
+    log-density is -inf or NaN is never accepted.
+
+    Args:
+      name: of a registered base sampler.
+      logdensity_fn: takes an array of zeros and ones and returns a scalar. Samplers that propose by the gradient
+        call it with float32; the others, with the dtype of the position, and it need not be differentiable.
+      **fields: of the sampler's config. Adaptation ends at step `adapt_until`, 1000 by default, and the steps before
+        should be discarded.
+
+    Raises:
+      InputError: an argument is wrong; from `init`, also if the position holds other values than 0 and 1, or
+        `logdensity_fn` is not finite there, does not return a scalar, or cannot be differentiated.
+    """
+    with fields_are_keywords():
+        if is_localized(_base_checked(name)):
+            raise InputError(f"name is {name!r}; expected a base sampler, which `localized` wraps", "name")
+        kernel = _Kernel(build_method({"name": name, **_adapting(name), **fields}, 1).sampler, logdensity_fn)
+
+    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> DiscreteState:
+        del rng_key
+        return kernel.init(position)
+
+    def step(rng_key: PRNGKeyArray, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
+        return kernel.step(keys.from_rng(rng_key), state)
+
+    return SamplingAlgorithm(init, step)
+
+
+def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: Any) -> SamplingAlgorithm:
+    """Algorithm 1 around a base sampler: each chain gives one draw, `state.draw`, after `num_steps` steps.
+
+    The draws of chains with different keys are independent. They are as accurate as the posterior means that the
+    base sampler estimates at each level. Later steps leave the draw as it is. `init` needs a key.
+
+    Args:
+      base: name of the base sampler.
+      logdensity_fn: as for `algorithm`.
+      num_steps: steps of a chain, of all levels together.
+      **fields: of the base sampler's config and of `Localization`; by default at most 256 levels of 8 steps on
+        average, with sigma = 2 and eps_end = 0.01.
+
+    Raises:
+      InputError: as `algorithm`; or sign(Y) would be mostly noise with these fields.
+    """
+    with fields_are_keywords():
+        if is_localized(_base_checked(base)):
+            raise InputError(f"base is {base!r}; expected a base sampler, such as 'gwg'", "base")
+        num_steps = whole("num_steps", num_steps, _STEPS_A_LEVEL, bits=31)
+        defaults = _adapting(base) | LOCALIZES | {"K": min(_MOST_LEVELS, num_steps // _STEPS_A_LEVEL)}
+        method = build_method({"name": localized_name(base), **defaults, **fields}, 1)
+        localization = method.localization
+        assert localization is not None
+        levels = localization.levels(num_steps)
+    if not localization.localizes:
+        raise InputError(
+            f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) is mostly noise; "
+            "lower one of them"
+        )
+    kernel = _Kernel(method.sampler, logdensity_fn)
+
+    def init(position: Any, rng_key: PRNGKeyArray | None = None) -> LocalizedState:
+        if rng_key is None:
+            raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
+        chain = kernel.init(position)
+        first = init_observation(keys.from_rng(rng_key), chain.position.shape, localization.initial_noise())
+        return LocalizedState(chain, first, jnp.int32(0), jnp.int32(0))
+
+    def step(rng_key: PRNGKeyArray, state: LocalizedState) -> tuple[LocalizedState, DiscreteInfo]:
+        key = keys.from_rng(rng_key)
+
+        def markov_step(tilt):
+            chain, info = kernel.step(keys.fold(key, 0), state.chain, tilt)
+            return 2 * chain.position.astype(jnp.float32) - 1, (chain, info)
+
+        observation, level, (chain, info) = localized_step(
+            keys.fold(key, 1), levels, state.level, state.step, state.observation, markov_step
+        )
+        return LocalizedState(chain, observation, level, state.step + 1), info
+
+    return SamplingAlgorithm(init, step)
+
+
+def _base_checked(name: Any) -> str:
+    """The name of a registered sampler."""
+    if not isinstance(name, str):
+        raise InputError(f"a {type(name).__name__} where the name of a sampler is expected")
+    base_name(name)
+    return name
+
+
+def _adapting(name: str) -> dict[str, int]:
+    return {"adapt_until": ADAPT_UNTIL} if "adapt_until" in sampler_fields(name) else {}
+
+
+class _Kernel:
+    """A sampler on a log-density: states in the user's shape outside, vectors of int8 inside."""
+
+    def __init__(self, sampler: Sampler, logdensity_fn: LogDensity):
+        if not callable(logdensity_fn):
+            raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
+        self._sampler, self._logdensity_fn = sampler, logdensity_fn
+        self._differentiates = _asks_for_gains(sampler)
+
+    def init(self, position: Any) -> DiscreteState:
+        position = _checked_position(position)
+        model, x = self._model(position), position.reshape(-1).astype(jnp.int8)
+        try:
+            jax.eval_shape(model.init, (), x)
+        except InputError:
+            raise
+        except (TypeError, ValueError, NotImplementedError) as error:
+            if not self._differentiates:
+                raise
+            raise InputError(
+                f"logdensity_fn cannot be differentiated, as {type(self._sampler).__name__} requires; use gibbs, "
+                f"metropolis or exchange, or correct this: {str(error).splitlines()[0]}",
+                "logdensity_fn",
+            ) from error
+        field = model.init((), x)
+        state = _state(position, field, self._sampler.init_state(x.size))
+        if _known(state.logdensity) and not np.isfinite(state.logdensity):
+            raise InputError("logdensity_fn is not finite at the position; start where it is", "logdensity_fn")
+        return state
+
+    def step(
+        self, key: keys.Key, state: DiscreteState, tilt: Float[Array, "*shape"] | None = None
+    ) -> tuple[DiscreteState, DiscreteInfo]:
+        position = state.position
+        x = position.reshape(-1).astype(jnp.int8)
+        params = TiltedParams((), jnp.float32(1), None if tilt is None else tilt.reshape(-1))
+        x, field, sampler, info = self._sampler.kernel(
+            key, Tilted(self._model(position)), params, x, _field(state), state.sampler, jnp.ones(x.shape, bool)
+        )
+        position = x.reshape(position.shape).astype(position.dtype)
+        return _state(position, field, sampler), DiscreteInfo(info.acceptance, info.hops)
+
+    def _model(self, position: Position) -> Model:
+        def log_density(params, x):
+            del params
+            x = x.reshape(position.shape)
+            value = jnp.asarray(self._logdensity_fn(x if self._differentiates else x.astype(position.dtype)))
+            if value.shape != ():
+                raise InputError(f"logdensity_fn returns shape {value.shape}; expected a scalar", "logdensity_fn")
+            return value.astype(jnp.float32)
+
+        return (DifferentiableModel if self._differentiates else ValueModel)(log_density, position.size)
+
+
+def _asks_for_gains(sampler: Sampler) -> bool:
+    """Whether a sampler's step uses flip gains, found out by tracing one."""
+    model = ValueModel(lambda params, x: jnp.float32(0), 2)
+    x = jnp.zeros(2, jnp.int8)
+    field, state, mask = model.init((), x), sampler.init_state(2), jnp.ones(2, bool)
+    try:
+        jax.eval_shape(lambda key: sampler.kernel(key, model, (), x, field, state, mask), jnp.zeros(2, jnp.uint32))
+    except NotImplementedError:
+        return True
+    return False
+
+
+def _field(state: DiscreteState) -> Field:
+    if state.logdensity_grad is None:
+        return state.logdensity
+    return ValueAndGrad(state.logdensity, state.logdensity_grad.reshape(-1))
+
+
+def _state(position: Position, field: Field, sampler: SamplerState) -> DiscreteState:
+    if isinstance(field, ValueAndGrad):
+        return DiscreteState(position, field.value, field.grad.reshape(position.shape), sampler)
+    return DiscreteState(position, field, None, sampler)
+
+
+def _known(array: Array) -> bool:
+    """Whether values can be looked at: not under a transformation such as `jit`."""
+    return not isinstance(array, jax.core.Tracer)
+
+
+def _checked_position(position: Any) -> Position:
+    try:
+        position = jnp.asarray(position)
+    except (TypeError, ValueError):
+        raise InputError(f"position is a {type(position).__name__}; expected an array", "position") from None
+    if not position.size or position.dtype.kind not in "biuf":
+        raise InputError(
+            f"position has shape {position.shape} and dtype {position.dtype}; expected an array of zeros and ones",
+            "position",
+        )
+    if _known(position) and not np.isin(position, (0, 1)).all():
+        raise InputError("position holds values other than 0 and 1", "position")
+    return position
+
+
+def __getattr__(name: str) -> Callable[..., SamplingAlgorithm]:
+    if name not in known_samplers() or is_localized(name):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return functools.partial(algorithm, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(name for name in known_samplers() if not is_localized(name))})

@@ -1,0 +1,225 @@
+"""The samplers as blackjax's algorithms: their law by enumeration, and our own kernels step by step.
+
+Seeds are fixed. A correct sampler fails a test of its law with probability 1e-6.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sl_discs import InputError, keys
+from sl_discs.localization.method import build_method
+from sl_discs.models.general import DifferentiableModel
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers import registry
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.enumeration import all_states, state_index
+
+pytest.importorskip("blackjax", reason="needs the extra blackjax")
+
+from blackjax.base import SamplingAlgorithm
+from blackjax.util import run_inference_algorithm
+
+import sl_discs.blackjax as sl_blackjax
+
+FALSE_ALARM = 1e-6
+NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
+# Not multilinear, so that flip gains are only estimates.
+WEIGHTS = np.array([[0.4, 1.1, -0.7, 0.2], [0, -0.3, 0.9, 1.2], [0, 0, 0.5, -1.4], [0, 0, 0, 0.1]], np.float32)
+SHAPE = (2, 2)
+
+
+def logdensity_fn(x):
+    x = x.reshape(-1)
+    return 1.5 * jnp.tanh(x @ WEIGHTS @ x) + 0.3 * x[0]
+
+
+STATES = all_states(4)
+LAW = np.exp(jax.vmap(lambda x: logdensity_fn(x.astype(jnp.float32)))(STATES), dtype=np.float64)
+LAW /= LAW.sum()
+
+
+def ends(algorithm, steps, chains, position=lambda state: state.position):
+    """The states [C, 4] of independent chains after so many steps from zeros."""
+
+    def one(key):
+        start = jnp.zeros(SHAPE, jnp.int32)
+        return position(
+            run_inference_algorithm(
+                key, algorithm, steps, initial_position=start, transform=lambda state, info: info.num_flips
+            )[0]
+        )
+
+    states = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), chains))
+    assert states.shape == (chains, *SHAPE) and states.dtype == jnp.int32
+    return np.asarray(states).reshape(chains, -1)
+
+
+def p_value(states) -> float:
+    counts = np.bincount(state_index(states), minlength=16)
+    return chi_squared(counts, LAW * len(states))[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_law_is_that_of_the_log_density(name):
+    fields = {"adapt_until": 40} if name == "path_auxiliary" else {}
+    algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
+    assert isinstance(algorithm, SamplingAlgorithm)
+    assert p_value(ends(algorithm, 150, 2**14)) > FALSE_ALARM
+
+
+def test_a_sampler_without_its_acceptance_test_has_another_law():
+    assert p_value(ends(sl_blackjax.dmala(logdensity_fn, adjusted=False), 150, 2**14)) < FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_steps_are_those_of_our_kernel(name):
+    fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
+    algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
+    sampler = build_method({"name": name} | fields, 1).sampler
+    model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
+    start = jnp.array([[1, 0], [0, 1]], jnp.float32)
+    state, step = algorithm.init(start), jax.jit(algorithm.step)
+    x, inner = start.reshape(-1).astype(jnp.int8), sampler.init_state(4)
+    field = model.init((), x)
+    kernel = jax.jit(lambda key, x, field, inner: sampler.kernel(key, model, (), x, field, inner, jnp.ones(4, bool)))
+    moved = 0
+    for number in range(40):
+        rng_key = jax.random.key(number)
+        state, info = step(rng_key, state)
+        x, field, inner, known = kernel(keys.from_rng(rng_key), x, field, inner)
+        np.testing.assert_array_equal(state.position, x.reshape(SHAPE))
+        np.testing.assert_allclose(
+            (state.logdensity, info.acceptance_rate, info.num_flips), (field.value, *known), rtol=1e-5
+        )
+        if state.logdensity_grad is not None:
+            np.testing.assert_allclose(state.logdensity_grad.reshape(-1), field.grad, rtol=1e-4, atol=1e-6)
+        jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(theirs, ours, rtol=1e-5), inner, state.sampler)
+        moved += int(info.num_flips)
+    assert moved > 5
+
+
+@pytest.mark.parametrize("name", ["gwg", "gibbs", "localized"])
+def test_mapped_chains_are_single_chains(name):
+    localized = sl_blackjax.localized("gwg", logdensity_fn, 64)
+    algorithm = localized if name == "localized" else sl_blackjax.algorithm(name, logdensity_fn)
+    starts = jnp.asarray(STATES[:5]).reshape(5, *SHAPE)
+    rng_keys = jax.random.split(jax.random.key(1), (30, 5))
+    mapped = jax.vmap(algorithm.init)(starts, rng_keys[0])
+    step, steps = jax.jit(algorithm.step), jax.jit(jax.vmap(algorithm.step))
+    single = [algorithm.init(start, rng_key) for start, rng_key in zip(starts, rng_keys[0], strict=True)]
+    for row in rng_keys[1:]:
+        mapped, _ = steps(row, mapped)
+        single = [step(rng_key, state)[0] for rng_key, state in zip(row, single, strict=True)]
+    for chain, state in enumerate(single):
+        np.testing.assert_array_equal(mapped.position[chain], state.position)
+    assert step._cache_size() == steps._cache_size() == 1
+
+
+def test_the_localized_chain_is_algorithm_1():
+    """Written out, with the keys that the chain uses."""
+    algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
+    method = build_method({"name": "sl_gwg", "K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2}, 1)
+    levels, model = method.localization.levels(12), DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
+    rng_keys = jax.random.split(jax.random.key(3), 13)
+    state = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0])
+    x, inner = jnp.zeros(4, jnp.int8), GWG().init_state(4)
+    field = model.init((), x)
+    y = method.localization.initial_noise() * keys.normals(keys.from_rng(rng_keys[0]), (4,))
+    done = 0
+    for level in range(3):
+        spins = []
+        while done <= levels.last[level]:
+            done += 1
+            key = keys.from_rng(rng_keys[done])
+            params = TiltedParams((), jnp.float32(1), levels.tilt_scale[level] * y)
+            arguments = Tilted(model), params, x, field, inner, jnp.ones(4, bool)
+            x, field, inner, _ = GWG().kernel(keys.fold(key, 0), *arguments)
+            spins.append(2.0 * x - 1)
+            state, _ = algorithm.step(rng_keys[done], state)
+            np.testing.assert_array_equal(state.position, x.reshape(SHAPE))
+        mean = np.mean(spins[-levels.collected[level] :], axis=0)
+        noise = keys.normals(keys.fold(key, 1), SHAPE).reshape(-1)
+        y = y + levels.drift[level] * mean + levels.noise[level] * noise
+        np.testing.assert_allclose(state.observation.y.reshape(-1), y, rtol=1e-4, atol=1e-5)
+    assert done == 12 and state.draw.dtype == bool
+    np.testing.assert_array_equal(state.draw.reshape(-1), y > 0)
+    later, _ = algorithm.step(rng_keys[0], state)
+    np.testing.assert_array_equal(later.draw, state.draw)
+
+
+def test_localized_draws_have_the_law():
+    """Within .05 in total variation, of which about .02 is the noise of 8,192 draws and the rest that of U."""
+    draws = ends(sl_blackjax.localized("metropolis", logdensity_fn, 2048), 2048, 2**13, lambda state: state.draw)
+    distance = np.abs(np.bincount(state_index(draws), minlength=16) / len(draws) - LAW).sum() / 2
+    assert distance < 0.05
+    # Of the uniform law, to which nothing was localized.
+    assert np.abs(1 / 16 - LAW).sum() / 2 > 0.2
+
+
+def test_gradients_are_computed_only_where_they_are_used():
+    lookup = jnp.log(jnp.arange(1.0, 17.0))
+    state = sl_blackjax.gibbs(lambda x: lookup[x @ (1 << jnp.arange(4))]).init(jnp.array([0, 1, 0, 0]))
+    assert state.logdensity_grad is None and np.isclose(state.logdensity, np.log(3))
+
+
+def test_states_without_probability_are_never_entered():
+    """Also where the gradient is not a number there, and while the radius adapts."""
+    algorithm = sl_blackjax.path_auxiliary(lambda x: jnp.log(2.5 - x.sum()) * 3, adapt_until=100)
+    state, states = run_inference_algorithm(
+        jax.random.key(0), algorithm, 500, initial_position=np.zeros(6), transform=lambda state, info: state.position
+    )
+    assert np.isfinite(state.sampler.radius)
+    assert {0, 1} <= set(np.asarray(states).sum(axis=1)) <= {0, 1, 2}
+
+
+def test_what_is_registered_is_there(monkeypatch):
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
+    monkeypatch.setattr(registry, "_DEFAULTS", dict(registry._DEFAULTS))
+    registry.register_sampler("of_ones_own", Metropolis)
+    registry.register_sampler("mine:metropolis", Metropolis)
+    for algorithm in (
+        sl_blackjax.of_ones_own(logdensity_fn),
+        sl_blackjax.algorithm("mine:metropolis", logdensity_fn),
+    ):
+        assert algorithm.init(np.zeros(4)).logdensity == 0
+    assert {"of_ones_own", "gwg", "localized"} <= set(dir(sl_blackjax))
+    with pytest.raises(AttributeError, match="sl_gwg"):
+        _ = sl_blackjax.sl_gwg
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, 2, 1, 0])), "position holds values other than"),
+        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.array([0, np.nan, 1, 0])), "position holds values other"),
+        (lambda: sl_blackjax.gwg(logdensity_fn).init(np.zeros(0)), "position has shape"),
+        (lambda: sl_blackjax.gwg(logdensity_fn).init({"x": np.zeros(4)}), "position is a dict"),
+        (lambda: sl_blackjax.gwg(lambda x: jnp.log(x.sum())).init(np.zeros(4)), "logdensity_fn is not finite"),
+        (lambda: sl_blackjax.gibbs(lambda x: x.sum() / 0).init(np.zeros(4)), "logdensity_fn is not finite"),
+        (lambda: sl_blackjax.gibbs(lambda x: x).init(np.zeros(4)), r"logdensity_fn returns shape \(4,\)"),
+        (lambda: sl_blackjax.gwg(lambda x: x).init(np.zeros(4)), r"logdensity_fn returns shape \(4,\)"),
+        (lambda: sl_blackjax.gwg(lambda x: WEIGHTS[x]).init(np.zeros(4)), "logdensity_fn cannot be differentiated"),
+        (
+            lambda: sl_blackjax.dmala(
+                lambda x: jax.lax.while_loop(lambda v: v < 9, lambda v: v + 1, x.sum())
+            ).init(np.zeros(4)),
+            "logdensity_fn cannot be differentiated",
+        ),
+        (lambda: sl_blackjax.gwg("f"), "logdensity_fn is a str"),
+        (lambda: sl_blackjax.gwg(logdensity_fn, radius=2), "has no field 'radius'"),
+        (lambda: sl_blackjax.gwg(logdensity_fn, num_flips=0), "^num_flips is 0"),
+        (lambda: sl_blackjax.algorithm("sl_gwg", logdensity_fn), "name is 'sl_gwg'"),
+        (lambda: sl_blackjax.algorithm("none", logdensity_fn), "unknown sampler 'none'"),
+        (lambda: sl_blackjax.localized("sl_gwg", logdensity_fn, 100), "base is 'sl_gwg'"),
+        (lambda: sl_blackjax.localized("gwg", logdensity_fn, 1), "num_steps is 1"),
+        (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100, sigma=10.0), "sigma is 10"),
+        (lambda: sl_blackjax.localized("gwg", logdensity_fn, 100).init(np.zeros(4)), "rng_key"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_argument(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
