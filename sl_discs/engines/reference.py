@@ -22,7 +22,6 @@ from sl_discs.keys import fold
 from sl_discs.localization.algorithm import localized_step
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model
-from sl_discs.models.sites import TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Info, Sampler
 
@@ -39,7 +38,7 @@ class Reference(Engine):
     def prepare(self, model, sampler, batch, program, mesh, threads):
         """Compiles for each number of intervals and steps on first use."""
         del threads
-        if not (sampler.several_values or model.sites == TwoValues()):
+        if model.sites.several and not sampler.several_values:
             raise InputError(f"{type(sampler).__name__} only samples variables of two values")
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         static = {"ladder": program.ladder, "keeps_states": program.keeps_states}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +30,13 @@ _LENGTH = float(np.sqrt(2.0))
 
 
 class Sites(abc.ABC):
-    """Spins, moves and tilts of the states of a model; x is [N] int8."""
+    """Spins, moves and tilts of the states of a model; x is [N] int8.
+
+    Attributes:
+      several: whether a site may have more than one alternative. If not, `choose` and `log_chance` ignore logits.
+    """
+
+    several: ClassVar[bool]
 
     @abc.abstractmethod
     def counts(self, num_sites: int) -> tuple[int, ...]:
@@ -65,13 +72,13 @@ class Sites(abc.ABC):
 
     @abc.abstractmethod
     def choose(
-        self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"], flips: Bool[Array, "N"]
+        self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
     ) -> Num[Array, "N"]:
         """The move of these sites to alternatives drawn by weight; each site needs at least one."""
 
     @abc.abstractmethod
     def log_chance(
-        self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"]
+        self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"] | None
     ) -> Float[Array, ""] | float:
         """The log-probability that `choose` moves the sites of x that differ from y to the values of y."""
 
@@ -83,6 +90,8 @@ class Sites(abc.ABC):
 @dataclasses.dataclass(frozen=True)
 class TwoValues(Sites):
     """Sites of value 0 or 1; spins are -1 and 1, and a move is the sites that flip."""
+
+    several: ClassVar[bool] = False
 
     def counts(self, num_sites):
         """2 for each site."""
@@ -142,6 +151,8 @@ class Categories(Sites):
     Attributes:
       values: q_i of each site, 2 to 127.
     """
+
+    several: ClassVar[bool] = True
 
     values: tuple[int, ...]
 

@@ -56,7 +56,7 @@ class SingleSiteSampler(Sampler):
 
     @abc.abstractmethod
     def logits(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
-        """Log-weights by which the alternative of a site is drawn; without effect where there is only one."""
+        """Log-weights by which one of several alternatives of a site is drawn."""
 
     @abc.abstractmethod
     def acceptance(self, change: Float[Array, ""], log_chance: Float[Array, ""] | float) -> Float[Array, ""]:
@@ -81,7 +81,8 @@ class SingleSiteSampler(Sampler):
     def kernel(self, key, model, params, x, field, state, mask):
         """Draws one site and an alternative of it, and accepts with the probability of the rule."""
         site = self.site(keys.fold(key, 0), state, mask)
-        logits = self.logits(model.gains(params, x, field))
+        # A single alternative needs no weights, and gains may be unknown or cost more than one change.
+        logits = self.logits(model.gains(params, x, field)) if model.sites.several else None
         move = model.sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
         y, field_y = model.flip(params, x, field, move)
         change = model.change(params, x, field, move, field_y)
