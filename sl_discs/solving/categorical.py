@@ -1,6 +1,6 @@
 """Problems whose variables have several values: chains of a Potts model on the reference engine.
 
-There are no reductions for them, and no sampler but the one that is asked for.
+There are no reductions for them, and `auto` plays one sampler, `path_auxiliary`.
 """
 
 from __future__ import annotations

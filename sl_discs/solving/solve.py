@@ -70,7 +70,8 @@ def solve(
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor. Variables of several values, of `potts`
         and `coloring`, have the engine `reference`, no reductions, and all samplers but `exchange`.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
-        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`, also where variables
+        have several values.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
         `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
       time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
