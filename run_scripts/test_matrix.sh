@@ -6,33 +6,18 @@ cd "$(dirname "$0")/.."
 root="$PWD/build/matrix"
 mkdir -p "$root"
 
-# Lower bounds of the core and of what its tests need, as exact versions; tools that check style stay as they are.
-oldest() {
-  "$1" - <<'PYTHON'
-import re, tomllib
-from pathlib import Path
-
-project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-extras = project["optional-dependencies"]
-for wanted in [*project["dependencies"], *(one for name in ("run", "tune", "dimod", "exact") for one in extras[name])]:
-    if match := re.fullmatch(r"([\w-]+)>=([\w.]+)", wanted):
-        print(f"{match[1]}=={match[2]}")
-PYTHON
-}
-
 failed=()
 run() {
-  local name="$1" python="$2"
-  shift 2
+  local name="$1" python="$2" resolution="$3" here="$root/$1/bin/python"
+  shift 3
   echo "== $name"
-  [ -x "$root/$name/bin/python" ] || "$python" -m venv "$root/$name"
-  if [[ $name == *oldest ]]; then
-    oldest "$python" >"$root/$name.txt"
-    "$root/$name/bin/python" -m pip install --quiet -e ".[test]" -c "$root/$name.txt" || { failed+=("$name: install"); return; }
+  [ -x "$here" ] || "$python" -m venv "$root/$name"
+  if "$here" -m pip install --quiet --upgrade uv &&
+    "$here" -m uv pip install --quiet --python "$here" --upgrade --resolution "$resolution" -e ".[test]"; then
+    "$here" -m pytest -n auto --dist loadfile "$@" || failed+=("$name: tests")
   else
-    "$root/$name/bin/python" -m pip install --quiet --upgrade -e ".[test]" || { failed+=("$name: install"); return; }
+    failed+=("$name: install")
   fi
-  "$root/$name/bin/python" -m pytest -n auto --dist loadfile "$@" || failed+=("$name: tests")
 }
 
 first=""
@@ -41,8 +26,8 @@ for version in 3.11 3.12 3.13; do
     echo "== python$version is not installed: left out"
     continue
   fi
-  [ -n "$first" ] || { first="python$version"; run "$version-oldest" "$first" "$@"; }
-  run "$version-newest" "python$version" "$@"
+  [ -n "$first" ] || { first="python$version"; run "$version-oldest" "$first" lowest-direct "$@"; }
+  run "$version-newest" "python$version" highest "$@"
 done
 if [ ${#failed[@]} -gt 0 ]; then
   printf 'failed: %s\n' "${failed[@]}"
