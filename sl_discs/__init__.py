@@ -10,7 +10,7 @@ samples.verdict, samples.mean("value"), samples.marginals
 import importlib
 from typing import Any
 
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS
+from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS
 from sl_discs.version import __version__
 
 _CONSTRAINTS = ("Linear", "at_least", "at_most", "exactly", "linear", "one_hot")
@@ -26,7 +26,7 @@ _HOMES = {
     "from_log_density": "sl_discs.problems.density",
     "sample": "sl_discs.sampling.sample",
     "solve": "sl_discs.solving.solve",
-} | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS, *_CONSTRAINTS), "sl_discs.problems")
+} | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, *_CONSTRAINTS), "sl_discs.problems")
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -30,10 +30,11 @@ except ImportError as error:
 from sl_discs import keys
 from sl_discs.checks import whole
 from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.localization.algorithm import Observation, final_sample, init_observation, localized_step
+from sl_discs.localization.algorithm import Observation, init_observation, localized_step
 from sl_discs.localization.method import build_method
 from sl_discs.models.base import Field, Model
 from sl_discs.models.general import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
+from sl_discs.models.sites import TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler, SamplerState
 from sl_discs.samplers.gains import asks_for_gains
@@ -100,7 +101,7 @@ class LocalizedState(NamedTuple):
     @property
     def draw(self) -> Position:
         """sign(Y) as zeros and ones: a draw from the log-density once the last step is done."""
-        return jnp.asarray(final_sample(self.observation), self.position.dtype)
+        return jnp.asarray(TwoValues().decode(self.observation.y), self.position.dtype)
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAlgorithm:

@@ -8,6 +8,8 @@ GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 FORM_PROBLEMS = {"qubo": False, "ising": True}
 # A quadratic form of zeros and ones with constraints, which `qubo` and `from_cqm` make.
 CONSTRAINED = "constrained"
+# Problems whose variables may have more than two values.
+CATEGORICAL = ("potts", "coloring")
 
 
 def form_problem(spins: bool) -> str:

@@ -44,6 +44,14 @@ def test_the_example_with_constraints_finds_the_optimum():
     assert names["result"].feasible and names["result"].best_value == values.values[values.feasible].max()
 
 
+def test_the_example_with_colours_is_a_proper_colouring():
+    [code] = code_of("docs/categorical.md")
+    names = {}
+    exec(code, names)
+    colours = names["result"].coloring
+    assert all(colours[u] != colours[v] for u, v in names["graph"].edges) and max(colours.values()) <= 2
+
+
 def test_the_examples_with_blackjax_draw_from_the_log_density():
     """Mean numbers of ones, enumerated: 1.459. Standard errors: .016 and .035; localized draws also have a bias."""
     pytest.importorskip("blackjax", reason="needs the extra blackjax")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Array, Bool, Float, Int8
+from jaxtyping import Bool, Float, Int8
 
 from sl_discs import keys
 from sl_discs.arrays import AnyArray
@@ -198,12 +198,6 @@ def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None
     return None
 
 
-def initial_state(key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
-    """Each site of the mask 0 or 1 with equal probability, 0 outside it."""
-    bits = keys.uniforms(key, mask.shape) < 0.5
-    return (bits & mask).astype(jnp.int8)
-
-
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> Chains:
     """The chains before step 1; no state counts as visited yet.
 
@@ -218,7 +212,7 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
     def one(chain_keys, x, params):
         field, state = model.init(params, x), sampler.init_state(x.shape[0])
         first = keys.fold(chain_keys.observation, 0)
-        observation = None if noise is None else init_observation(first, x.shape, noise)
+        observation = None if noise is None else init_observation(first, model.sites.shape(x.shape[0]), noise)
         none = Best(jnp.float32(-jnp.inf), x)
         return Chains(Chain(x, field, state, observation), none, none)
 

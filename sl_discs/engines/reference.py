@@ -17,6 +17,7 @@ from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over
 from sl_discs.engines import compiled
 from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Trace, check_ladder
 from sl_discs.engines.exchange import exchange, exchanges
+from sl_discs.errors import InputError
 from sl_discs.keys import fold
 from sl_discs.localization.algorithm import localized_step
 from sl_discs.localization.schedule import Levels
@@ -26,7 +27,7 @@ from sl_discs.samplers.base import Info, Sampler
 
 
 class Reference(Engine):
-    """Runs every sampler on every model."""
+    """Runs every sampler on every model of sites with two values, and those that can on others."""
 
     name = "reference"
 
@@ -37,6 +38,8 @@ class Reference(Engine):
     def prepare(self, model, sampler, batch, program, mesh, threads):
         """Compiles for each number of intervals and steps on first use."""
         del threads
+        if model.sites.several and not sampler.several_values:
+            raise InputError(f"{type(sampler).__name__} only samples variables of two values")
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         static = {"ladder": program.ladder, "keeps_states": program.keeps_states}
         return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh, **static)
@@ -54,7 +57,7 @@ def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, te
     def markov_step(tilt):
         target = TiltedParams(params, temperature, tilt)
         after = sampler.kernel(fold(keys.mcmc, done + 1), Tilted(model), target, x, field, state, mask)
-        return 2 * after[0] - 1, after
+        return model.sites.spins(after[0]), after
 
     if observation is None:
         _, (x, field, state, info) = markov_step(None)

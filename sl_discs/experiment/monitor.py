@@ -131,7 +131,7 @@ def contractions(
     `posterior_contraction` is |U|, where U is the posterior mean estimated from the states that the current level has
     collected so far. It is omitted until half of them are collected, since a few samples always look decided.
     `tilt_contraction` is |tanh h|, the mean of a free spin in the field h of the observation. Empty without
-    localization.
+    localization, and where sites have several values.
 
     Args:
       chains: chains after `step` steps, leaves [G, B, ...].
@@ -141,7 +141,7 @@ def contractions(
       chosen: the instances and chains that count.
     """
     observation, levels = chains.chain.observation, program.levels
-    if observation is None or levels is None:
+    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(batch.mask) + 1:
         return {}
     mask = np.asarray(batch.mask)[chosen[0]]
 

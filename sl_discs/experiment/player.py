@@ -15,7 +15,7 @@ import numpy as np
 
 from sl_discs.batching import over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.contract import Best, Chains, Program, Trace, init_chains, initial_state
+from sl_discs.engines.contract import Best, Chains, Program, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
@@ -24,7 +24,6 @@ from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.packing import Shape
 from sl_discs.experiment.population import Population
 from sl_discs.experiment.settings import Settings
-from sl_discs.localization.algorithm import final_sample
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler
@@ -101,7 +100,7 @@ def _slices(settings: Settings, steps_per_call: int):
 def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
     """The chains before step 1 (see `init_chains`), in the given states or in random ones drawn with `keys`."""
     if states is None:
-        states = over_instances(over_chains(initial_state, (0, None)))(keys, batch.mask)
+        states = over_instances(over_chains(model.sites.random, (0, None)))(keys, batch.mask)
     return init_chains(model, sampler, batch, states, noise)
 
 
@@ -233,7 +232,7 @@ class Player:
         if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
             final_is = NOT_LOCALIZED
         observation: Any = chains.chain.observation
-        final = final_sample(observation) if final_is == SIGN_OF_Y else chains.chain.x
+        final = model.sites.decode(observation.y) if final_is == SIGN_OF_Y else chains.chain.x
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
         trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
         best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))

@@ -6,7 +6,7 @@
             one step of the base sampler on q_{t_i}(x|Y) ~ exp(f(x)/tau + <s, h>), h = alpha(t_i) Y/(sigma^2 t_i)
         U <- mean of the spins after the last steps of the level
         Y <- Y + (alpha(t_{i+1}) - alpha(t_i)) U + sigma sqrt(t_{i+1} - t_i) Z,  Z standard normal
-    return sign(Y)
+    return sign(Y)  [`Sites.decode`: for more than two values, the largest entry of each site]
 
 `localized_step` is one iteration of the inner loop and, at the end of a level, of the outer loop. It serves both a
 run and DISCS, which calls a sampler step by step.
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Int8, Num
+from jaxtyping import Array, Float, Int, Num
 
 from sl_discs import keys
 from sl_discs.arrays import AnyArray
@@ -82,8 +82,3 @@ def _next_level(observation: Observation, key: Key, drift, noise) -> Observation
     """Y + drift U + noise Z, with U reset."""
     y, mean = observation
     return Observation(y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean))
-
-
-def final_sample(observation: Observation) -> Int8[AnyArray, "*shape"]:
-    """sign(Y_K / alpha(t_K)) as zeros and ones; alpha is positive. It is X only if the run localizes."""
-    return (observation.y > 0).astype(jnp.int8)

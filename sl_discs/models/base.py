@@ -1,4 +1,4 @@
-"""The model interface: a log-density on {0,1}^N with flip gains, and cheap updates after flips.
+"""The model interface: a log-density with gains of all alternatives, and cheap updates after moves.
 
 All methods are written for one state; callers map them over chains and instances.
 """
@@ -12,17 +12,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
+from sl_discs.models.sites import Sites, TwoValues
+
 Params = Any
 Field = Any
 
 
 class Model(abc.ABC):
-    """A target log f(x), up to a constant, on x in {0,1}^N.
+    """A target log f(x), up to a constant, on x in {0,1}^N, or on sites of several values.
 
     `init` computes a field: any data that the model keeps with x to make the other methods cheap.
+
+    Attributes:
+      num_sites: N.
+      sites: their values. Where they have more than two, gains are [N, q], and a move is not the sites that flip but
+        the state after it.
     """
 
     num_sites: int
+    sites: Sites = TwoValues()
 
     @abc.abstractmethod
     def init(self, params: Params, x: Int8[Array, "N"]) -> Field:
@@ -33,20 +41,23 @@ class Model(abc.ABC):
         """f(x)."""
 
     @abc.abstractmethod
-    def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N"]:
-        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order."""
+    def gains(self, params: Params, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
+        """f(x with site i flipped) - f(x) for every i, exact for multilinear f, otherwise to first order.
+
+        With several values: of site i set to v, for every i and v. `gibbs` then relies on them to be exact.
+        """
 
     @abc.abstractmethod
     def flip(
-        self, params: Params, x: Int8[Array, "N"], field: Field, flips: Bool[Array, "N"]
+        self, params: Params, x: Int8[Array, "N"], field: Field, flips: Num[Array, "N"]
     ) -> tuple[Int8[Array, "N"], Field]:
-        """The state after flipping the sites at which `flips` is True, and its field."""
+        """The state after a move, flipping the sites at which `flips` is True, and its field."""
 
     @abc.abstractmethod
     def change(
-        self, params: Params, x: Int8[Array, "N"], before: Field, flips: Bool[Array, "N"], after: Field
+        self, params: Params, x: Int8[Array, "N"], before: Field, flips: Num[Array, "N"], after: Field
     ) -> Float[Array, ""]:
-        """f after the flips minus f before, without the cancellation of subtracting two values."""
+        """f after the move minus f before, without the cancellation of subtracting two values."""
 
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
@@ -65,12 +76,12 @@ class Model(abc.ABC):
 
     def get_value_and_grad(
         self, params: Params, x: Num[Array, "B N"]
-    ) -> tuple[Float[Array, "B"], Float[Array, "B N"]]:
-        """f of each state and a vector g with gains (1 - 2x) g."""
+    ) -> tuple[Float[Array, "B"], Float[Array, "B N *q"]]:
+        """f of each state, and a vector with its gains as `Sites.gradient`."""
 
         def one(x):
             field = self.init(params, x)
-            return self.value(params, x, field), (1 - 2 * x) * self.gains(params, x, field)
+            return self.value(params, x, field), self.sites.gradient(x, self.gains(params, x, field))
 
         return jax.vmap(one)(x.astype(jnp.int8))
 

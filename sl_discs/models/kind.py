@@ -54,6 +54,10 @@ class Kind(abc.ABC):
     def num_variables(self, source: Any) -> int:
         """Number of variables N."""
 
+    def num_values(self, source: Any) -> tuple[int, ...] | None:
+        """The number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says."""
+        return None
+
     @abc.abstractmethod
     def maximises(self, source: Any) -> bool:
         """Whether the best value is the largest."""

@@ -6,22 +6,23 @@ import dataclasses
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int8
+from jaxtyping import Array, Float
 
 from sl_discs.models.base import Model, Params
+from sl_discs.models.sites import Sites
 
 
 class TiltedParams(NamedTuple):
-    """Parameters of exp(f(x)/temperature + <2x - 1, tilt>); a tilt of None means zero."""
+    """Parameters of exp(f(x)/temperature + <spins, tilt>); a tilt of None means zero."""
 
     base: Params
     temperature: Float[Array, ""]
-    tilt: Float[Array, "N"] | None = None
+    tilt: Float[Array, "N *q"] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Tilted(Model):
-    """q(x) proportional to exp(f(x)/tau + <s, h>) with s = 2x - 1: the gain of a flip is d_i/tau - 2 s_i h_i.
+    """q(x) proportional to exp(f(x)/tau + <s, h>), s the spins: with s = 2x - 1 a flip gains d_i/tau - 2 s_i h_i.
 
     The tilt is linear whatever f is, so every model can be localized. The field is the base model's.
     """
@@ -33,32 +34,37 @@ class Tilted(Model):
         """N of the base model."""
         return self.base.num_sites
 
+    @property
+    def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
+        """Those of the base model."""
+        return self.base.sites
+
     def init(self, params, x):
         """The base model's field."""
         return self.base.init(params.base, x)
 
     def value(self, params, x, field):
-        """f(x)/tau + <2x - 1, h>."""
+        """f(x)/tau + <s, h>."""
         value = self.base.value(params.base, x, field) / params.temperature
         if params.tilt is None:
             return value
-        return value + jnp.sum(jnp.where(x > 0, params.tilt, -params.tilt))
+        return value + jnp.sum(self.sites.spins(x) * params.tilt)
 
     def gains(self, params, x, field):
-        """d/tau - 2 s h."""
+        """Gains of f over tau, plus those of the tilt."""
         gains = self.base.gains(params.base, x, field) / params.temperature
-        return gains if params.tilt is None else gains + _tilt_gains(x, params.tilt)
+        return gains if params.tilt is None else gains + self.sites.tilt_gains(x, params.tilt)
 
     def flip(self, params, x, field, flips):
         """The base model's flip."""
         return self.base.flip(params.base, x, field, flips)
 
     def change(self, params, x, before, flips, after):
-        """Change of f/tau plus the tilt's change at the flipped sites."""
+        """Change of f/tau plus the tilt's change."""
         change = self.base.change(params.base, x, before, flips, after) / params.temperature
         if params.tilt is None:
             return change
-        return change + jnp.sum(jnp.where(flips, _tilt_gains(x, params.tilt), 0.0))
+        return change + self.sites.tilt_change(x, params.tilt, flips)
 
     def coupled(self, params, site):
         """Those of the base model, as a tilt is linear."""
@@ -67,8 +73,3 @@ class Tilted(Model):
     def largest_neighbour(self, params, values):
         """That of the base model."""
         return self.base.largest_neighbour(params.base, values)
-
-
-def _tilt_gains(x: Int8[Array, "N"], tilt: Float[Array, "N"]) -> Float[Array, "N"]:
-    """-2 s h, the change of <s, h> by each flip."""
-    return 2 * jnp.where(x > 0, -tilt, tilt)

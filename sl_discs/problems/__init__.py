@@ -1,6 +1,7 @@
 """Problems with the user's labels, sense and offset, and the exact values of answers."""
 
 from sl_discs.problems.bqm import from_bqm
+from sl_discs.problems.categorical import coloring, potts
 from sl_discs.problems.constraints import Linear, at_least, at_most, exactly, linear, one_hot
 from sl_discs.problems.cqm import from_cqm
 from sl_discs.problems.forms import ising, qubo
@@ -8,8 +9,8 @@ from sl_discs.problems.graphs import CONSTRUCTORS
 from sl_discs.problems.problem import Evaluated, Problem
 
 __all__ = [
-    "Evaluated", "Linear", "Problem", "at_least", "at_most", "exactly", "from_bqm", "from_cqm", "ising", "linear",
-    "one_hot", "qubo",
+    "Evaluated", "Linear", "Problem", "at_least", "at_most", "coloring", "exactly", "from_bqm", "from_cqm", "ising",
+    "linear", "one_hot", "potts", "qubo",
 ]  # fmt: skip
 
 globals().update(CONSTRUCTORS)

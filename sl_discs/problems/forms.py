@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,34 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
     return Problem("ising", name, labels, form)
+
+
+def coupling_terms(
+    name: str, J: Any, size: int | None, more: Iterable[Hashable]
+) -> tuple[Sequence[Hashable], np.ndarray, np.ndarray, np.ndarray]:
+    """Labels, and the positions of both ends and the number of each entry of J.
+
+    Args:
+      name: for messages.
+      J: a dict {(i, j): number} or a matrix.
+      size: number of variables, whose labels are then 0 .. size - 1; None: J and `more` tell.
+      more: further labels, which come first.
+
+    Raises:
+      InputError: no variables, a matrix of another size, a number that is not finite, a key that is not a pair.
+    """
+    if isinstance(J, Mapping):
+        _check_pairs(name, "J", J)
+        labels = _labels_of(name, J, more) if size is None else range(size)
+        values, (rows, columns) = _numbers_of(name, "J", J), _positions(name, labels, J)
+    else:
+        found, rows, columns, values = square(name, "J", J)
+        labels = range(found)
+        if size is not None and size != found:
+            raise InputError(f"{name}: J has {found} rows, but h {size}")
+        _positions(name, labels, ((label,) for label in more), 1)
+    _check_finite(name, "J", labels, rows, columns, values)
+    return labels, rows, columns, values
 
 
 def _numbers_of(name: str, what: str, terms: Mapping) -> np.ndarray:

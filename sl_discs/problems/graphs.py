@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,27 +69,45 @@ CONSTRUCTORS = {name: _constructor(kind) for name, kind in GRAPH_KINDS.items()}
 
 
 def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
+    name, labels, graph = read_graph(kind.name, given, weights, num_nodes, name, weighted=kind.weighted)
+    return Problem(kind.name, name, labels, graph, penalty)
+
+
+def read_graph(
+    kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
+) -> tuple[str, Sequence[Hashable], Graph]:
+    """The name, labels and graph of a problem from any of the forms that the constructors take.
+
+    Args:
+      kind: name of the problem.
+      given: the graph.
+      weights: of edges [E, 2].
+      num_nodes: likewise.
+      name: of the graph; empty: its own, or that of the problem.
+      weighted: whether weights count.
+
+    Raises:
+      InputError: as the constructors.
+    """
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
-        raise InputError(
-            f"{kind.name}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own"
-        )
+        raise InputError(f"{kind}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own")
     if isinstance(given, Graph):
-        return Problem(kind.name, name or given.name, range(given.num_nodes), given, penalty)
+        return name or given.name, range(given.num_nodes), given
     if is_networkx(given):
-        name = str(name or given.name or kind.name)
+        name = str(name or given.name or kind)
         if not len(given):
             raise InputError(f"{name}: the graph is empty; give at least one node")
-        graph = graph_from_networkx(given, name, kind.weighted)
+        graph = graph_from_networkx(given, name, weighted)
         labels = tuple(given.nodes)
         labels = range(len(labels)) if set(labels) == set(range(len(labels))) else labels
-        return Problem(kind.name, name, labels, graph, penalty)
-    name = name or kind.name
+        return name, labels, graph
+    name = name or kind
     if is_sparse(given):
-        graph = _graph_of_matrix(name, given, kind.weighted)
+        graph = _graph_of_matrix(name, given, weighted)
     else:
         graph = _graph_of_edges(name, given, weights, num_nodes)
-    return Problem(kind.name, name, range(graph.num_nodes), graph, penalty)
+    return name, range(graph.num_nodes), graph
 
 
 def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:

@@ -9,13 +9,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Bool, Int8
 
 from sl_discs.checks import real
 from sl_discs.errors import InputError
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
+from sl_discs.instances.potts import PottsForm
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.kinds import KINDS
@@ -32,7 +33,7 @@ class Problem:
       kind: its name, such as `mis` or `qubo`.
       name: used in results.
       labels: N labels, a tuple or a range, in the order of the variables.
-      source: the graph, or the form with its sense and offset, perhaps with constraints.
+      source: the graph, or the form with its sense and offset, perhaps with constraints, or the Potts form.
       penalty: of a conflict, for problems with conflicts: at least 1.
       construct_s: seconds that its construction took.
     """
@@ -40,7 +41,7 @@ class Problem:
     kind: str
     name: str
     labels: Sequence[Hashable]
-    source: Graph | QuadraticForm | ConstrainedForm
+    source: Graph | QuadraticForm | ConstrainedForm | PottsForm
     penalty: float = PENALTY
     construct_s: float = 0.0
 
@@ -71,6 +72,11 @@ class Problem:
         """Whether variables are -1 and 1 instead of 0 and 1."""
         return self._kind.spins
 
+    @property
+    def num_values(self) -> tuple[int, ...] | None:
+        """The number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says."""
+        return self._kind.num_values(self.source)
+
     def terms(self) -> Coefficients:
         """The quadratic model that is maximised, as `Kind.terms`."""
         return self._kind.terms(self.source, self.penalty)
@@ -99,35 +105,42 @@ class Problem:
         constraints hold: `violated` tells.
 
         Args:
-          sample: a value for each label, or N values in the order of `labels`; 0 and 1, or -1 and 1 for `ising`.
+          sample: a value for each label, or N values in the order of `labels`; 0 and 1, -1 and 1 for `ising`, or
+            those of `num_values`.
 
         Raises:
-          InputError: labels are missing or unknown, or a value is not one of the two.
+          InputError: labels are missing or unknown, or a value is not one of these.
         """
         return float(self.evaluate(self.as_state(sample)[None]).values[0])
 
     def violated(self, sample: Sample) -> list[str]:
-        """The constraints of `qubo` or `from_cqm` that an answer violates, in words; InputError as `value`."""
+        """The constraints of `qubo` or `from_cqm`, or edges of `coloring`, that an answer violates, in words;
+        InputError as `value`.
+        """
         return self._kind.violated(self.source, self.as_state(sample))
 
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
 
+        With `num_values`, states are the values.
+
         Raises:
-          InputError: a state is not [N] zeros and ones.
+          InputError: a state has another shape or other values.
         """
         states = np.asarray(states)
         if states.ndim != 2 or states.shape[1] != self.num_variables:
             raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
-        if not np.isin(states, (0, 1)).all():
+        if self.num_values is None and not np.isin(states, (0, 1)).all():
             raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
+        if self.num_values is not None and not _are_values(states, self.num_values).all():
+            raise InputError(f"{self.name}: states hold values other than 0 .. {max(self.num_values) - 1}")
         distinct, place = np.unique(states, axis=0, return_inverse=True)
         place = place.reshape(-1)
         values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
     def as_state(self, sample: Sample) -> Int8[np.ndarray, "N"]:
-        """An answer as [N] zeros and ones, in the order of `labels`; InputError as `value`."""
+        """An answer as [N] zeros and ones, or values, in the order of `labels`; InputError as `value`."""
         if isinstance(sample, Mapping):
             missing = [label for label in self.labels if label not in sample]
             if missing:
@@ -146,13 +159,15 @@ class Problem:
         if values.shape != (self.num_variables,):
             raise InputError(f"{self.name}: the sample has shape {values.shape}; expected [{self.num_variables}]")
         low = -1 if self.spins else 0
-        wrong = ~np.isin(values, (low, 1))
+        several = self.num_values
+        wrong = ~np.isin(values, (low, 1)) if several is None else ~_are_values(values, several)
         if wrong.any():
             place = int(np.argmax(wrong))
+            known = f"{low} or 1" if several is None else f"a whole number from 0 to {several[place] - 1}"
             raise InputError(
-                f"{self.name}: the sample's value at {self.labels[place]!r} is {values[place]}; expected {low} or 1"
+                f"{self.name}: the sample's value at {self.labels[place]!r} is {values[place]}; expected {known}"
             )
-        return (values > 0).astype(np.int8)
+        return (values > 0 if several is None else values).astype(np.int8)
 
     def as_values(self, states: np.ndarray) -> Int8[np.ndarray, "*B N"]:
         """States of zeros and ones in the problem's own values: -1 and 1 for `ising`."""
@@ -162,6 +177,13 @@ class Problem:
     def __repr__(self) -> str:
         sense = "maximise" if self.maximise else "minimise"
         return f"Problem({self.kind} {self.name!r}, {self.num_variables} variables, {sense})"
+
+
+def _are_values(states: np.ndarray, num_values: tuple[int, ...]) -> Bool[np.ndarray, "*B N"]:
+    """Which entries are whole numbers from 0 to q - 1."""
+    if states.dtype.kind not in "iuf":
+        return np.zeros(states.shape, bool)
+    return (states >= 0) & (states < np.array(num_values)) & (states == np.floor(states))
 
 
 def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:

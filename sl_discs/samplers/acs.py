@@ -64,7 +64,7 @@ class ACS(IndependentFlips):
         balance = jnp.where(small, 0.5, 0.5 + (self.largest_balance - 0.5) * wave)
         return jnp.where(small, self.smallest_step, step_size), balance
 
-    def logits(self, gains, state, mask):
+    def logits(self, balanced, state, mask):
         """beta d_i - 1/(2 alpha)."""
         step_size, balance = self.schedule(state.steps)
-        return bounded(balance * gains - 1 / (2 * step_size), mask)
+        return bounded(balance * balanced - 1 / (2 * step_size), mask)

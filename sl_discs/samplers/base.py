@@ -30,7 +30,7 @@ class Info(NamedTuple):
 
 
 class Sampler(abc.ABC):
-    """A Markov kernel on {0,1}^N that accesses its target only through a `Model`."""
+    """A Markov kernel that accesses its target only through a `Model`."""
 
     num_chains: int
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
@@ -38,6 +38,8 @@ class Sampler(abc.ABC):
     calls_a_step: ClassVar[int] = 0
     # Whether it tries one site or two a step, so that steps are counted in sweeps over all sites.
     counts_sweeps: ClassVar[bool] = False
+    # Whether it leaves the new values to `Model.sites`, and so can run where sites have more than two.
+    several_values: ClassVar[bool] = False
 
     @property
     def couples_chains(self) -> bool:

@@ -64,9 +64,9 @@ class BlockGibbs(IndependentFlips):
     def __post_init__(self):
         whole("sampler_config.rounds", self.rounds, 1, bits=4)
 
-    def logits(self, gains, state, mask):
+    def logits(self, balanced, state, mask):
         """The gains themselves: a conditional distribution is a balanced proposal without a step size."""
-        return bounded(gains, mask)
+        return bounded(balanced, mask)
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Draws a block, and resamples it."""

@@ -15,6 +15,7 @@ tau each site is resampled from its conditional distribution.
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +55,8 @@ class DLMC(DMALA):
       solver: `interpolate` or `euler_forward`, see the module.
     """
 
+    several_values: ClassVar[bool] = False
+
     solver: str = INTERPOLATE
 
     def __post_init__(self):
@@ -61,6 +64,11 @@ class DLMC(DMALA):
         if self.solver not in SOLVERS:
             raise InputError(f"sampler_config.solver is {self.solver!r}; known: {', '.join(SOLVERS)}")
 
-    def logits(self, gains, state, mask):
+    def balanced(self, gains):
+        """The gains, which the jump probabilities need besides the balanced ones."""
+        return gains
+
+    def logits(self, balanced, state, mask):
         """The logits of the jump probabilities."""
-        return bounded(jump_logits(super().logits(gains, state, mask), gains, self.solver), mask)
+        log_rates = super().logits(super().balanced(balanced), state, mask)
+        return bounded(jump_logits(log_rates, balanced, self.solver), mask)

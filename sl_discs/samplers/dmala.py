@@ -5,6 +5,9 @@ Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balance
 - `fixed`: log_tau = -1/(2 step_size).
 - `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the
   proposal for the reverse, so that about n sites flip.
+
+A site of several values stays where it is with weight 1 and takes alternative v with weight exp(log_tau + g_iv): it
+changes with probability sigmoid(a_i), where exp(g_i) is the sum of exp(g_iv), to an alternative drawn by exp(g_iv).
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ class DMALA(IndependentFlips):
 
     adapts: ClassVar[str | None] = "expected_flips"
     calls_a_step: ClassVar[int] = 4
+    several_values: ClassVar[bool] = True
 
     scaling: str = "normalized"
     expected_flips: float = 3.0
@@ -87,6 +91,10 @@ class DMALA(IndependentFlips):
         """The initial state, with n = `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
+    def balanced(self, gains):
+        """g_i, or g_iv of each alternative."""
+        return BALANCING[self.balancing_fn_type](gains)
+
     def next_state(self, state, acceptance, mask):
         """Counts the step, and adapts n."""
         return DMALAState(
@@ -95,9 +103,8 @@ class DMALA(IndependentFlips):
             self._next_expected_flips(state, acceptance, mask),
         )
 
-    def logits(self, gains, state, mask):
+    def logits(self, balanced, state, mask):
         """a_i; -inf outside the mask."""
-        balanced = BALANCING[self.balancing_fn_type](gains)
         if self.scaling == "fixed":
             return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
         shape = floored_logits(balanced, mask)

@@ -41,9 +41,13 @@ class IndependentFlips(Sampler):
         """Whether the Metropolis-Hastings test is applied, without which most of these samplers are not exact."""
         return True
 
+    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Log-weights of the alternatives: the gains, unless a subclass balances them."""
+        return gains
+
     @abc.abstractmethod
-    def logits(self, gains: Float[Array, "N"], state: Any, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
-        """The logits at a state with these gains; -inf outside the mask."""
+    def logits(self, balanced: Float[Array, "N"], state: Any, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
+        """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
 
     def init_state(self, num_sites):
         """Counters at zero."""
@@ -55,13 +59,18 @@ class IndependentFlips(Sampler):
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        logits = self.logits(model.gains(params, x, field), state, mask)
+        sites = model.sites
+        weights = self.balanced(model.gains(params, x, field))
+        logits = self.logits(sites.total(x, weights), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = model.flip(params, x, field, flips)
+        move = sites.choose(keys.fold(key, 2), x, weights, flips)
+        y, field_y = model.flip(params, x, field, move)
         if self.adjusted:
-            logits_y = self.logits(model.gains(params, y, field_y), state, mask)
-            change = model.change(params, x, field, flips, field_y)
-            log_ratio = change + log_probability(logits_y, flips) - log_probability(logits, flips)
+            weights_y = self.balanced(model.gains(params, y, field_y))
+            logits_y = self.logits(sites.total(y, weights_y), state, mask)
+            log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
+            log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
+            log_ratio = model.change(params, x, field, move, field_y) + log_back - log_there
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)

@@ -1,4 +1,8 @@
-"""Samplers that flip a path of sites drawn from the balanced softmax at x: the base of gwg and path_auxiliary."""
+"""Samplers that flip a path of sites drawn from the balanced softmax at x: the base of gwg and path_auxiliary.
+
+A site of several values is drawn by the total weight of its alternatives, then an alternative by its own; the reverse
+draws the same sites at y, and their old values. One draw is then a draw of a pair of site and value.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,7 @@ class PathSampler(Sampler):
 
     adapts: ClassVar[str | None] = "radius"
     calls_a_step: ClassVar[int] = 4
+    several_values: ClassVar[bool] = True
 
     num_flips: int = 1
     adaptive: bool = False
@@ -84,13 +89,18 @@ class PathSampler(Sampler):
         most = x.shape[0] if self.adaptive else min(self.num_flips, x.shape[0])
         length = jnp.clip(wanted, 1, most if self.replacement else available)
 
-        forward = softmax_weights(balance(model.gains(params, x, field)), mask)
+        sites, logits = model.sites, balance(model.gains(params, x, field))
+        forward = softmax_weights(sites.total(x, logits), mask)
         drawn = draw_sites(keys.fold(key, 0), forward, length, most, replacement=self.replacement)
-        y, field_y = model.flip(params, x, field, drawn.flips)
-        backward = softmax_weights(balance(model.gains(params, y, field_y)), mask)
+        move = sites.choose(keys.fold(key, 3), x, logits, drawn.flips)
+        y, field_y = model.flip(params, x, field, move)
+        logits_y = balance(model.gains(params, y, field_y))
+        backward = softmax_weights(sites.total(y, logits_y), mask)
         log_there = log_probability(forward, drawn, replacement=self.replacement)
         log_back = log_probability(backward, drawn, replacement=self.replacement, backwards=True)
-        change = model.change(params, x, field, drawn.flips, field_y)
+        log_there += sites.log_chance(x, y, logits)
+        log_back += sites.log_chance(y, x, logits_y)
+        change = model.change(params, x, field, move, field_y)
         acceptance = jnp.exp(jnp.minimum(change + log_back - log_there, 0.0))
 
         uniform = keys.uniforms(keys.fold(key, 1))

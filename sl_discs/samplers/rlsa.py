@@ -42,10 +42,13 @@ class RLSA(IndependentFlips):
         whole("sampler_config.num_flips", self.num_flips, 1, bits=31)
         check_balancing(self.balancing_fn_type)
 
-    def logits(self, gains, state, mask):
+    def balanced(self, gains):
+        """g_i."""
+        return BALANCING[self.balancing_fn_type](gains)
+
+    def logits(self, balanced, state, mask):
         """g_i - g_(k)."""
-        balanced = BALANCING[self.balancing_fn_type](gains)
-        most = min(self.num_flips, gains.shape[0])
+        most = min(self.num_flips, balanced.shape[0])
         largest, _ = jax.lax.top_k(jnp.where(mask, balanced, -jnp.inf), most)
         threshold = largest[jnp.minimum(most, jnp.sum(mask)) - 1]
         return bounded(balanced - threshold, mask)

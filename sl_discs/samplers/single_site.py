@@ -1,4 +1,4 @@
-"""Samplers that try to flip one site per step: the common part of gibbs and metropolis."""
+"""Samplers that try one site per step: the common part of gibbs and metropolis."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SingleSiteState(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SingleSiteSampler(Sampler):
-    """Tries one site per step; a subclass gives the acceptance probability of a change of log-density.
+    """Tries one site per step; a subclass draws an alternative of it and gives the acceptance probability.
 
     Each step of a sequential scan leaves the target invariant, but a sweep is not reversible.
 
@@ -40,6 +40,7 @@ class SingleSiteSampler(Sampler):
 
     calls_a_step: ClassVar[int] = 2
     counts_sweeps: ClassVar[bool] = True
+    several_values: ClassVar[bool] = True
 
     num_chains: int = 1
     scan: str = RANDOM
@@ -54,8 +55,17 @@ class SingleSiteSampler(Sampler):
         return self.scan == RANDOM
 
     @abc.abstractmethod
-    def acceptance(self, change: Float[Array, ""]) -> Float[Array, ""]:
-        """Probability of flipping when the log-density changes by `change`."""
+    def logits(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Log-weights by which one of several alternatives of a site is drawn."""
+
+    @abc.abstractmethod
+    def acceptance(self, change: Float[Array, ""], log_chance: Float[Array, ""] | float) -> Float[Array, ""]:
+        """Probability of accepting an alternative.
+
+        Args:
+          change: of the log-density.
+          log_chance: log-probability that this alternative was drawn.
+        """
 
     def init_state(self, num_sites):
         """Counters at zero."""
@@ -69,11 +79,14 @@ class SingleSiteSampler(Sampler):
         return jnp.argmax(jnp.cumsum(mask) > place)
 
     def kernel(self, key, model, params, x, field, state, mask):
-        """Flips one site with the probability of the rule."""
+        """Draws one site and an alternative of it, and accepts with the probability of the rule."""
         site = self.site(keys.fold(key, 0), state, mask)
-        flips = jnp.arange(x.shape[0]) == site
-        y, field_y = model.flip(params, x, field, flips)
-        acceptance = self.acceptance(model.change(params, x, field, flips, field_y))
+        # A single alternative needs no weights, and gains may be unknown or cost more than one change.
+        logits = self.logits(model.gains(params, x, field)) if model.sites.several else None
+        move = model.sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
+        y, field_y = model.flip(params, x, field, move)
+        change = model.change(params, x, field, move, field_y)
+        acceptance = self.acceptance(change, model.sites.log_chance(x, y, logits))
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))

@@ -14,6 +14,7 @@ import numpy as np
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
+from sl_discs.instances.potts import PottsForm
 from sl_discs.problems import Problem
 
 # Edges that are looked at in a second, roughly, and the part of a time limit that may be spent.
@@ -36,6 +37,8 @@ def bound(problem: Problem, time_limit: float | None = None) -> float | None:
         source = source.form
     if isinstance(source, QuadraticForm):
         return _of_form(source)
+    if isinstance(source, PottsForm):
+        return _of_potts(source)
     if problem.kind == "maxcut":
         return math.fsum(np.maximum(source.weights, 0)) if source.weights is not None else float(source.num_edges)
     if source.num_edges > _EDGES_A_SECOND * (_MOST_S if time_limit is None else min(_PART * time_limit, _MOST_S)):
@@ -60,6 +63,13 @@ def _of_form(form: QuadraticForm) -> float:
     else:
         best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
     return math.fsum([form.offset, *best.tolist()])
+
+
+def _of_potts(form: PottsForm) -> float:
+    """With every pair equal or not, and every variable at a value, as is best for it alone."""
+    sign = 1.0 if form.maximise else -1.0
+    of_values = np.where(form.exists, sign * form.fields, -np.inf).max(axis=1)
+    return sign * math.fsum([*np.maximum(sign * form.couplings, 0).tolist(), *of_values.tolist()])
 
 
 def _neighbours(graph: Graph) -> list[set[int]]:

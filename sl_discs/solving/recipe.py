@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,11 @@ from sl_discs.experiment.annealing import SCHEDULES
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.kind import PENALTY
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.samplers.single_site import SEQUENTIAL
-from sl_discs.solving.scale import temperature_range
 
 AUTO = "auto"
 SWEEPS = 1_000
@@ -148,18 +146,18 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     return given
 
 
-def complete_annealing(given: Mapping[str, Any], terms: Coefficients) -> dict[str, Any]:
+def complete_annealing(given: Mapping[str, Any], found: Callable[[], tuple[float, float]]) -> dict[str, Any]:
     """Fields of `Settings` for the temperature.
 
     Args:
-      given: of `given_annealing`; the default is exponential decay over the `temperature_range` of the terms.
-      terms: of the model.
+      given: of `given_annealing`; the default is exponential decay.
+      found: finds the initial and final temperature, asked if one of them is not given.
     """
     if {"init_temperature", "final_temperature"} <= set(given):
         initial, final = given["init_temperature"], given["final_temperature"]
     else:
-        found = temperature_range(terms)
-        initial, final = given.get("init_temperature", found[0]), given.get("final_temperature", found[1])
+        hot, cold = found()
+        initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
     return {
         "t_schedule": "exp_decay",
         "init_temperature": initial,

@@ -107,7 +107,7 @@ class Result:
 
     @property
     def best_sample(self) -> dict[Hashable, int]:
-        """The best answer by label: 0 and 1, or -1 and 1."""
+        """The best answer by label: 0 and 1, -1 and 1, or one of several values."""
         return dict(zip(self.labels, self.states[self.best_chain].tolist(), strict=True))
 
     @property
@@ -119,6 +119,11 @@ class Result:
     def partition(self) -> tuple[set[Hashable], set[Hashable]]:
         """Both sides: labels whose variable is 1, and the others."""
         return self.best_set, {label for label, value in self.best_sample.items() if value != 1}
+
+    @property
+    def coloring(self) -> dict[Hashable, int]:
+        """The colour of each node, 0 .. k - 1, in the best answer to `sl_discs.coloring`."""
+        return self.best_sample
 
     @property
     def feasible(self) -> bool:

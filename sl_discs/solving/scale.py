@@ -36,10 +36,22 @@ def temperature_range(terms: Coefficients) -> tuple[float, float]:
     states = min(_MOST_STATES, -(-_MANY_SITES // num_sites))
     above = _above_background(terms)
     losses = np.concatenate([np.abs(_gains(terms, above, _quenched(terms, above, rng))) for _ in range(states)])
+    # Where no flip changes the quenched states, the coefficients are the only scale left.
+    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
+    return range_of(losses, largest, num_sites)
+
+
+def range_of(losses: Float64[np.ndarray, "L"], largest: float, num_sites: int) -> tuple[float, float]:
+    """The temperatures for these losses at quenched states of so many sites.
+
+    Args:
+      losses: absolute changes of the value; if all are 0, the largest coefficient counts.
+      largest: the largest coefficient.
+      num_sites: N.
+    """
     mean = float(losses.mean())
     if mean == 0:
-        # No flip changes the quenched states, so the coefficients are the only scale left.
-        mean = float(max(np.abs(terms.linear).max(), abs(terms.scale) * terms.largest_coupling())) or 1.0
+        mean = largest or 1.0
         return mean, mean / _sweep(num_sites)
     smallest, small = np.quantile(losses[losses > _NEGLIGIBLE * mean], (_QUANTILE, 0.25))
     final = float(smallest) / _sweep(num_sites)

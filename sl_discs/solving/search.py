@@ -16,7 +16,6 @@ from jaxtyping import Int8
 
 from sl_discs.engines.contract import Engine
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.samplers.base import Sampler
 from sl_discs.solving.collecting import Collector
@@ -44,24 +43,27 @@ class Member:
 
     Attributes:
       problem: that it samples, perhaps with a penalty of its own.
-      terms: of its model.
+      lay_out: makes its stage, given the recipe, the steps of the first round, initial states, and `fit` as in
+        `Recipe.method`; InputError where that does not fit into memory.
       recipe: of its chains.
       engine: that plays it.
       note: why this engine.
       first: steps of the first round.
       unit: lengths of rounds are multiples of this.
+      constant: the part of the problem's value that the chains' model omits, times the sign of its sense.
       stage: its chains; None until they are played.
       look: steps between two checks of the clock; None: not known yet.
       best: the best exact value that it found, times the sign of the problem's sense.
     """
 
     problem: Problem
-    terms: Coefficients
+    lay_out: Callable[..., Stage]
     recipe: Recipe
     engine: Engine
     note: str
     first: int
     unit: int
+    constant: float = 0.0
     stage: Stage | None = None
     look: int | None = None
     best: float = -np.inf
@@ -127,9 +129,7 @@ class Search:
 
     def prepare(self, member: Member) -> None:
         """Builds the arrays of its chains; InputError where they do not fit into memory."""
-        member.stage = Stage(
-            member.problem, member.terms, member.recipe, member.first, self._states, fit=self._growing
-        )
+        member.stage = member.lay_out(member.recipe, member.first, self._states, fit=self._growing)
 
     def share(self, members: Sequence[Member], left: Callable[[], float]) -> Member:
         """Fills the seconds that are left; returns the member that found the best value, the first of equal ones."""
@@ -183,12 +183,12 @@ class Search:
         look = member.unit if one_shape else member.look
         if method.localization is not None and not one_shape:
             look = min(look or length, max(1, length // _LOOKS))
-        self._watcher.constant = self._collector.constant + member.terms.constant
+        self._watcher.constant = self._collector.constant + member.constant
         outcome = member.stage.play(
             self._number, method, self.settings, self._watcher,
             lambda played: self._bar(recipe.sampler, played * recipe.chains), look, self._recorder,
         )  # fmt: skip
-        self._collector.add(outcome, self.settings, self._watcher.next_round(), member.terms.constant)
+        self._collector.add(outcome, self.settings, self._watcher.next_round(), member.constant)
         self._number += 1
         if host:
             member.look = max(1, int(_LOOK_S * length / max(self._clock() - before, 1e-9)))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import math
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,17 +15,18 @@ from sl_discs.engines.contract import Engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.experiment.progress import progress_bar
-from sl_discs.problem_names import CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
-from sl_discs.problems import Evaluated, Problem
+from sl_discs.problem_names import CATEGORICAL, CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problems import Problem
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.bounds import bound
+from sl_discs.solving.categorical import solve_categorical
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.constrained import solve_constrained
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.fit import check_fit, layout_seconds
+from sl_discs.solving.playing import play_members
 from sl_discs.solving.recipe import (
     AUTO,
     MOST_STEPS,
@@ -37,9 +37,10 @@ from sl_discs.solving.recipe import (
     rivals,
 )
 from sl_discs.solving.result import Result
-from sl_discs.solving.rounds import Clock, Watcher
-from sl_discs.solving.search import Member, Search, first_round
-from sl_discs.solving.stage import terms_of
+from sl_discs.solving.rounds import Clock
+from sl_discs.solving.scale import temperature_range
+from sl_discs.solving.search import Member, first_round
+from sl_discs.solving.stage import Stage, terms_of
 
 
 @fields_are_keywords()
@@ -66,9 +67,11 @@ def solve(
     The same problem, arguments and engine give bit-identical results, unless there is a time limit.
 
     Args:
-      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor.
+      problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor. Variables of several values, of `potts`
+        and `coloring`, have the engine `reference`, no reductions, and all samplers but `exchange`.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
-        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`.
+        or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`, also where variables
+        have several values.
       steps: of each chain; None: 1,000 per variable, but at most 10 million, for `metropolis`, `gibbs` and
         `exchange`, which try one or two variables per step; ten per variable, but 2,000 to 20,000, for the others.
       time_limit: seconds of wall time for building the arrays and sampling; compilation and the exact verification of
@@ -112,7 +115,7 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm'])}"
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm'])}"
         )
     recipe = check_arguments(
         sampler,
@@ -128,6 +131,12 @@ def solve(
         interrupt=interrupt,
         **sampler_fields,
     )
+    if problem.num_values is not None:
+        return solve_categorical(
+            problem, sampler, steps=steps, time_limit=time_limit, target=target, chains=chains, annealing=annealing,
+            initial_states=initial_states, presolve=presolve, engine=engine, seed=seed, callback=callback,
+            interrupt=interrupt, progress=progress, **sampler_fields,
+        )  # fmt: skip
     if problem.kind == CONSTRAINED:
         return solve_constrained(
             solve, problem, sampler, steps=steps, time_limit=time_limit, target=target, chains=chains,
@@ -162,56 +171,11 @@ def solve(
     if sampler == AUTO and growing and not sampler_fields and not too_large:
         members += [_member(*rival, steps, growing) for rival in rivals(reduced, recipe)]
     best_possible = None if too_large else _bound(presolved, time_limit)
-
-    def exactly(states: np.ndarray) -> Evaluated:
-        """Of states of the chains, which may be padded."""
-        return problem.evaluate(presolved.lift(states[:, :size]))
-
-    def left() -> float:
-        return math.inf if time_limit is None else time_limit - clock()
-
-    collector = Collector(presolved)
-    watcher = Watcher(
-        exactly, chains, problem.maximise,
-        target=target, bound=best_possible if presolve else None, callback=callback, interrupt=interrupt,
-        is_over=lambda: left() <= 0,
+    return play_members(
+        presolved, members, states, clock,
+        growing=growing, time_limit=time_limit, target=target, bound=best_possible, ends_at_bound=presolve,
+        callback=callback, interrupt=interrupt, progress=progress, warned=too_large, compiled_before=compiled_before,
     )  # fmt: skip
-    visited = presolved.found if states is None else states
-    if len(visited):
-        watcher.reached(collector.begin(np.resize(visited, (chains, problem.num_variables))))
-    total = None if time_limit is not None else members[0].first * chains
-    with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
-        search = Search(states, growing, exactly, watcher, collector, clock, bar)
-        search.prepare(members[0])
-        build_s = clock()
-        if time_limit is not None and build_s >= time_limit and not too_large:
-            warnings.warn(
-                f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit "
-                f"of {time_limit:g} s; one short annealing is played",
-                stacklevel=2,
-            )
-        winner = members[0]
-        if growing:
-            winner = search.share(members, left)
-        else:
-            search.repeat(winner, 1 if time_limit is None else None)
-    run_s = clock() - build_s
-    return collector.result(
-        contraction=search.contraction(),
-        stopped=watcher.reason or ("steps" if time_limit is None else "time"),
-        bound=best_possible,
-        timing={
-            "construct_s": problem.construct_s,
-            "build_s": build_s,
-            "compile_s": compile_seconds() - compiled_before,
-            "run_s": run_s,
-        },
-        engine=winner.engine.name,
-        engine_note=winner.note,
-        sampler=winner.recipe.sampler,
-        annealing={field: getattr(search.settings, field) for field in winner.recipe.annealing},
-        seed=recipe.seed,
-    )
 
 
 def _engine(recipe: Recipe) -> tuple[Engine, str]:
@@ -227,8 +191,10 @@ def _member(problem: Problem, recipe: Recipe, steps: int | None, growing: bool) 
     engine, note = _engine(recipe)
     first, unit = _rounds(recipe, engine, problem, steps, growing)
     terms = terms_of(problem)
-    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, terms))
-    return Member(problem, terms, recipe, engine, note, first, unit)
+    annealing = complete_annealing(recipe.annealing, lambda: temperature_range(terms))
+    recipe = dataclasses.replace(recipe, annealing=annealing)
+    lay_out = functools.partial(Stage, problem, terms)
+    return Member(problem, lay_out, recipe, engine, note, first, unit, terms.constant)
 
 
 def _bound(presolved: Presolved, time_limit: float | None) -> float | None:

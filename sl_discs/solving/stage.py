@@ -13,6 +13,7 @@ from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_ke
 from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
+from sl_discs.models.base import Model
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import sparse_is_cheaper
 from sl_discs.problems import Problem
@@ -33,16 +34,23 @@ def terms_of(problem: Problem) -> Coefficients:
     """
     terms = problem.terms()
     largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
+    check_range(problem, largest)
+    return terms
+
+
+def check_range(problem: Problem, largest: float) -> None:
+    """Raises InputError where the largest coefficient is beyond the range of 32-bit numbers."""
     if not (largest == 0 or _SMALLEST < largest < _LARGEST):
         raise InputError(
             f"{problem.name}: the largest coefficient is {largest:g}; multiply all of them by one number so that it "
             f"lies between {_SMALLEST:g} and {_LARGEST:g}"
         )
-    return terms
 
 
 class Stage:
     """Chains of one problem; each round has its own random numbers."""
+
+    _model: Model
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ from sl_discs.models.tilted import Tilted
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case, standard_cases
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import Law, enumerate_law, state_index
+from sl_discs.testing.enumeration import Law, enumerate_law
 
 FALSE_ALARM = 1e-6
 
@@ -67,7 +67,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
 
 def total_variation(states, law: Law) -> float:
     """Total variation between the empirical distribution of states [..., N] and a law."""
-    counts = np.bincount(state_index(states).ravel(), minlength=len(law.probabilities))
+    counts = np.bincount(law.numbers(states).ravel(), minlength=len(law.probabilities))
     return float(np.abs(counts / counts.sum() - law.probabilities).sum() / 2)
 
 
@@ -111,7 +111,7 @@ def check_case(
     if (visited[0] == visited[-1]).all():
         raise ConformanceError(f"{case.name}: no chain ever moved")
 
-    last = np.bincount(state_index(visited[-1]).ravel(), minlength=len(law.probabilities))
+    last = np.bincount(law.numbers(visited[-1]).ravel(), minlength=len(law.probabilities))
     statistic, p_value = chi_squared(last, law.probabilities * last.sum())
     if p_value < false_alarm:
         raise ConformanceError(
@@ -120,11 +120,12 @@ def check_case(
         )
     if reversible if reversible is not None else getattr(sampler, "reversible", True):
         for number in {1, steps}:
-            _check_detailed_balance(case, visited[0], visited[number], len(law.probabilities), number, false_alarm)
+            _check_detailed_balance(case, law, visited[0], visited[number], number, false_alarm)
 
 
-def _check_detailed_balance(case: Case, before, after, size: int, number: int, false_alarm: float) -> None:
-    pairs = np.bincount((state_index(before) * size + state_index(after)).ravel(), minlength=size * size)
+def _check_detailed_balance(case: Case, law: Law, before, after, number: int, false_alarm: float) -> None:
+    size = len(law.probabilities)
+    pairs = np.bincount((law.numbers(before) * size + law.numbers(after)).ravel(), minlength=size * size)
     pairs = pairs.reshape(size, size)
     forth, back = pairs[np.triu_indices(size, 1)], pairs.T[np.triu_indices(size, 1)]
     often = forth + back >= 10

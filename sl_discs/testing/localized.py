@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +11,9 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs import keys
-from sl_discs.engines.contract import Engine, Program, initial_state
+from sl_discs.engines.contract import Engine, Program
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.algorithm import final_sample, init_observation, localized_step
+from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
@@ -32,7 +33,7 @@ from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.engines import batch_of, chains_at, play_program
-from sl_discs.testing.enumeration import all_states, enumerate_law
+from sl_discs.testing.enumeration import enumerate_law, states_of
 
 # Base samplers of each kind, for checks of the engines.
 BASES = {
@@ -65,16 +66,18 @@ def exact_localization(
     """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
     params = _untilted(case)
     levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
-    states = jnp.asarray(all_states(case.model.num_sites))
-    spins = 2 * states.astype(jnp.float32) - 1
+    sites, num_sites = case.model.sites, case.model.num_sites
+    states = jnp.asarray(states_of(sites.counts(num_sites)))
+    spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
     tilted = Tilted(case.model)
     log_law = jax.vmap(lambda x: tilted.value(params, x, tilted.init(params, x)))(states)
 
     def posterior_mean(tilt):
-        return jax.nn.softmax(log_law + spins @ tilt) @ spins, None
+        weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
+        return jnp.tensordot(weights, spins, 1), None
 
     def one(key):
-        observation = init_observation(keys.fold(key, 0), (case.model.num_sites,), localization.initial_noise())
+        observation = init_observation(keys.fold(key, 0), sites.shape(num_sites), localization.initial_noise())
 
         def level(observation, number):
             key_of_step = keys.fold(key, 1 + number)
@@ -82,7 +85,7 @@ def exact_localization(
             return observation, None
 
         observation, _ = jax.lax.scan(level, observation, jnp.arange(localization.K))
-        return final_sample(observation)
+        return sites.decode(observation.y)
 
     chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
     return np.asarray(jax.jit(jax.vmap(one))(chains))
@@ -113,10 +116,11 @@ def localized_samples(
     program = Program(temperature, localization.levels(chain_length))
     batch = batch_of(case, count, seed)
     starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
-    x = jax.vmap(initial_state, (0, None))(starts, batch.mask[0])
+    x = jax.vmap(case.model.sites.random, (0, None))(starts, batch.mask[0])
     chains = chains_at(case, sampler, batch, x, localization.initial_noise())
     chains, _ = play_program(engine, case.model, sampler, batch, chains, program)
-    return np.asarray(final_sample(jax.tree.map(np.asarray, chains.chain.observation)))[0]
+    observation: Any = chains.chain.observation
+    return np.asarray(case.model.sites.decode(np.asarray(observation.y)))[0]
 
 
 def check_localized(

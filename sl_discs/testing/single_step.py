@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import ArrayLike, Float, Int
+from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
 from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Program, StepKeys
@@ -19,11 +19,12 @@ from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation
 from sl_discs.localization.schedule import Levels
+from sl_discs.models.base import Model, Params
 from sl_discs.models.coupling import dense_coupling, field_dtype, sparse_coupling
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import all_states, state_index
+from sl_discs.testing.enumeration import state_index, states_of
 from sl_discs.testing.oracle import Kernel
 from sl_discs.testing.small_targets import Target
 
@@ -34,6 +35,7 @@ class Steps(NamedTuple):
     Attributes:
       before: [G, B] index of the state.
       after: [G, B] index of the state that followed.
+      moved: [G, B] number of sites at which the two differ.
       acceptance: [G, B] acceptance that the engine reports.
       hops: [G, B] hops that the engine reports.
       sampler: the samplers' states afterwards, leaves [G, B].
@@ -41,6 +43,7 @@ class Steps(NamedTuple):
 
     before: Int[np.ndarray, "G B"]
     after: Int[np.ndarray, "G B"]
+    moved: Int[np.ndarray, "G B"]
     acceptance: Float[np.ndarray, "G B"]
     hops: Float[np.ndarray, "G B"]
     sampler: Any
@@ -84,10 +87,41 @@ def play_steps(
     targets: list[Target],
     temperature: float,
     *,
+    sparse: bool = False,
+    **options: Any,
+) -> list[Steps]:
+    """Plays steps of an engine from every state of quadratic targets.
+
+    Args:
+      engine: the engine used.
+      sampler: that takes the steps.
+      targets: of one number of sites, all of them tilted or none.
+      temperature: of the targets.
+      sparse: whether couplings are stored as lists.
+      **options: of `play_from_every_state`.
+
+    Returns:
+      one `Steps` a call.
+    """
+    model, params = _model(targets, sparse)
+    masks = np.stack([target.mask for target in targets])
+    given = [target.tilt for target in targets if target.tilt is not None]
+    tilts = np.stack(given) if given else None
+    return play_from_every_state(engine, sampler, model, params, masks, tilts, temperature, **options)
+
+
+def play_from_every_state(
+    engine: Engine,
+    sampler: Sampler,
+    model: Model,
+    params: Params,
+    masks: Bool[np.ndarray, "G N"],
+    tilts: Float[np.ndarray, "G N *q"] | None,
+    temperature: float,
+    *,
     copies: int,
     steps: int = 1,
     calls: int = 1,
-    sparse: bool = False,
     seed: int = 0,
     state: dict[str, ArrayLike] | None = None,
 ) -> list[Steps]:
@@ -96,51 +130,56 @@ def play_steps(
     Args:
       engine: the engine used.
       sampler: that takes the steps.
-      targets: of one number of sites, all of them tilted or none.
+      model: of G targets.
+      params: of the model, leaves [G, ...].
+      masks: sites of each that may change.
+      tilts: of each; None: no target is tilted.
       temperature: of the targets.
       copies: chains that start in each state of each target.
       steps: of each chain in a call.
       calls: number of calls; each continues the chains of the one before.
-      sparse: whether couplings are stored as lists.
       seed: of the chains' keys.
       state: fields of the samplers' states that differ from `init_state`, numbers or [G, 1].
 
     Returns:
       one `Steps` per call.
     """
-    model, params = _model(targets, sparse)
-    states = all_states(model.num_sites)
-    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(targets), len(states) * copies, model.num_sites))
+    counts = model.sites.counts(model.num_sites)
+    states = states_of(counts)
+    x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(masks), len(states) * copies, model.num_sites))
     shape = x.shape[:2]
-    tilted = targets[0].tilt is not None
-    tilts = [target.tilt if tilted else np.zeros(model.num_sites) for target in targets]
-    y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], x.shape)
+    observation = None
+    if tilts is not None:
+        y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], (*shape, *tilts.shape[1:]))
+        observation = Observation(y, np.zeros_like(y))
     initial = sampler.init_state(model.num_sites)
     given = {name: np.asarray(value, getattr(initial, name).dtype) for name, value in (state or {}).items()}
     initial = initial._replace(**given)
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
-    batch = jax.tree.map(jnp.array, Batch(params, np.stack([target.mask for target in targets]), keys))
+    batch = jax.tree.map(jnp.array, Batch(params, masks, keys))
     chains = Chains(
         Chain(
             x,
             jax.tree.map(np.asarray, _field(model, params, x)),
             jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), initial),
-            Observation(y, np.zeros_like(y)) if tilted else None,
+            observation,
         ),
         *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),
     )
-    program = _program(temperature, calls * steps, tilted)
+    program = _program(temperature, calls * steps, tilts is not None)
     play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
-    found, before = [], state_index(x)
+    found, before = [], x
     for call in range(calls):
         # Copies, as engines may reuse the buffers; with the same placement in each call, to avoid recompilation.
         chains = jax.tree.map(jnp.array, chains)
         chains, trace = play(chains, call * steps, 1, steps)
-        after = state_index(np.asarray(chains.chain.x))
+        after = np.asarray(chains.chain.x)
         chains = jax.tree.map(np.asarray, chains)
         acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
-        found.append(Steps(before, after, acceptance, hops, chains.chain.sampler))
+        moved = np.sum(before != after, axis=-1)
+        numbers = state_index(before, counts), state_index(after, counts)
+        found.append(Steps(*numbers, moved, acceptance, hops, chains.chain.sampler))
         before = after
     return found
 
@@ -177,8 +216,7 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
     if p_value < false_alarm / 2:
         each = [chi_squared(counts[g][v], (laws * rows)[g][v])[1] for g, v in enumerate(visited)]
         raise Disagreement(f"next states: chi-squared {statistic:.0f}, p = {p_value:.1e}; of each target {each}")
-    moved = np.bitwise_count(steps.before ^ steps.after)
-    if number == 1 and not np.array_equal(steps.hops, moved):
+    if number == 1 and not np.array_equal(steps.hops, steps.moved):
         raise Disagreement("hops are not the numbers of sites that changed")
     expected = np.stack([kernel.acceptance for kernel in kernels])[instance, steps.before]
     errors = np.float64(steps.acceptance) - expected

@@ -8,7 +8,7 @@ import pytest
 from test_run import SETTINGS, method, random_dataset
 
 from sl_discs.capacity import GIB
-from sl_discs.engines.contract import init_chains, initial_state
+from sl_discs.engines.contract import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
@@ -78,7 +78,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     noise = chosen.localization and chosen.localization.initial_noise()
 
     def start(keys, batch):
-        states = jax.vmap(jax.vmap(initial_state, (0, None)))(keys, batch.mask)
+        states = jax.vmap(jax.vmap(model.sites.random, (0, None)))(keys, batch.mask)
         return init_chains(model, chosen.sampler, batch, states, noise)
 
     def planned(lowered):

@@ -6,18 +6,26 @@ Bounds on total variation hold sampling noise (0.4 sqrt(32/count)) and the discr
 import dataclasses
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.schedule import Localization
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
+from sl_discs.testing.categorical_cases import potts_case
 from sl_discs.testing.engines import ENGINES, entry, known_to
 from sl_discs.testing.localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 
+POTTS = potts_case("potts", (2, 3, 3), (1.0, -2.0))
 MIS, LATTICE = standard_cases()[0], standard_cases()[5]
 CLASSIC = dataclasses.replace(FINE, alpha="classic", horizon=30.0, eps=1e-3)
 
@@ -39,6 +47,42 @@ def law_of(case):
 )
 def test_exact_posterior_mean_gives_the_law(plan):
     assert total_variation(exact_localization(MIS, plan, 30_000), law_of(MIS)) < 0.03
+
+
+def test_exact_posterior_mean_gives_the_law_of_several_values():
+    """Also where sites have different numbers of values, which are observed in the directions that exist."""
+    assert total_variation(exact_localization(POTTS, FINE, 30_000), law_of(POTTS)) < 0.03
+
+
+def test_sites_of_two_values_localize_alike_by_flips_and_by_categories():
+    """At a sigma where sign(Y) is noise, its law depends on the distances of the spins: here they must be equal."""
+    coarse = dataclasses.replace(FINE, sigma=8.0)
+    potts = potts_case("three sites", (2, 2, 2), (1.0, -2.0))
+    first = exact_localization(potts, coarse, 30_000)
+    linear, couplings = np.asarray(potts.params.base.linear, float), np.array([1.0, -2.0]) * 0.8
+    # [x_i = x_j] = 1 - x_i - x_j + 2 x_i x_j
+    field = linear[:, 1] - linear[:, 0] - couplings[[0, 0, 1]] - np.array([0.0, couplings[1], 0.0])
+    terms = Coefficients(field, np.array([(0, 1), (1, 2)]), 2 * couplings, 1.0)
+    quadratic = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
+    case = potts._replace(model=QuadraticModel(3), params=TiltedParams(quadratic, jnp.float32(1.0), None))
+    np.testing.assert_allclose(law_of(case).probabilities, law_of(potts).probabilities, atol=1e-6)
+    second = exact_localization(case, coarse, 30_000, seed=1)
+    counts = np.stack([np.bincount(law_of(case).numbers(samples), minlength=8) for samples in (first, second)])
+    assert stats.chi2_contingency(counts).pvalue > 1e-6
+    assert total_variation(second, law_of(case)) > 0.05
+
+
+SEVERAL = [
+    pytest.param(base, id=name, marks=[] if name == "gibbs" else pytest.mark.slow)
+    for name, base in BASES.items()
+    if base.several_values
+]
+
+
+@pytest.mark.parametrize("base", SEVERAL)
+def test_mcmc_on_several_values_gives_the_law(base):
+    short = dataclasses.replace(FINE, K=32, sigma=2.0)
+    check_localized(entry("reference"), base, POTTS, short, chain_length=32 * 16, count=4_000, bound=0.06)
 
 
 @pytest.mark.parametrize(("sigma", "localizes"), [(2.0, True), (10.0, False)])

@@ -23,7 +23,7 @@ def step(
     equal = target.mask.astype(jnp.float32)
     site = draw_site(uniform(key, 0), equal, jnp.cumsum(equal), jnp.sum(equal))
     here = target.sites() == site
-    acceptance = sampler.acceptance(pick(gains(target, state.spins, state.coupled), here))
+    acceptance = sampler.acceptance(pick(gains(target, state.spins, state.coupled), here), 0.0)
     delta = jnp.where(here, -state.spins, 0.0)
     proposed = State(
         state.spins + 2 * delta,

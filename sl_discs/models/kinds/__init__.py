@@ -12,9 +12,9 @@ from typing import cast
 from sl_discs.errors import InputError
 from sl_discs.models.graph_kind import GraphKind
 from sl_discs.models.kind import Kind
-from sl_discs.problem_names import CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS
+from sl_discs.problem_names import CATEGORICAL, CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS
 
-_NAMES = (*GRAPH_PROBLEMS, *FORM_PROBLEMS, CONSTRAINED)
+_NAMES = (*GRAPH_PROBLEMS, *FORM_PROBLEMS, CONSTRAINED, *CATEGORICAL)
 KINDS: dict[str, Kind] = {name: importlib.import_module(f"{__name__}.{name}").KIND for name in _NAMES}
 GRAPH_KINDS: dict[str, GraphKind] = {name: cast(GraphKind, KINDS[name]) for name in GRAPH_PROBLEMS}
 

@@ -1,0 +1,99 @@
+"""The Potts model f(x) = scale sum_{i<j} K_ij [x_i = x_j] + sum_i h_i(x_i) on sites of several values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float
+
+from sl_discs.arrays import AnyArray
+from sl_discs.batching import batch_max
+from sl_discs.models.base import Model
+from sl_discs.models.coupling import Coupling
+from sl_discs.models.sites import Categories, entries
+
+
+class PottsParams(NamedTuple):
+    """h, K (symmetric, zero diagonal) and its scale.
+
+    Entries of h for values that do not exist have no effect. Without couplings this is a product of categorical
+    distributions. The scale is separate for the reason given in `QuadraticParams`.
+    """
+
+    linear: Float[AnyArray, "N q"]
+    coupling: Coupling
+    scale: Float[AnyArray, ""] | np.float32
+
+
+class PottsField(NamedTuple):
+    """The data that a chain keeps up to date: for each value, the K of a site's neighbours that have it."""
+
+    neighbours: Float[Array, "q N"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PottsModel(Model):
+    """Potts model; gains are exact, and a move costs a row of K for each site that changes."""
+
+    sites: Categories
+
+    @property
+    def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
+        """N."""
+        return len(self.sites.values)
+
+    def init(self, params, x):
+        """A product with K for each value."""
+        values = range(max(self.sites.values))
+        return PottsField(jnp.stack([params.coupling.matvec((x == value).astype(jnp.int8)) for value in values]))
+
+    def value(self, params, x, field):
+        """Half of the couplings to neighbours of the same value, which counts every pair once, and h."""
+        return jnp.sum(entries(params.linear, x)) + params.scale * _pairs(x, field)
+
+    def gains(self, params, x, field):
+        """h_iv + scale sum_j K_ij [x_j = v], less the same at x_i."""
+        local = params.linear + params.scale * field.neighbours.T
+        return local - entries(local, x)[:, None]
+
+    def flip(self, params, x, field, move):
+        """Moves a row of K from the old to the new value of each site that changes."""
+        return move, PottsField(_add_rows(params.coupling, field.neighbours, x, move))
+
+    def change(self, params, x, before, move, after):
+        """Subtracts the exact parts first, so that nothing cancels."""
+        linear = jnp.sum(entries(params.linear, move) - entries(params.linear, x))
+        return linear + params.scale * (_pairs(move, after) - _pairs(x, before))
+
+    def coupled(self, params, site):
+        """Where the site's row of K is not 0."""
+        return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
+
+
+def _pairs(x, field: PottsField) -> Float[Array, ""]:
+    """sum_{i<j} K_ij [x_i = x_j]."""
+    return jnp.sum(entries(field.neighbours.T, x)) / 2
+
+
+def _add_rows(coupling: Coupling, neighbours: Float[Array, "q N"], x, y) -> Float[Array, "q N"]:
+    """The field at y from that at x, adding the rows of the sites that differ one after the other."""
+    sites = jnp.arange(x.shape[0])
+    values = jnp.arange(neighbours.shape[0])
+
+    def add_next(_, carry: tuple[Bool[Array, "N"], Float[Array, "q N"]]):
+        left, neighbours = carry
+        # N if no site is left: chains with fewer moves than others then add nothing.
+        site = jnp.min(jnp.where(left, sites, sites.shape[0]))
+        old, new = (of.at[site].get(mode="fill", fill_value=-1) for of in (x, y))
+        delta = (values == new).astype(jnp.float32) - (values == old).astype(jnp.float32)
+        neighbours = jax.vmap(coupling.add_row, (0, None, 0))(neighbours, site, delta)
+        return left & (sites != site), neighbours
+
+    moved = x != y
+    longest = batch_max(jnp.sum(moved, dtype=jnp.int32))
+    return lax.fori_loop(0, longest, add_next, (moved, neighbours))[1]

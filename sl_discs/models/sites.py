@@ -1,0 +1,236 @@
+"""What the sites of a model can be: two values each, or several.
+
+Samplers decide which sites change. To what they change, and how probable that is, is decided here, so one sampler
+serves both: a site of two values has one alternative, and one of q values has q - 1. `logits` are log-weights of the
+alternatives, with the shape of the model's gains; a *move* is what `Model.flip` takes.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int8, Num
+
+from sl_discs import keys
+from sl_discs.arrays import AnyArray
+from sl_discs.errors import InputError
+from sl_discs.keys import Key
+
+# int8 holds the values of a state.
+MOST_VALUES = 127
+# Weights of the alternatives of a site are floored at exp(-80) times the largest, as those of sites are in
+# `samplers.draws`. The floor depends only on the state, so that Metropolis and Hastings' ratio stays exact.
+_LOWEST_LOGIT = -80.0
+# With one-hot vectors of this length two values are at distance 2, as the spins -1 and 1 are.
+_LENGTH = float(np.sqrt(2.0))
+
+
+class Sites(abc.ABC):
+    """Spins, moves and tilts of the states of a model; x is [N] int8.
+
+    Attributes:
+      several: whether a site may have more than one alternative. If not, `choose` and `log_chance` ignore logits.
+    """
+
+    several: ClassVar[bool]
+
+    @abc.abstractmethod
+    def counts(self, num_sites: int) -> tuple[int, ...]:
+        """The number of values of each site."""
+
+    @abc.abstractmethod
+    def shape(self, num_sites: int) -> tuple[int, ...]:
+        """The shape of spins, tilts, logits and gains."""
+
+    @abc.abstractmethod
+    def spins(self, x: Int8[AnyArray, "N"]) -> Num[Array, "N *q"]:
+        """The vectors that localization observes: two values of a site are at distance 2."""
+
+    @abc.abstractmethod
+    def decode(self, y: Float[AnyArray, "*B"]) -> Int8[AnyArray, "*C"]:
+        """The states whose spins are closest to observations [..., N] or [..., N, q]."""
+
+    @abc.abstractmethod
+    def random(self, key: Key, mask: Bool[Array, "N"]) -> Int8[Array, "N"]:
+        """Each site of the mask any of its values with equal probability, 0 outside it."""
+
+    @abc.abstractmethod
+    def tilt_gains(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """The change of <spins, tilt> by each alternative."""
+
+    @abc.abstractmethod
+    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], move: Num[Array, "N"]) -> Float[Array, ""]:
+        """The change of <spins, tilt> by a move."""
+
+    @abc.abstractmethod
+    def total(self, x: Int8[Array, "N"], logits: Float[Array, "N *q"]) -> Float[Array, "N"]:
+        """The log of the total weight of the alternatives of each site."""
+
+    @abc.abstractmethod
+    def choose(
+        self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
+    ) -> Num[Array, "N"]:
+        """The move of these sites to alternatives drawn by weight; each site needs at least one."""
+
+    @abc.abstractmethod
+    def log_chance(
+        self, x: Int8[Array, "N"], y: Int8[Array, "N"], logits: Float[Array, "N *q"] | None
+    ) -> Float[Array, ""] | float:
+        """The log-probability that `choose` moves the sites of x that differ from y to the values of y."""
+
+    @abc.abstractmethod
+    def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """A vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoValues(Sites):
+    """Sites of value 0 or 1; spins are -1 and 1, and a move is the sites that flip."""
+
+    several: ClassVar[bool] = False
+
+    def counts(self, num_sites):
+        """2 for each site."""
+        return (2,) * num_sites
+
+    def shape(self, num_sites):
+        """[N]."""
+        return (num_sites,)
+
+    def spins(self, x):
+        """2x - 1."""
+        # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to wrong numbers.
+        return jnp.where(x > 0, jnp.int8(1), jnp.int8(-1))
+
+    def decode(self, y):
+        """The sign of each spin."""
+        return (y > 0).astype(jnp.int8)
+
+    def random(self, key, mask):
+        """0 or 1."""
+        bits = keys.uniforms(key, mask.shape) < 0.5
+        return (bits & mask).astype(jnp.int8)
+
+    def tilt_gains(self, x, tilt):
+        """-2 s h."""
+        return 2 * jnp.where(x > 0, -tilt, tilt)
+
+    def tilt_change(self, x, tilt, move):
+        """The sum over the flipped sites."""
+        return jnp.sum(jnp.where(move, self.tilt_gains(x, tilt), 0.0))
+
+    def total(self, x, logits):
+        """The logits: there is one alternative."""
+        return logits
+
+    def choose(self, key, x, logits, flips):
+        """The flips."""
+        return flips
+
+    def log_chance(self, x, y, logits):
+        """0."""
+        return 0.0
+
+    def gradient(self, x, gains):
+        """g with gains (1 - 2x) g."""
+        return (1 - 2 * x) * gains
+
+
+@dataclasses.dataclass(frozen=True)
+class Categories(Sites):
+    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site; a move is the state after it.
+
+    Spins are one-hot vectors of length sqrt(2), centred, in R^q with the largest q. For q = 2 these are the spins -1
+    and 1 along one line, so localization then has the same law as that of `TwoValues`. All of a site's spins have the
+    same norm, and so the posterior given an observation adds a linear tilt alone.
+
+    Attributes:
+      values: q_i of each site, 2 to 127.
+    """
+
+    several: ClassVar[bool] = True
+
+    values: tuple[int, ...]
+
+    def __post_init__(self):
+        wrong = [count for count in self.values if not 2 <= count <= MOST_VALUES]
+        if wrong or not self.values:
+            raise InputError(
+                f"values is {wrong[0] if wrong else '()'}; expected 2 to {MOST_VALUES} values for each site"
+            )
+
+    @property
+    def _exists(self) -> Bool[np.ndarray, "N q"]:
+        return np.arange(max(self.values)) < np.array(self.values)[:, None]
+
+    def _alternatives(self, x):
+        return self._exists & (jnp.arange(max(self.values)) != x[:, None])
+
+    def _log_weights(self, x, logits):
+        """Relative to the largest of each site, which is the second result; -inf for what is no alternative."""
+        allowed = self._alternatives(x)
+        top = jnp.max(jnp.where(allowed, logits, -jnp.inf), axis=1, keepdims=True)
+        return jnp.where(allowed, jnp.maximum(logits - top, _LOWEST_LOGIT), -jnp.inf), top[:, 0]
+
+    def counts(self, num_sites):
+        """q_i for each site."""
+        return self.values
+
+    def shape(self, num_sites):
+        """[N, q]."""
+        return (num_sites, max(self.values))
+
+    def spins(self, x):
+        """sqrt(2) (e(x) - 1/q_i), and 0 where a value does not exist."""
+        one_hot = jnp.arange(max(self.values)) == x[:, None]
+        centre = self._exists / np.array(self.values, np.float32)[:, None]
+        return _LENGTH * (one_hot.astype(jnp.float32) - centre.astype(np.float32))
+
+    def decode(self, y):
+        """The largest entry of each site, among those that exist."""
+        return jnp.argmax(jnp.where(self._exists, y, -jnp.inf), axis=-1).astype(jnp.int8)
+
+    def random(self, key, mask):
+        """floor(q_i u)."""
+        drawn = keys.uniforms(key, mask.shape) * np.array(self.values, np.float32)
+        # Rounding may give q_i.
+        return jnp.where(mask, jnp.minimum(jnp.floor(drawn), np.array(self.values) - 1), 0).astype(jnp.int8)
+
+    def tilt_gains(self, x, tilt):
+        """sqrt(2) (h_iv - h_i(x_i))."""
+        return _LENGTH * (tilt - entries(tilt, x)[:, None])
+
+    def tilt_change(self, x, tilt, move):
+        """The sum over the sites."""
+        return _LENGTH * jnp.sum(entries(tilt, move) - entries(tilt, x))
+
+    def total(self, x, logits):
+        """The log of a sum over the alternatives."""
+        weights, top = self._log_weights(x, logits)
+        return top + jnp.log(jnp.sum(jnp.exp(weights), axis=1))
+
+    def choose(self, key, x, logits, flips):
+        """The first alternative at which the cumulative weight exceeds a uniform part of the total."""
+        weights = jnp.exp(self._log_weights(x, logits)[0])
+        running = jnp.where(weights > 0, jnp.cumsum(weights, axis=1), 0.0)
+        level = keys.uniforms(key, x.shape)[:, None] * jnp.max(running, axis=1, keepdims=True)
+        return jnp.where(flips, jnp.argmax(running > level, axis=1).astype(x.dtype), x)
+
+    def log_chance(self, x, y, logits):
+        """Of independent draws by weight."""
+        weights, _ = self._log_weights(x, logits)
+        chances = entries(weights, y) - jnp.log(jnp.sum(jnp.exp(weights), axis=1))
+        return jnp.sum(jnp.where(x != y, chances, 0.0))
+
+    def gradient(self, x, gains):
+        """The gains, 0 at the current value."""
+        return jnp.where(self._alternatives(x), gains, 0.0)
+
+
+def entries(of: Num[AnyArray, "N q"], x: Int8[AnyArray, "N"]) -> Num[Array, "N"]:
+    """The entry of each site at its value."""
+    return jnp.take_along_axis(jnp.asarray(of), x.astype(jnp.int32)[:, None], axis=1)[:, 0]

@@ -1,0 +1,106 @@
+"""Problems whose variables have more than two values: Potts models and graph colouring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from sl_discs.checks import real_array, whole
+from sl_discs.errors import InputError
+from sl_discs.instances.potts import PottsForm
+from sl_discs.problems.forms import coupling_terms
+from sl_discs.problems.graphs import read_graph
+from sl_discs.problems.problem import Problem, timed
+
+# States are stored as int8.
+_MOST_VALUES = 127
+
+
+@timed
+def potts(
+    J: Any, num_values: int | Sequence[int], h: Any = None, *, maximise: bool = False, name: str = "potts"
+) -> Problem:
+    """sum J_ij [x_i = x_j] over the entries of J, plus sum h_i(x_i), with x_i in 0 .. q_i - 1.
+
+    Every entry of J counts, so both halves of a symmetric matrix do. Without couplings, J = {}, this is a product of
+    categorical distributions, one for each entry of h.
+
+    Args:
+      J: a dict {(i, j): number} with any labels; or a matrix [N, N], dense or SciPy's sparse.
+      num_values: q, the number of values of all variables or [N] of each, in the order of the labels; 2 to 127.
+      h: a dict {i: q_i numbers} with the labels of J and perhaps more; numbers [N, q]; or None.
+      maximise: whether the best value is the largest.
+      name: used in results.
+
+    Raises:
+      InputError: no variables, a variable with fewer than two values, arrays of other shapes, a number that is not
+        finite, a coupling of a variable to itself.
+    """
+    given = {} if h is None else h if isinstance(h, Mapping) else None
+    size = None if given is not None else len(real_array(f"{name}: h", h))
+    labels, rows, columns, couplings = coupling_terms(name, J, size, given or {})
+    own = rows == columns
+    if own.any():
+        label = labels[int(rows[np.argmax(own)])]
+        raise InputError(f"{name}: J couples {label!r} to itself; expected pairs of variables")
+    values = _counts(name, num_values, len(labels))
+    fields = np.zeros((len(values), max(values)))
+    if given is None:
+        array = real_array(f"{name}: h", h)
+        if array.shape != fields.shape:
+            raise InputError(f"{name}: h has shape {array.shape}; expected {fields.shape}")
+        fields[:] = array
+    else:
+        place = {label: k for k, label in enumerate(labels)}
+        for label, numbers in given.items():
+            row = real_array(f"{name}: h at {label!r}", numbers)
+            if row.shape != (values[place[label]],):
+                raise InputError(f"{name}: h at {label!r} has shape {row.shape}; expected [{values[place[label]]}]")
+            fields[place[label], : len(row)] = row
+    upper = sparse.csr_matrix((couplings, (np.minimum(rows, columns), np.maximum(rows, columns))), (len(values),) * 2)
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    found = upper.tocoo()
+    pairs = np.stack([found.row, found.col], axis=1).astype(np.int32)
+    fields = np.where(np.arange(fields.shape[1]) < np.array(values)[:, None], fields, 0.0)
+    wrong = ~np.isfinite(fields).all(axis=1)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(f"{name}: h at {labels[at]!r} is {fields[at]}; expected finite numbers")
+    form = PottsForm(name, values, pairs, found.data.astype(np.float64), fields, bool(maximise))
+    return Problem("potts", name, labels, form)
+
+
+@timed
+def coloring(graph: Any, colors: int, *, num_nodes: int | None = None, name: str = "") -> Problem:
+    """The fewest edges between nodes of the same colour, with so many colours; 0 is a proper colouring.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      colors: their number k, 2 to 127; an answer has a colour 0 .. k - 1 for each node.
+      num_nodes: for edges; None: the largest index plus 1.
+      name: used in results; empty: the graph's own name, or `coloring`.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or fewer than 2 colours.
+    """
+    name, labels, read = read_graph("coloring", graph, None, num_nodes, name, weighted=False)
+    values = _counts(name, colors, read.num_nodes, "colors")
+    fields = np.zeros((len(values), max(values)))
+    form = PottsForm(name, values, read.edges, np.ones(read.num_edges), fields, maximise=False)
+    return Problem("coloring", name, labels, form)
+
+
+def _counts(name: str, given: Any, size: int, argument: str = "num_values") -> tuple[int, ...]:
+    """The number of values of each variable."""
+    each = [given] * size if np.ndim(given) == 0 else list(given)
+    if len(each) != size:
+        raise InputError(f"{name}: {argument} has length {len(each)}; expected one number, or [{size}]")
+    counts = tuple(whole(f"{name}: {argument}", count, 2) for count in each)
+    if max(counts) > _MOST_VALUES:
+        raise InputError(f"{name}: {argument} is {max(counts)}; expected at most {_MOST_VALUES}")
+    return counts

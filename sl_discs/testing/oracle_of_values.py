@@ -1,0 +1,171 @@
+"""Transition matrices of the samplers on a few sites of several values, written from their definitions.
+
+As in `oracle`, nothing is shared with an engine: float64 NumPy, and sums over everything that can happen in a step. A
+target is given by its log-density at all states, in the order of `enumeration.states_of`. For sites of two values the
+matrices are those of `oracle`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int8
+
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.testing.enumeration import state_index, states_of
+from sl_discs.testing.oracle import (
+    BALANCING,
+    Kernel,
+    LogDensity,
+    Mask,
+    kernel_of_proposals,
+    metropolis_test,
+    no_test,
+)
+
+Counts = tuple[int, ...]
+
+
+def moved(x: Int8[np.ndarray, "N"], values: dict[int, int], counts: Counts) -> int:
+    """The number of the state that is x with these sites set to these values."""
+    y = x.copy()
+    for site, value in values.items():
+        y[site] = value
+    return int(state_index(y, counts))
+
+
+def alternatives(x: Int8[np.ndarray, "N"], site: int, counts: Counts) -> list[int]:
+    """All values of a site but its own."""
+    return [value for value in range(counts[site]) if value != x[site]]
+
+
+def balanced_weights(
+    log_density: LogDensity, counts: Counts, mask: Mask, balancing: str
+) -> Float64[np.ndarray, "S N q"]:
+    """g(p(y)/p(x)) for each state x and the y that has value v at site i; 0 where that is no alternative."""
+    weights = np.zeros((len(log_density), len(counts), max(counts)))
+    for number, x in enumerate(states_of(counts)):
+        for site in np.flatnonzero(mask).tolist():
+            for value in alternatives(x, site, counts):
+                ratio = np.exp(log_density[moved(x, {site: value}, counts)] - log_density[number])
+                weights[number, site, value] = BALANCING[balancing](ratio)
+    return weights
+
+
+def metropolis(log_density: LogDensity, counts: Counts, mask: Mask) -> Kernel:
+    """Proposes an alternative of a site, both drawn uniformly."""
+    states, sites = states_of(counts), np.flatnonzero(mask).tolist()
+
+    def proposals(x):
+        for site in sites:
+            for value in alternatives(states[x], site, counts):
+                chance = 1 / len(sites) / (counts[site] - 1)
+                yield moved(states[x], {site: value}, counts), chance, chance
+
+    return kernel_of_proposals(log_density, proposals)
+
+
+def gibbs(log_density: LogDensity, counts: Counts, mask: Mask) -> Kernel:
+    """Draws a site uniformly, and its value from the conditional distribution."""
+    states, sites = states_of(counts), np.flatnonzero(mask).tolist()
+    kernel = Kernel(np.zeros((len(states), len(states))), np.zeros(len(states)))
+    for number, x in enumerate(states):
+        for site in sites:
+            others = [moved(x, {site: value}, counts) for value in range(counts[site])]
+            weights = np.exp(log_density[others] - log_density[others].max())
+            kernel.transitions[number, others] += weights / weights.sum() / len(sites)
+    kernel.acceptance[:] = 1 - np.diag(kernel.transitions)
+    return kernel
+
+
+def path(
+    log_density: LogDensity, counts: Counts, mask: Mask, num_flips: int, balancing: str, *, replacement: bool
+) -> Kernel:
+    """Draws sites by the total weight of their alternatives, then an alternative of each by its own weight.
+
+    The reverse draws the same sites at y, in reverse order where it is without replacement, and the old values.
+    """
+    states = states_of(counts)
+    weights = balanced_weights(log_density, counts, mask, balancing)
+    totals, free = weights.sum(axis=2), np.flatnonzero(mask).tolist()
+    drawn = itertools.product(free, repeat=num_flips) if replacement else itertools.permutations(free, num_flips)
+    sequences = [list(sequence) for sequence in drawn]
+
+    def of_sites(number, sequence):
+        left = [np.delete(totals[number], [] if replacement else sequence[:k]).sum() for k in range(len(sequence))]
+        return (totals[number, sequence] / left).prod()
+
+    def of_values(number, values):
+        return np.prod([weights[number, site, value] / totals[number, site] for site, value in values.items()])
+
+    def proposals(x):
+        for sequence in sequences:
+            sites = sorted(set(sequence))
+            for chosen in itertools.product(*(alternatives(states[x], site, counts) for site in sites)):
+                there, back = dict(zip(sites, chosen, strict=True)), {site: states[x][site] for site in sites}
+                y = moved(states[x], there, counts)
+                forward = of_sites(x, sequence) * of_values(x, there)
+                order = sequence if replacement else sequence[::-1]
+                yield y, forward, of_sites(y, order) * of_values(y, back)
+
+    return kernel_of_proposals(log_density, proposals)
+
+
+def dmala(
+    log_density: LogDensity,
+    counts: Counts,
+    mask: Mask,
+    *,
+    step_size: float | None,
+    expected_flips: float,
+    balancing: str,
+    test: Callable[[float], float],
+) -> Kernel:
+    """Every site takes a value independently: its own with weight 1, or another with a multiple of that one's weight.
+
+    The factor is exp(-1/(2 step_size)), or expected_flips over the sum of all weights of the state that is left.
+    """
+    states = states_of(counts)
+    weights = balanced_weights(log_density, counts, mask, balancing)
+    if step_size is not None:
+        odds = weights * np.exp(-1 / (2 * step_size))
+    else:
+        odds = weights * expected_flips / weights.sum(axis=(1, 2), keepdims=True)
+    sites = np.arange(len(counts))
+    for number, x in enumerate(states):
+        odds[number, sites, x] = 1
+    chances = odds / odds.sum(axis=2, keepdims=True)
+
+    def proposals(x):
+        for y in range(len(states)):
+            if (states[x] == states[y])[~mask].all():
+                yield y, chances[x, sites, states[y]].prod(), chances[y, sites, states[x]].prod()
+
+    return kernel_of_proposals(log_density, proposals, test)
+
+
+def kernel_of(sampler: Any, log_density: LogDensity, counts: Counts, mask: Mask) -> Kernel:
+    """The kernel of one step of a sampler that does not adapt, with a random scan."""
+    matrices: dict[type, Callable[..., Kernel]] = {Gibbs: gibbs, Metropolis: metropolis}
+    for kind, replacement in ((GWG, True), (PathAuxiliary, False)):
+        matrices[kind] = functools.partial(path, replacement=replacement)
+    matrices[DMALA] = dmala
+    settings: dict[str, Any] = {}
+    if type(sampler) in (GWG, PathAuxiliary):
+        settings = {"num_flips": sampler.num_flips, "balancing": sampler.balancing_fn_type}
+    if type(sampler) is DMALA:
+        settings = {
+            "step_size": sampler.step_size if sampler.scaling == "fixed" else None,
+            "expected_flips": sampler.expected_flips,
+            "balancing": sampler.balancing_fn_type,
+            "test": metropolis_test if sampler.adjusted else no_test,
+        }
+    return matrices[type(sampler)](log_density, counts, mask, **settings)
