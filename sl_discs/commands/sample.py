@@ -58,7 +58,12 @@ flags.DEFINE_enum(
     "auto switches to low_rank or tempering where chains disagree.",
     flag_values=FLAGS,
 )
-_define(flags.DEFINE_string, "sampler", "gibbs", "gibbs, metropolis, exchange, gwg, path_auxiliary or dmala.")
+_define(
+    flags.DEFINE_string,
+    "sampler",
+    "gibbs",
+    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala.",
+)
 _define(
     flags.DEFINE_integer,
     "groups",

@@ -52,7 +52,7 @@ _define(
     flags.DEFINE_string,
     "sampler",
     "auto",
-    "gwg, path_auxiliary, dmala, gibbs, metropolis, exchange, sl_ and one of these, or auto.",
+    "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
 _define(
     flags.DEFINE_integer,

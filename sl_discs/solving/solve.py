@@ -68,7 +68,8 @@ def solve(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.qubo` or another constructor. Variables of several values, of `potts`
-        and `coloring`, have the engine `reference`, no reductions, and all samplers but `exchange`.
+        and `coloring`, have the engine `reference`, no reductions, and the samplers `gibbs`,
+        `metropolis`, `gwg`, `path_auxiliary` and `dmala`.
       sampler: `gwg`, `path_auxiliary`, `dmala`, `gibbs`, `metropolis`, `exchange`, any of these localized (`sl_gwg`),
         or `auto`: `metropolis` with scan="sequential" on the CPU engine, else `path_auxiliary`, also where variables
         have several values.
