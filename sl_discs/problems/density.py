@@ -54,12 +54,12 @@ def from_log_density(
 ) -> LogDensity:
     """A problem of drawing from p(x) ~ exp(fn(params, x)) on binary arrays x, for `sl_discs.sample`.
 
-    Samplers that propose by flip gains (`gwg`, `path_auxiliary`, `dmala`, `bipartite_gibbs`) estimate them to first
-    order by the gradient in x, and accept by exact differences. The others only evaluate `fn`.
+    Samplers estimate flip gains to first order by the gradient in x, and accept by exact differences; `gibbs`,
+    `metropolis` and `exchange` only evaluate `fn`.
 
     Args:
       fn: of (params, x), with x float32 of `shape`, zeros and ones; returns a scalar. JAX must be able to trace it,
-        and to differentiate it in x for the samplers above.
+        and to differentiate it in x, unless the sampler only evaluates it.
       params: any pytree of arrays, such as those of a flax module. Other values of the same shapes compile nothing.
       shape: of x, such as 64 or (8, 8).
       name: used in results; by default that of the function.
