@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-
-
-class BipartiteGibbsState(NamedTuple):
-    """Steps done, and log-likelihood calls (4 a step)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
+from sl_discs.samplers.base import Info
+from sl_discs.samplers.independent import IndependentFlips, bounded
 
 
 def blocks(num_sites: int, split: int) -> Bool[Array, "2 N"]:
@@ -28,13 +21,8 @@ def blocks(num_sites: int, split: int) -> Bool[Array, "2 N"]:
     return jnp.stack([first, ~first])
 
 
-def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"], block: Bool[Array, "N"]) -> Float[Array, ""]:
-    """Log-probability of flipping exactly these sites of a block, each with probability sigmoid(logit)."""
-    return jnp.sum(jnp.where(block, jax.nn.log_sigmoid(jnp.where(flips, logits, -logits)), 0.0))
-
-
 @dataclasses.dataclass(frozen=True)
-class BipartiteGibbs(Sampler):
+class BipartiteGibbs(IndependentFlips):
     """A step draws every site of one block from its conditional distribution, and then every site of the other.
 
     Where no two sites of a block are coupled, these are draws of the block given the rest. Metropolis and Hastings'
@@ -61,24 +49,16 @@ class BipartiteGibbs(Sampler):
         """False: the blocks have an order."""
         return False
 
-    def init_state(self, num_sites):
-        """Counters at zero."""
-        return BipartiteGibbsState(jnp.int32(0), jnp.int32(0))
+    def logits(self, balanced, state, mask):
+        """The gains themselves: those of the conditional distribution of each site."""
+        return bounded(balanced, mask)
 
     def kernel(self, key, model, params, x, field, state, mask):
         """Both blocks, each with its test."""
-        acceptance = hops = jnp.float32(0)
-        for number, sites in enumerate(blocks(x.shape[0], self.split)):
-            block = sites & mask
-            gains = model.gains(params, x, field)
-            flips = block & (keys.uniforms(keys.fold(key, 2 * number), x.shape) < jax.nn.sigmoid(gains))
-            y, field_y = model.flip(params, x, field, flips)
-            back = log_probability(model.gains(params, y, field_y), flips, block)
-            change = model.change(params, x, field, flips, field_y)
-            probability = jnp.exp(jnp.minimum(change + back - log_probability(gains, flips, block), 0.0))
-            accepted = keys.uniforms(keys.fold(key, 2 * number + 1)) < probability
-            x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-            acceptance += probability / 2
-            hops += jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = BipartiteGibbsState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return x, field, state, Info(acceptance, hops)
+        infos = []
+        for number, block in enumerate(blocks(x.shape[0], self.split)):
+            here = keys.fold(key, number)
+            x, field, after, info = super().kernel(here, model, params, x, field, state, block & mask)
+            infos.append(info)
+        first, second = infos
+        return x, field, after, Info((first.acceptance + second.acceptance) / 2, first.hops + second.hops)
