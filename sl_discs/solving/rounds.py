@@ -31,7 +31,9 @@ class Clock:
         return time.perf_counter() - self._begin - (compile_seconds() - self._compiled)
 
 
-def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -> Iterator[int]:
+def round_lengths(
+    first: int, unit: int, most: int, left: Callable[[], float], pace: float | None = None
+) -> Iterator[int]:
     """Lengths of rounds, each requested after the previous round: doubling, until one that fills the time left.
 
     Args:
@@ -39,7 +41,10 @@ def round_lengths(first: int, unit: int, most: int, left: Callable[[], float]) -
       unit: lengths are multiples of it.
       most: the most steps of a round.
       left: returns the remaining seconds.
+      pace: seconds per step of an earlier round; if given, the first round here already fills the time left.
     """
+    if pace is not None:
+        first = max(unit, int(min(_SAFE * left() / pace, most)) // unit * unit)
     length = longest = first
     while True:
         before = left()

@@ -53,6 +53,7 @@ class Member:
       constant: the part of the problem's value that the chains' model omits, times the sign of its sense.
       stage: its chains; None until they are played.
       look: steps between two checks of the clock; None: not known yet.
+      pace: seconds per step of its last round; None: not known yet.
       best: the best exact value that it found, times the sign of the problem's sense.
     """
 
@@ -66,6 +67,7 @@ class Member:
     constant: float = 0.0
     stage: Stage | None = None
     look: int | None = None
+    pace: float | None = None
     best: float = -np.inf
 
     @property
@@ -152,13 +154,14 @@ class Search:
         end = left() - seconds
         # What draws sites by weight has a number for each of its steps in memory.
         most = _MOST_TRIES if tries_one_site(member.recipe.sampler) else MOST_STEPS
-        for length in round_lengths(member.first, member.unit, most, lambda: left() - end):
+        for length in round_lengths(member.first, member.unit, most, lambda: left() - end, member.pace):
+            before = left()
             met = self.play(member, length)
+            # A later call then needs no short rounds.
+            member.pace = max(before - left(), 1e-9) / length
             if compared:
                 values = self._evaluate(met).values
                 member.best = max(member.best, float((values if member.problem.maximise else -values).max()))
-            # A later call goes on from here.
-            member.first = max(member.first, length // 4 // member.unit * member.unit)
             if self._watcher.reason:
                 return
 

@@ -198,6 +198,20 @@ def test_rounds_double_and_the_last_ones_fill_the_time(rate, limit):
         assert longest >= min(0.3 * limit * rate, 10**6)
 
 
+@pytest.mark.parametrize("error", [1.0, 2.0])
+def test_rounds_of_known_pace_begin_with_one_that_fills_the_time(error):
+    """Where an earlier round was slower than this one, another round follows."""
+    lengths, limit, rate = [], 7.3, 1e4
+
+    def left():
+        return limit - sum(lengths) / rate
+
+    for length in round_lengths(100, 100, 10**6, left, pace=error / rate):
+        lengths.append(length)
+    assert lengths[0] == pytest.approx(0.9 * limit * rate / error, abs=100)
+    assert 0.75 * limit * rate <= sum(lengths) <= limit * rate
+
+
 def chain_of(weights, linear=None):
     size = len(weights) + 1
     edges = np.stack([np.arange(size - 1), np.arange(1, size)], axis=1)
