@@ -103,6 +103,8 @@ CASES = {
             _exp_decay(0.05, 1e-4),
             Tuned("metropolis", 100, 0.4, 0.15),
         ),
+        Case("mis-er-0.10", "mis", family("mis", "er_density", "r-0.10"), _exp_decay(0.05, 1e-4)),
+        Case("mis-er-0.20", "mis", family("mis", "er_density", "r-0.20"), _exp_decay(0.05, 1e-4)),
         Case(
             "mis-er-0.25",
             "mis",

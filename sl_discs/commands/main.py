@@ -29,6 +29,7 @@ GROUPS = {
         "study laws": "compare sampling methods with tempering on known distributions",
         "study convergence": "measure how fast Algorithm 1 converges",
         "study energy": "train energy-based models with and without localization",
+        "study samplers": "compare all base samplers at equal steps and at equal CPU time",
     },
     "speed": {
         "bench rates": "speed and quality on fixed cases, compared with other packages",
