@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs import InputError, keys
 from sl_discs.localization.method import build_method
@@ -63,7 +64,7 @@ def p_value(states) -> float:
     return chi_squared(counts, LAW * len(states))[1]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except(NAMES, ("gwg", "path_auxiliary", "gibbs")))
 def test_the_law_is_that_of_the_log_density(name):
     fields = {"adapt_until": 40} if name == "path_auxiliary" else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)
@@ -75,7 +76,7 @@ def test_a_sampler_without_its_acceptance_test_has_another_law():
     assert p_value(ends(sl_blackjax.dmala(logdensity_fn, adjusted=False), 150, 2**14)) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_except(NAMES, ("dmala", "exchange", "path_auxiliary")))
 def test_steps_are_those_of_our_kernel(name):
     fields = {"adapt_until": 20} if "adapt_until" in registry.sampler_fields(name) else {}
     algorithm = getattr(sl_blackjax, name)(logdensity_fn, **fields)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs.engines import registry
 from sl_discs.engines.contract import Program, init_chains
@@ -50,11 +51,6 @@ IN_STEPS = SAMPLERS | {
 }
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
 MAPPED, REFERENCE = Gpu("mapped"), get_engine("reference")
-
-
-def some(names, fast):
-    """All names, those that are not among the fast ones marked as slow."""
-    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 
 def annealed(steps):
@@ -116,7 +112,7 @@ def test_the_kernel_interpreted_gives_the_chains_of_its_body_mapped(name):
     assert (results[0][1].value[:, 0] != results[0][1].value[:, 1]).any()
 
 
-@pytest.mark.parametrize("name", some(SAMPLERS, ("gwg, 3 flips", "path_auxiliary, adapted", "gibbs", "dmala")))
+@pytest.mark.parametrize("name", slow_except(SAMPLERS, ("gwg, 3 flips", "path_auxiliary, adapted", "gibbs", "dmala")))
 def test_the_kernel_can_be_lowered_for_a_gpu(name):
     """To Triton's operations, which needs no GPU; compiling them to machine code does."""
     pytest.importorskip("jaxlib.triton", reason="this jaxlib cannot lower to Triton")

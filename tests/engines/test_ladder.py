@@ -126,7 +126,11 @@ def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("sampler", [Gibbs(), PathAuxiliary(adaptive=True, adapt_until=20)], ids=["gibbs", "path"])
+@pytest.mark.parametrize(
+    "sampler",
+    [Gibbs(), pytest.param(PathAuxiliary(adaptive=True, adapt_until=20), marks=pytest.mark.slow)],
+    ids=["gibbs", "path"],
+)
 def test_one_call_or_several_are_the_same_run(engine, sampler):
     x = np.tile(all_states(4), (3, 1))
     program = _program(LADDER, len(x) // len(LADDER), 36, ladder=len(LADDER), keeps_states=True)

@@ -114,9 +114,9 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
 @on_both_engines(["gwg", "sl_dmala"], ["metropolis", "sl_gibbs"], slow=["gwg-reference", "metropolis-cpu"])
 def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
-    light, heavy = (nx.complete_graph(600) for _ in range(2))
+    light, heavy = (nx.complete_graph(300) for _ in range(2))
     graphs = [
-        Graph.from_arrays(label, 600, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
+        Graph.from_arrays(label, 300, np.array(graph.edges), np.full(graph.number_of_edges(), weight), None)
         for label, graph, weight in (("light", light, 1.0), ("heavy", heavy, 127.0))
     ]
     dataset = Dataset("maxcut/test", "maxcut", "generated", "test", graphs, [0, 1], 2)
@@ -124,7 +124,7 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     apart = dataclasses.replace(settings, instances_per_batch=1, mesh="instances:1,chains:1")
     together = play(dataset, method(name, **options), settings)
     assert_equal(together, play(dataset, method(name, **options), apart))
-    assert together.instances[1].best == 127 * 300**2
+    assert together.instances[1].best == 127 * 150**2
     for k in range(2):
         alone = play(only(dataset, k), method(name, **options), settings)
         assert_equal(alone, share(together, k))

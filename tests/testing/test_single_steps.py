@@ -6,6 +6,7 @@ all of its targets, and an adaptive radius or number of flips is set to the valu
 
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.dmala import DMALA
@@ -34,14 +35,9 @@ def check(engine, sampler, **options):
     check_single_steps(entry(engine), sampler, **options)
 
 
-def some(names, fast):
-    """All names, those that are not among the fast ones marked as slow."""
-    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
-
-
 @pytest.mark.parametrize(
     "name",
-    some(
+    slow_except(
         SAMPLERS,
         (
             "gibbs",
@@ -120,13 +116,13 @@ def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     check_steps(steps, kernels, FALSE_ALARM)
 
 
-@pytest.mark.parametrize("name", some(ON_GPU, ("path_auxiliary", "dmala, 1.7 flips")))
+@pytest.mark.parametrize("name", slow_except(ON_GPU, ("path_auxiliary", "dmala, 1.7 flips")))
 def test_body_of_the_gpu_kernel(name):
     """Mapped over chains by JAX, which plays many; that the kernel does the same is tested on few."""
     check("gpu body", SAMPLERS[name], copies=1024)
 
 
-@pytest.mark.parametrize("name", some(ON_GPU, ("metropolis",)))
+@pytest.mark.parametrize("name", slow_except(ON_GPU, ("metropolis",)))
 def test_gpu_kernel_interpreted(name):
     """The interpreter copies all chains for each of them, so they are few."""
     check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,))

@@ -70,7 +70,9 @@ IN_PLACE = {
 
 
 @pytest.mark.parametrize(
-    "sampler", [Metropolis(), Exchange(), GWG(), DMALA()], ids=lambda sampler: type(sampler).__name__
+    "sampler",
+    [Metropolis(), GWG(), *(pytest.param(sampler, marks=pytest.mark.slow) for sampler in (Exchange(), DMALA()))],
+    ids=lambda sampler: type(sampler).__name__,
 )
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_target_is_found(name, sampler):
