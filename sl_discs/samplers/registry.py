@@ -12,6 +12,7 @@ from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
 from sl_discs.samplers.dlmc import DLMC, INTERPOLATE
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
@@ -164,3 +165,5 @@ register_sampler("block_gibbs", BlockGibbs)
 register_sampler("dlmc", _dlmc)
 register_sampler("acs", ACS)
 register_sampler("rlsa", RLSA)
+register_sampler("dhams", DHAMS)
+register_sampler("pdhams", PDHAMS)
