@@ -86,7 +86,7 @@ class Sparse(NamedTuple):
     def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
         sites = jnp.arange(self.neighbours.shape[0])
-        return _draw(key, sites[:, None], self.neighbours, sign * self.weights.astype(jnp.float32))
+        return _draw(key, sites[:, None], jnp.asarray(self.neighbours), sign * self.weights.astype(jnp.float32))
 
 
 def _draw(key: Key, sites: Int[Array, "N 1"], others: Int[Array, "#N D"], weights: Float[Array, "N D"]):

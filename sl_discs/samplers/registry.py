@@ -168,19 +168,18 @@ def _dlmc(
 
 # Choices that several samplers share.
 _FLIPS = (1, 2, 3, 4, 6, 8)
-_EXPECTED = {"low": 1.0, "high": 12.0, "step": 0.5}
 _TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
 _PERSISTENCE = Dimension("persistence", (0.0, 0.5, 0.8, 0.9))
 
 register_sampler("gwg", GWG, search=(Dimension("num_flips", _FLIPS),))
 register_sampler("path_auxiliary", PathAuxiliary, search=(_TARGET,), adaptive=True)
-register_sampler("dmala", _dmala, search=(Dimension("expected_flips", **_EXPECTED),))
+register_sampler("dmala", _dmala, search=(Dimension("expected_flips", low=1.0, high=12.0, step=0.5),))
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
 register_sampler("exchange", Exchange, search=(Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),))
 register_sampler("bipartite_gibbs", BipartiteGibbs)
 register_sampler("block_gibbs", BlockGibbs, search=(Dimension("rounds", (1, 2, 3)),))
-register_sampler("dlmc", _dlmc, search=(Dimension("n", **_EXPECTED), Dimension("solver", SOLVERS)))
+register_sampler("dlmc", _dlmc, search=(Dimension("n", low=1.0, high=12.0, step=0.5), Dimension("solver", SOLVERS)))
 register_sampler(
     "acs",
     ACS,

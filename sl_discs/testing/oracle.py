@@ -296,7 +296,7 @@ def hamiltonian(log_density: LogDensity, mask: Mask, sampler: DHAMS | PDHAMS, no
     number = np.arange(len(states))
     gains = np.stack([log_density[number ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
     gradients = (1 - 2 * states) * gains
-    if type(sampler) is PDHAMS:
+    if isinstance(sampler, PDHAMS):
         couplings = np.stack([gradients[1 << site] - gradients[0] for site in range(len(mask))])
         variances, phi = np.abs(couplings).sum(axis=1), 0.0
     else:
