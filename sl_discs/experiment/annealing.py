@@ -1,4 +1,4 @@
-"""DISCS's temperature schedules: tau at steps 1..chain_length."""
+"""DISCS's temperature schedules, optionally with reheating: tau at steps 1..chain_length."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ class Temperatures:
       final: last temperature or floor.
       decay_rate: for `exp_decay`.
       every: number of consecutive steps that share the temperature of the first of them; 1 is DISCS's schedule.
+      reheats: how often the schedule, having come to its end, goes back and cools again (Li and Zhang, Reheated
+        gradient-based discrete sampling for combinatorial optimization, TMLR 2025). All coolings have the same rate
+        per step. The paper goes back when the objective stalls, to the temperature at which its variance over the
+        squared temperature was largest; here the positions are fixed, as a schedule is known before the run.
+      reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1.
 
     Raises:
       InputError: an unknown schedule, a temperature that is not positive, or a rate or length out of range.
@@ -40,6 +45,8 @@ class Temperatures:
     final: float
     decay_rate: float
     every: int = 1
+    reheats: int = 0
+    reheat_from: float = 0.5
 
     def __post_init__(self):
         if isinstance(self.schedule, tuple):
@@ -57,6 +64,10 @@ class Temperatures:
                 raise InputError(f"config.experiment.{name} is {value}; expected a number from 1e-30 to 1e30")
         if not 0 < self.decay_rate <= 1:
             raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
+        if not 0 <= self.reheats < self.chain_length:
+            raise InputError(f"config.experiment.reheats is {self.reheats}; expected 0 to below chain_length")
+        if not 0 <= self.reheat_from < 1:
+            raise InputError(f"config.experiment.reheat_from is {self.reheat_from}; expected a number in [0, 1)")
 
     def __len__(self) -> int:
         return self.chain_length
@@ -75,9 +86,19 @@ class Temperatures:
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return self[:].astype(dtype or np.float32, copy=False)
 
+    def _position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
+        """The position in the schedule after this part of the chain, both from 0 to 1."""
+        if not self.reheats:
+            return part
+        again = 1 - self.reheat_from
+        later = part * (1 + self.reheats * again) - 1
+        # Rounding must not add a reheating at the end.
+        done = np.maximum(np.ceil(later / again - 1e-9), 1) - 1
+        return np.where(later <= 0, 1 + later, self.reheat_from + later - done * again)
+
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         places = places // self.every * self.every
-        part = (places + 1) / self.chain_length
+        part = self._position((places + 1) / self.chain_length)
         if isinstance(self.schedule, tuple):
             values = np.asarray(self.schedule)[places * len(self.schedule) // self.chain_length]
         elif self.schedule == "constant":

@@ -41,6 +41,8 @@ class Settings:
         so that records are correct.
       decay_rate: of `exp_decay`, over the whole chain.
       anneal_every: number of consecutive steps with the same temperature; 1 is DISCS's schedule.
+      reheats: how often `linear` or `exp_decay` goes back and cools again, all within chain_length; 0: DISCS's.
+      reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1 (its end).
       resample_every: steps between two resamplings of an instance's chains, see `experiment.population`; a multiple
         of log_every_steps, or 0 for independent chains.
       resample_strength: exponent of a resampling's weights; 1 is population annealing, more is greedier.
@@ -74,6 +76,8 @@ class Settings:
     final_temperature: float = 1e-4
     decay_rate: float = 0.05
     anneal_every: int = 1
+    reheats: int = 0
+    reheat_from: float = 0.5
     resample_every: int = 0
     resample_strength: float = 1.0
     log_every_steps: int = 100
@@ -147,6 +151,8 @@ class Settings:
             self.final_temperature,
             self.decay_rate,
             self.anneal_every,
+            self.reheats,
+            self.reheat_from,
         )
 
 

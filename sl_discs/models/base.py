@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
+from sl_discs.errors import InputError
+from sl_discs.keys import Key
 from sl_discs.models.sites import Sites, TwoValues
 
 Params = Any
@@ -67,6 +69,10 @@ class Model(abc.ABC):
         """The largest of the non-negative values at the sites coupled to each site; 0 if there are none."""
         is_top = jnp.arange(self.num_sites) == jnp.argmax(values)
         return jnp.where(is_top, jnp.max(jnp.where(is_top, 0.0, values)), jnp.max(values))
+
+    def draw_coupled(self, params: Params, key: Key) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """A draw of N(0, J + D) with the couplings J, and the diagonal D_ii = sum_j |J_ij|; quadratic models only."""
+        raise InputError("pdhams needs a quadratic model, whose couplings are known; use dhams")
 
     # DISCS's calling convention, for samplers written for it: a batch of states at once.
 

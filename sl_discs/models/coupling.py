@@ -13,7 +13,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int, Int8, Num
 
+from sl_discs import keys
 from sl_discs.arrays import AnyArray
+from sl_discs.keys import Key
 
 # The largest sum of a field of 16 bits.
 _MOST_IN_INT16 = 2**15 - 1
@@ -53,6 +55,11 @@ class Dense(NamedTuple):
         """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
         return jnp.max(jnp.where(self.rows != 0, values, 0.0), axis=1)
 
+    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
+        sites = jnp.arange(self.rows.shape[0])
+        return _draw(key, sites[:, None], sites[None], sign * self.rows.astype(jnp.float32))
+
 
 class Sparse(NamedTuple):
     """K as lists: the neighbours of each site [N, D], padded with N, and their couplings."""
@@ -75,6 +82,21 @@ class Sparse(NamedTuple):
     def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
         """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
         return jnp.max(jnp.where(self.weights != 0, jnp.append(values, 0.0)[self.neighbours], 0.0), axis=1)
+
+    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
+        sites = jnp.arange(self.neighbours.shape[0])
+        return _draw(key, sites[:, None], jnp.asarray(self.neighbours), sign * self.weights.astype(jnp.float32))
+
+
+def _draw(key: Key, sites: Int[Array, "N 1"], others: Int[Array, "#N D"], weights: Float[Array, "N D"]):
+    """Adds the normal numbers of the pairs; both sites of a pair compute its number from their own numbers."""
+    first = sites < others
+    low, high = jnp.where(first, sites, others), jnp.where(first, others, sites)
+    normal, _ = keys.words_to_normals(*keys.threefry(key, low.astype(jnp.uint32), high.astype(jnp.uint32)))
+    signs = jnp.where(first, 1.0, jnp.sign(weights))
+    size = jnp.abs(weights)
+    return jnp.sum(signs * jnp.sqrt(size) * normal, axis=1), jnp.sum(size, axis=1)
 
 
 Coupling = Dense | Sparse

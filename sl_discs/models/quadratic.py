@@ -86,6 +86,12 @@ class QuadraticModel(Model):
         """Over the couplings that are not 0."""
         return params.coupling.largest_neighbour(values)
 
+    def draw_coupled(self, params, key):
+        """The sum over all pairs of sqrt(|J_ij|) (e_i + sign(J_ij) e_j) times a normal number, e_i unit vectors."""
+        drawn, variances = params.coupling.draw(key, jnp.sign(params.scale))
+        strength = jnp.abs(params.scale)
+        return jnp.sqrt(strength) * drawn, strength * variances
+
 
 def _add_rows(
     coupling: Coupling, coupled: Num[Array, "N"], flips: Bool[Array, "N"], delta: Float[Array, "N"]

@@ -73,3 +73,8 @@ class Tilted(Model):
     def largest_neighbour(self, params, values):
         """That of the base model."""
         return self.base.largest_neighbour(params.base, values)
+
+    def draw_coupled(self, params, key):
+        """Of the base model, with variances over the temperature."""
+        drawn, variances = self.base.draw_coupled(params.base, key)
+        return drawn / jnp.sqrt(params.temperature), variances / params.temperature

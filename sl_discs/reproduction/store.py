@@ -76,6 +76,9 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
     settings = {
         name: value for name, value in dataclasses.asdict(cell.settings).items() if name not in _WITHOUT_EFFECT
     }
+    if not cell.settings.reheats:
+        # As in cells that ran before there was reheating.
+        del settings["reheats"], settings["reheat_from"]
     settings["engine"] = choose_engine(cell.settings.engine, cell.build().sampler)[0].name
     return {
         "dataset": dataset.name,

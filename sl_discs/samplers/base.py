@@ -68,11 +68,14 @@ class Sampler(abc.ABC):
     ) -> tuple[Int8[Array, "N"], Field, SamplerState, Info]:
         """One step of one chain; sites outside `mask` never flip."""
 
-    def make_init_state(self, rng: PRNGKeyArray) -> SamplerState:
-        """States of `num_chains` chains (DISCS's name and signature; they are not random)."""
+    def make_init_state(self, rng: PRNGKeyArray, num_sites: int = 1) -> SamplerState:
+        """States of `num_chains` chains (DISCS's name; they are not random).
+
+        DISCS does not give the number of sites, which only samplers with a momentum need: elsewhere it limits an
+        adaptive radius, which every step clips to its own N.
+        """
         del rng
-        # The number of sites only limits an adaptive radius, which every step clips to its own N.
-        state = self.init_state(num_sites=1)
+        state = self.init_state(num_sites)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num_chains, *leaf.shape)), state)
 
     def step(

@@ -12,7 +12,9 @@ from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dlmc import DLMC, INTERPOLATE
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
+from sl_discs.samplers.dimension import Dimension
+from sl_discs.samplers.dlmc import DLMC, INTERPOLATE, SOLVERS
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.gibbs import Gibbs
@@ -29,9 +31,12 @@ _SEPARATOR = ":"
 
 _FACTORIES: dict[str, Callable[..., Sampler]] = {}
 _DEFAULTS: dict[str, dict[str, Any]] = {}
+_SEARCHED: dict[str, tuple[Dimension, ...]] = {}
 
 
-def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any) -> None:
+def register_sampler(
+    name: str, factory: Callable[..., Sampler], *, search: tuple[Dimension, ...] = (), **defaults: Any
+) -> None:
     """Makes `name` and `sl_<name>` available in configs, runs and the conformance suite.
 
     Args:
@@ -40,6 +45,8 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any
         A `Sampler` must be hashable (a frozen dataclass); any other object needs DISCS's `make_init_state(rng)`
         and `step(model, rng, x, model_param, state, x_mask)`. The factory is also given `num_chains`, the chains
         of an instance, if it takes that argument.
+      search: the fields that `sl-discs tune` chooses, besides annealing and localization. Few choices or large steps
+        are best, as a sampler's fields are compiled into its program.
       **defaults: defaults of the config that differ from those of the factory.
     """
     if is_localized(name):
@@ -48,6 +55,7 @@ def register_sampler(name: str, factory: Callable[..., Sampler], **defaults: Any
         raise InputError(f"sampler {name!r} is already registered; choose another name")
     _FACTORIES[name] = factory
     _DEFAULTS[name] = defaults
+    _SEARCHED[name] = search
 
 
 def localized_name(base: str) -> str:
@@ -78,6 +86,11 @@ def sampler_fields(name: str) -> dict[str, Any]:
     parameters = inspect.signature(_FACTORIES[base_name(name)]).parameters.values()
     fields = {p.name: p.default for p in parameters if p.default is not p.empty and p.name != "num_chains"}
     return fields | _DEFAULTS[base_name(name)]
+
+
+def search_space(name: str) -> tuple[Dimension, ...]:
+    """The dimensions that a sampler registered for the search of its own fields."""
+    return _SEARCHED[base_name(name)]
 
 
 def counts_sweeps(name: str) -> bool:
@@ -153,14 +166,30 @@ def _dlmc(
     return DLMC(**dataclasses.asdict(langevin), solver=solver)
 
 
-register_sampler("gwg", GWG)
-register_sampler("path_auxiliary", PathAuxiliary, adaptive=True)
-register_sampler("dmala", _dmala)
+# Choices that several samplers share.
+_FLIPS = (1, 2, 3, 4, 6, 8)
+_TARGET = Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05)
+_PERSISTENCE = Dimension("persistence", (0.0, 0.5, 0.8, 0.9))
+
+register_sampler("gwg", GWG, search=(Dimension("num_flips", _FLIPS),))
+register_sampler("path_auxiliary", PathAuxiliary, search=(_TARGET,), adaptive=True)
+register_sampler("dmala", _dmala, search=(Dimension("expected_flips", low=1.0, high=12.0, step=0.5),))
 register_sampler("gibbs", Gibbs)
 register_sampler("metropolis", Metropolis)
-register_sampler("exchange", Exchange)
+register_sampler("exchange", Exchange, search=(Dimension("single", (0.1, 0.3, 0.5, 0.7, 0.9)),))
 register_sampler("bipartite_gibbs", BipartiteGibbs)
-register_sampler("block_gibbs", BlockGibbs)
-register_sampler("dlmc", _dlmc)
-register_sampler("acs", ACS)
-register_sampler("rlsa", RLSA)
+register_sampler("block_gibbs", BlockGibbs, search=(Dimension("rounds", (1, 2, 3)),))
+register_sampler("dlmc", _dlmc, search=(Dimension("n", low=1.0, high=12.0, step=0.5), Dimension("solver", SOLVERS)))
+register_sampler(
+    "acs",
+    ACS,
+    search=(
+        Dimension("cycle", (5, 10, 20, 50, 100)),
+        Dimension("largest_step", (0.2, 0.3, 0.5, 1.0, 2.0, 4.0)),
+        Dimension("smallest_step", (0.05, 0.1, 0.2)),
+        Dimension("largest_balance", low=0.5, high=1.0, step=0.1),
+    ),
+)
+register_sampler("rlsa", RLSA, search=(Dimension("num_flips", _FLIPS), Dimension("adjusted", (True, False))))
+register_sampler("dhams", DHAMS, search=(_TARGET, _PERSISTENCE, Dimension("correction", (0.0, 0.15, 0.3))))
+register_sampler("pdhams", PDHAMS, search=(_PERSISTENCE,))

@@ -46,7 +46,8 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     mask = jnp.asarray(case.mask)
 
     def one_batch(key, x, elsewhere):
-        state = sampler.make_init_state(key)
+        sites = {"num_sites": x.shape[-1]} if isinstance(sampler, Sampler) else {}
+        state = sampler.make_init_state(key, **sites)
 
         def step(carry, number):
             x, state = carry

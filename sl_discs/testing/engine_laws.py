@@ -15,6 +15,7 @@ from sl_discs.engines.contract import Engine
 from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
 from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
@@ -52,6 +53,8 @@ SAMPLERS = {
     "acs": ACS(cycle=3),
     "rlsa": RLSA(num_flips=2),
     "rlsa, unadjusted": RLSA(num_flips=1, adjusted=False),
+    "dhams": DHAMS(step_size=0.7, correction=0.3, persistence=0.0, adaptive=False),
+    "pdhams": PDHAMS(persistence=0.0),
 }
 
 

@@ -25,6 +25,7 @@ from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
 from sl_discs.samplers.dlmc import DLMC, EULER
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
@@ -277,6 +278,57 @@ def rlsa(weights: Float64[np.ndarray, "S N"], num_flips: int) -> Float64[np.ndar
     return dmala(weights / np.sort(weights, axis=1)[:, [-most]])
 
 
+def hamiltonian(log_density: LogDensity, mask: Mask, sampler: DHAMS | PDHAMS, nodes: int = 12) -> Kernel:
+    """A step with a momentum u that is drawn anew from N(0, I), in the mean over u (Gauss-Hermite quadrature).
+
+    With C = L L, the auxiliary variable is z = L s + u, and s* is proposed by Q(s*|z, s) = exp(<grad - W s, s*> +
+    <L z, s*> - <s*, D s*>/2) / normalization. The momentum becomes u* = -u + L (s* - s) + phi (grad* - grad). The
+    reverse step starts from s* and -u*, whose auxiliary variable is z* = z - phi (grad* - grad). The quadrature errs
+    by about 0.001.
+
+    Args:
+      log_density: quadratic for `PDHAMS`.
+      mask: sites that may flip.
+      sampler: whose fields are used.
+      nodes: of the quadrature for each site.
+    """
+    states, sites = all_states(len(mask)).astype(float), np.flatnonzero(mask)
+    number = np.arange(len(states))
+    gains = np.stack([log_density[number ^ (1 << site)] - log_density for site in range(len(mask))], axis=1)
+    gradients = (1 - 2 * states) * gains
+    if isinstance(sampler, PDHAMS):
+        couplings = np.stack([gradients[1 << site] - gradients[0] for site in range(len(mask))])
+        variances, phi = np.abs(couplings).sum(axis=1), 0.0
+    else:
+        couplings, variances = np.zeros((len(mask), len(mask))), np.full(len(mask), sampler.step_size**-2)
+        phi = sampler.correction * sampler.step_size
+    values, vectors = np.linalg.eigh((couplings + np.diag(variances))[np.ix_(sites, sites)])
+    root = vectors @ np.diag(np.sqrt(np.maximum(values, 0))) @ vectors.T
+    points, chances = np.polynomial.hermite_e.hermegauss(nodes)
+    u = np.array(list(itertools.product(points, repeat=len(sites))))
+    weights = np.prod(list(itertools.product(chances / chances.sum(), repeat=len(sites))), axis=1)
+    states, gradients = states[:, sites], gradients[:, sites]
+    forces = gradients - states @ couplings[np.ix_(sites, sites)] - variances[sites] / 2
+
+    def chance(force, y):
+        return np.exp(force @ states[y] - np.logaddexp(0, force).sum(axis=1))
+
+    kernel = Kernel(np.zeros((len(number), len(number))), np.zeros(len(number)))
+    for x in number:
+        z = states[x] @ root + u
+        for y in number[(number ^ x) & ~int((1 << sites).sum()) == 0]:
+            correction = phi * (gradients[y] - gradients[x])
+            after = -u + (states[y] - states[x]) @ root + correction
+            kinetic = ((u**2 - after**2) / 2).sum(axis=1)
+            forward, backward = chance(forces[x] + z @ root, y), chance(forces[y] + (z - correction) @ root, x)
+            ratio = np.exp(log_density[y] - log_density[x] + kinetic) * backward / forward
+            accepted = (weights * forward * np.minimum(1, ratio)).sum()
+            kernel.transitions[x, y] += accepted
+            kernel.acceptance[x] += accepted
+        kernel.transitions[x, x] += 1 - kernel.acceptance[x]
+    return kernel
+
+
 def numbers_of_flips(radius: float, most: int, frozen: bool) -> dict[int, float]:
     """The probability of each number of flips R at an adaptive radius, from 1 to `most`.
 
@@ -327,6 +379,10 @@ def kernel_of(
         return bipartite_gibbs(log_density, mask, sampler.split)
     if type(sampler) is BlockGibbs:
         return block_gibbs(log_density, mask, coupled, sampler.rounds)
+    if isinstance(sampler, DHAMS | PDHAMS):
+        if done and sampler.persistence:
+            raise ValueError("the law of a later step depends on the momentum that it finds")
+        return hamiltonian(log_density, mask, sampler)
     proposed = log_density if proposed is None else proposed
     if type(sampler) is ACS:
         return independent_flips(log_density, acs(balanced_weights(proposed, mask, "SQRT"), sampler, done))

@@ -153,8 +153,11 @@ def play_from_every_state(
         y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], (*shape, *tilts.shape[1:]))
         observation = Observation(y, np.zeros_like(y))
     initial = sampler.init_state(model.num_sites)
-    given = {name: np.asarray(value, getattr(initial, name).dtype) for name, value in (state or {}).items()}
-    initial = initial._replace(**given)
+    given = {
+        name: np.broadcast_to(np.asarray(value, getattr(initial, name).dtype), shape)
+        for name, value in (state or {}).items()
+    }
+    initial = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), initial)._replace(**given)
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
     batch = jax.tree.map(jnp.array, Batch(params, masks, keys))
@@ -162,7 +165,7 @@ def play_from_every_state(
         Chain(
             x,
             jax.tree.map(np.asarray, _field(model, params, x)),
-            jax.tree.map(lambda leaf: np.broadcast_to(leaf, shape), initial),
+            initial,
             observation,
         ),
         *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),

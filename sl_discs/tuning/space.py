@@ -6,50 +6,16 @@ initial one, and each number of levels K has its own choices of n_min, those tha
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sl_discs.errors import InputError
-from sl_discs.samplers.registry import base_name, is_localized
+from sl_discs.samplers.dimension import Dimension, Value
+from sl_discs.samplers.registry import base_name, is_localized, search_space
 
 SEARCHES = ("annealing", "sl", "all")
 
-Value = float | int | str
 Point = dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Dimension:
-    """One number or name to choose.
-
-    Attributes:
-      name: name in the storage; a field of the sampler, or a quantity that `points` converts to fields.
-      choices: the possible values; empty for a number between low and high.
-      low: smallest value.
-      high: largest value.
-      log: whether the scale is logarithmic.
-      step: distance between neighbouring values; None: any value.
-      only_if: (name, values) of an earlier dimension, which must have one of these values.
-    """
-
-    name: str
-    choices: tuple[Value, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    log: bool = False
-    step: float | None = None
-    only_if: tuple[str, tuple[Value, ...]] | None = None
-
-    def applies(self, point: Mapping[str, Value]) -> bool:
-        """Whether a point with these earlier choices has this dimension."""
-        return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
-
-    def contains(self, value: Value) -> bool:
-        """Whether this value is possible."""
-        if self.choices:
-            return value in self.choices
-        return not isinstance(value, str) and self.low <= value <= self.high
 
 
 class Chooser(Protocol):
@@ -71,13 +37,6 @@ _TEMPERATURES = (
 
 # Choices for the number of logged intervals between resamplings of the chains.
 _RESAMPLE_INTERVALS = (1, 2, 5)
-
-# Discrete steps, so that samplers recur: a sampler's fields are compiled into its program.
-_OWN = {
-    "gwg": (Dimension("num_flips", (1, 2, 3, 4, 6, 8)),),
-    "path_auxiliary": (Dimension("target_acceptance_rate", low=0.274, high=0.874, step=0.05),),
-    "dmala": (Dimension("expected_flips", low=1.0, high=12.0, step=0.5),),
-}
 
 _LEVELS = (256, 512, 1024)
 _N_MIN = (2, 4, 6, 8, 16, 32)
@@ -141,7 +100,7 @@ def space_of(
         raise InputError(f"--search=sl needs a localized sampler, such as --sampler=sl_{sampler}, not {sampler}")
     if null and (search != "sl" or not localized):
         raise InputError(f"--null goes with --search=sl and a localized sampler, not {search} and {sampler}")
-    annealed = (*_annealing(chain_length, log_every_steps), *_OWN.get(base, ())) if search != "sl" else ()
+    annealed = (*_annealing(chain_length, log_every_steps), *search_space(base)) if search != "sl" else ()
     schedules = _localization(chain_length) if localized and search != "annealing" else ()
     return annealed + tuple(one for one in schedules if not (null and one == _SIGMA))
 

@@ -253,7 +253,16 @@ def test_temperatures():
     assert len(long) == 10**12 and long[-1] == np.float32(0.02) and long[10**6 : 10**6 + 3].shape == (3,)
     np.testing.assert_array_equal(np.asarray(whole)[65_530:140_000:7], whole[65_530:140_000:7])
     np.testing.assert_array_equal(whole[np.array([0, 200_000])], [whole[0], whole[-1]])
+    again = Temperatures("linear", 8, 1.0, 0.2, 0.1, reheats=2, reheat_from=0.5)
+    np.testing.assert_allclose(again, [0.8, 0.6, 0.4, 0.2, 0.4, 0.2, 0.4, 0.2], rtol=1e-6)
+    whole = Temperatures("exp_decay", 4, 1.0, 1e-4, 0.01, reheats=1, reheat_from=0.0)
+    np.testing.assert_allclose(whole, [0.1, 0.01, 0.1, 0.01], rtol=1e-6)
+    long = np.asarray(Temperatures("exp_decay", 9_999, 1.0, 1e-4, 0.01, reheats=6, reheat_from=0.3))
+    assert long[-1] == np.float32(0.01) and (np.diff(long) > 0).sum() == 6
+    assert long[1:][np.diff(long) > 0].max() <= 0.01**0.3
     for bad in (
+        ("linear", 4, 1, 1, 0.5, 1, 4),
+        ("linear", 4, 1, 1, 0.5, 1, 1, 1.0),
         ("cosine", 4, 1, 1, 0.5),
         ("linear", 0, 1, 1, 0.5),
         ("linear", 4, 0, 1, 0.5),

@@ -90,6 +90,9 @@ def test_a_cell_is_named_by_what_changes_its_numbers():
         "anneal_every", "batch_size", "chain_length", "data_seed", "decay_rate", "engine", "final_temperature",
         "init_temperature", "log_every_steps", "resample_every", "resample_strength", "t_schedule",
     }  # fmt: skip
+    cell = CHOICE.cell(MIS, "gwg")
+    reheated = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, reheats=1))
+    assert identity(reheated, whole)["settings"]["reheat_from"] == 0.5
 
 
 def test_profiles():

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from sl_discs import keys
+from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
 from sl_discs.samplers.dlmc import DLMC
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
@@ -32,6 +34,8 @@ from sl_discs.testing import ConformanceError, check_case, check_sampler, standa
 CHAINS = 4
 QUICK = {"batches": 2**14}
 ADAPTING = {"warm_up": 30}
+
+QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
 
 SAMPLERS = {
     "gibbs": (Gibbs(), {}),
@@ -60,6 +64,11 @@ SAMPLERS = {
     "acs": (ACS(cycle=5), {}),
     "rlsa": (RLSA(), {}),
     "rlsa, 1 flip": (RLSA(num_flips=1), {}),
+    "dhams": (DHAMS(adaptive=False), {}),
+    "dhams, corrected": (DHAMS(step_size=0.7, correction=0.5, persistence=0.9, adaptive=False), {}),
+    "dhams, adapted": (DHAMS(adapt_until=30), ADAPTING),
+    "pdhams": (PDHAMS(), {"cases": QUADRATIC}),
+    "pdhams, persistent": (PDHAMS(persistence=0.9), {"cases": QUADRATIC}),
 }
 
 
@@ -76,7 +85,22 @@ def test_every_registered_sampler_is_here():
 
 
 @pytest.mark.parametrize(
-    "sampler", [Gibbs, Metropolis, Exchange, BipartiteGibbs, BlockGibbs, GWG, PathAuxiliary, DMALA, DLMC, ACS, RLSA]
+    "sampler",
+    [
+        Gibbs,
+        Metropolis,
+        Exchange,
+        BipartiteGibbs,
+        BlockGibbs,
+        GWG,
+        PathAuxiliary,
+        DMALA,
+        DLMC,
+        ACS,
+        RLSA,
+        DHAMS,
+        PDHAMS,
+    ],
 )
 def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
     assert not {"adapts", "calls_a_step", "counts_sweeps"} & {field.name for field in dataclasses.fields(sampler)}

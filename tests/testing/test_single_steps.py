@@ -59,6 +59,12 @@ def test_reference(name):
     check("reference", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5))
 
 
+@pytest.mark.parametrize("name", ["dhams", "pdhams"])
+def test_reference_with_a_momentum(name):
+    """On three sites, as the oracle integrates over the momentum of each."""
+    check("reference", SAMPLERS[name], copies=1024, temperatures=(np.inf, 2.0, 0.5), num_sites=3)
+
+
 @pytest.mark.parametrize("split", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_bipartite_gibbs(split):
     """On targets with couplings in the blocks, where its test rejects, and on one without."""

@@ -10,13 +10,34 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.player import compile_program
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
+from sl_discs.samplers.registry import is_localized, known_samplers, sampler_fields, search_space
 from sl_discs.tuning import space
 from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, point_of
 
+BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
+# Numbers that the search leaves as they are.
+NOT_SEARCHED = {
+    "gwg": {"target_acceptance_rate"},  # of the adaptive form
+    "path_auxiliary": {"num_flips"},  # the first radius
+    "dmala": {"step_size", "target_acceptance_rate"},  # of the forms that DISCS does not use to optimise
+    "dlmc": {"step_size", "target_acceptance_rate"},
+    "bipartite_gibbs": {"split"},  # given by the model
+    "dhams": {"step_size"},  # the first one
+}
 SEARCHES = [
-    *((base, "all") for base in ("gwg", "path_auxiliary", "dmala", "gibbs")),
+    *((base, "all") for base in BASES),
     *((f"sl_{base}", search) for base in ("gwg", "path_auxiliary", "dmala") for search in space.SEARCHES),
 ]
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_every_number_of_a_sampler_is_searched_or_named_above(base):
+    fields = {name: value for name, value in sampler_fields(base).items() if name != "adapt_until"}
+    numbers = {name for name, value in fields.items() if isinstance(value, int | float) and type(value) is not bool}
+    dimensions = search_space(base)
+    searched = {one.name for one in dimensions}
+    assert searched <= set(fields) and all(one.contains(fields[one.name]) for one in dimensions)
+    assert numbers - searched == NOT_SEARCHED.get(base, set())
 
 
 class RandomChooser:
