@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from sl_discs.results.canvas import COLOURS
@@ -45,13 +47,16 @@ def paint_overlaps(samples, axes) -> None:
 
 
 def paint_marginals(samples, axes) -> None:
-    """P(x = 1) of all variables in increasing order, with two standard errors to both sides."""
-    found = np.array(sorted(samples.marginals.values()))[:: -(-len(samples.labels) // _MOST_POINTS)]
+    """The marginals in increasing order, with two standard errors to both sides."""
+    each = samples.marginals.values()
+    found = np.array(sorted(each if samples.num_values is None else itertools.chain.from_iterable(each)))
+    found = found[:: -(-len(found) // _MOST_POINTS)]
     number, (mean, error) = np.arange(len(found)), found.T
     band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
     axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
     axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
-    axes.set(xlabel="variable, in order of P", ylabel="P(x = 1)", ylim=(-0.02, 1.02))
+    what = ("variable", "P(x = 1)") if samples.num_values is None else ("variable and value", "P(x = value)")
+    axes.set(xlabel=f"{what[0]}, in order of P", ylabel=what[1], ylim=(-0.02, 1.02))
 
 
 def paint_swaps(samples, axes) -> None:
