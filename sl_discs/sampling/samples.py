@@ -20,7 +20,6 @@ from sl_discs.sampling.estimates import Batches, Estimate, Estimates
 from sl_discs.sampling.packed import column, overlaps, pieces, unpacked
 
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
-_INSTALL = "install it with: pip install {0}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -229,27 +228,20 @@ class Samples:
         Raises:
           InputError: pandas is not installed, or a label has the name of another column.
         """
-        pandas = _imported("pandas")
-        for name in (value, "weight"):
-            if name in self._places:
-                raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
-        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
-        frame[value], frame["weight"] = self.values, self.weights
-        return frame
+        from sl_discs.sampling.converting import as_dataframe
+
+        return as_dataframe(self, value)
 
     def to_dimod(self):
-        """A dimod SampleSet; energies are values, negated if the problem is maximised.
+        """A dimod SampleSet, of vartype DISCRETE with `num_values`; energies are values, negated if the problem is
+        maximised.
 
         Raises:
           InputError: dimod is not installed.
         """
-        dimod = _imported("dimod")
-        kind = dimod.SPIN if self.spins else dimod.BINARY if self.num_values is None else dimod.DISCRETE
-        energies = -self.values if self.maximise else self.values
-        return dimod.SampleSet.from_samples(
-            (self.states, list(self.labels)), kind, energies, info=self.summary(), sort_labels=False,
-            weight=self.weights,
-        )  # fmt: skip
+        from sl_discs.sampling.converting import as_sample_set
+
+        return as_sample_set(self)
 
     def to_inference_data(self):
         """The draws for arviz: variables `x` [chain, draw, variable], `value`, `magnetisation` and `overlap`.
@@ -257,17 +249,9 @@ class Samples:
         Raises:
           InputError: arviz is not installed, or draws have unequal weights, which arviz does not support.
         """
-        if self.log_weights is not None:
-            raise InputError("populations have weights, which arviz does not support; use another method")
-        arviz = _imported("arviz")
-        own = self.states.reshape(*self.group_values.shape, -1)
-        names = {VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps}
-        coordinates = {"variable": [str(label) for label in self.labels]}
-        groups = {"posterior": {"x": own, **names}}
-        axes = {"coords": coordinates, "dims": {"x": ["variable"]}}
-        if hasattr(arviz, "InferenceData"):  # before version 1
-            return arviz.from_dict(**groups, **axes)
-        return arviz.from_dict(groups, **axes)
+        from sl_discs.sampling.converting import as_inference_data
+
+        return as_inference_data(self)
 
     def summary(self) -> dict[str, Any]:
         """Estimates and evidence as plain values."""
@@ -340,12 +324,3 @@ def group_overlaps(
     """`packed.overlaps`, or zeros if there are too few draws to compare."""
     enough = bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS
     return overlaps(bits, size, num_values) if enough else np.zeros(bits.shape[:2])
-
-
-def _imported(name: str):
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(f"this needs {name}; {_INSTALL.format(name)}") from error
