@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sl_discs.sampling import ladder
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
+from sl_discs.sampling.drawn import Store
 from sl_discs.sampling.estimates import Batches
 from sl_discs.sampling.events import Events
 from sl_discs.sampling.log_z import log_z_of_ladder
@@ -144,3 +145,14 @@ def test_packed_draws(size, groups, draws, most, seed):
     if most == 2:
         spins, others = 2 * states - 1, 2 * other - 1
         np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+
+
+@pytest.mark.parametrize("most", [2, 5])
+def test_a_store_returns_what_it_was_given_from_memory_and_from_a_file(most, tmp_path):
+    states = np.random.default_rng(7).integers(0, most, (6, 3, 11)).astype(np.int8)
+    for path in (None, str(tmp_path / "draws.npy")):
+        store = Store(3, 11, most, 6, path)
+        for part in (states[:4], states[4:]):
+            store.add(part)
+        np.testing.assert_array_equal(unpacked(np.asarray(store.bits()), 11), states.swapaxes(0, 1))
+    assert np.load(path).shape == (3, 6, num_bytes(11, most))
