@@ -12,6 +12,7 @@ from sl_discs.sampling.estimates import Batches
 from sl_discs.sampling.events import Events
 from sl_discs.sampling.log_z import log_z_of_ladder
 from sl_discs.sampling.packed import column, num_bytes, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.plots import overlap_bins
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 6])
@@ -145,6 +146,16 @@ def test_packed_draws(size, groups, draws, most, seed):
     if most == 2:
         spins, others = 2 * states - 1, 2 * other - 1
         np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+
+
+@pytest.mark.parametrize(("size", "most"), [(3, 2), (30, 3), (40, 2), (1000, 2), (777, 5)])
+def test_bins_of_overlaps_hold_equally_many_of_them(size, most):
+    """So that their histogram has no peaks of its own."""
+    bins = overlap_bins(size, most)
+    lost = most / (most - 1) * np.arange(size + 1) / size
+    counts = np.histogram(1 - lost, bins)[0]
+    # The lowest bin may not be full.
+    assert counts.sum() == size + 1 and len(set(counts[counts > 0][1:].tolist())) == 1
 
 
 @pytest.mark.parametrize("most", [2, 5])

@@ -6,8 +6,6 @@ method with probability below 2e-3, batch means of 16 populations included. Seed
 """
 
 import math
-import re
-from pathlib import Path
 
 import dimod
 import networkx as nx
@@ -188,17 +186,6 @@ def test_colours_of_nodes():
     samples = sl_discs.sample(sl_discs.coloring(graph, 3), 0.2, 500)
     colours = samples.draw(int(np.argmin(samples.values)))
     assert all(colours[u] != colours[v] for u, v in graph.edges) and set(colours) == set(graph)
-
-
-def test_the_example_of_the_guide(capsys):
-    """Without `solve`, which has tests of its own."""
-    text = (Path(__file__).parents[2] / "docs" / "categorical.md").read_text()
-    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
-    names = {}
-    exec(first.partition("result =")[0] + second, names)
-    printed = capsys.readouterr().out
-    assert "reliable)" in printed and printed.endswith("\n120\n")
-    assert all(names["colours"][u] != names["colours"][v] for u, v in names["graph"].edges)
 
 
 @pytest.mark.parametrize(
