@@ -10,6 +10,9 @@ FORM_PROBLEMS = {"qubo": False, "ising": True}
 CONSTRAINED = "constrained"
 # Problems whose variables may have more than two values.
 CATEGORICAL = ("potts", "coloring")
+# Problems that the commands pose on a graph in a file; of colouring they need the number of colours.
+COLORING = "coloring"
+ON_GRAPHS = (*GRAPH_PROBLEMS, COLORING)
 
 
 def form_problem(spins: bool) -> str:

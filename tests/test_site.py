@@ -44,12 +44,13 @@ def test_the_example_with_constraints_finds_the_optimum():
     assert names["result"].feasible and names["result"].best_value == values.values[values.feasible].max()
 
 
-def test_the_example_with_colours_is_a_proper_colouring():
-    [code] = code_of("docs/categorical.md")
+def test_the_examples_with_colours_are_proper_colourings(capsys):
     names = {}
-    exec(code, names)
-    colours = names["result"].coloring
-    assert all(colours[u] != colours[v] for u, v in names["graph"].edges) and max(colours.values()) <= 2
+    for code in code_of("docs/categorical.md"):
+        exec(code, names)
+    for colours in (names["result"].coloring, names["colours"]):
+        assert all(colours[u] != colours[v] for u, v in names["graph"].edges) and max(colours.values()) <= 2
+    assert capsys.readouterr().out.endswith("reliable)\n120\n")
 
 
 def test_the_examples_with_blackjax_draw_from_the_log_density():

@@ -2,8 +2,9 @@
 
 sl-discs check FILE ANSWERS.json
 
-The kind of problem is read from the answers. The exit code is 0 if every answer is feasible and has the value that it
-claims, 1 if one does not, and 2 after a one-line message about bad input.
+The kind of problem is read from the answers; a colouring also needs --colors, as it was given to solve. The exit code
+is 0 if every answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line message
+about bad input.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _check(paths: list[str]) -> int:
     answers = read_answers(saved)
     if digest_of(path) != answers.sha256:
         say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
-    problems = [one.problem for one in read_problems(path, answers.kind, FLAGS.format)[0]]
+    problems = [one.problem for one in read_problems(path, answers.kind, FLAGS.format, colors=FLAGS.colors)[0]]
     if answers.interrupted and len(answers.answers) < len(problems):
         say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
         problems = problems[: len(answers.answers)]

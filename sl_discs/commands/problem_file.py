@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -19,8 +20,8 @@ from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, form_problem, in_words
-from sl_discs.problems import Problem
+from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
+from sl_discs.problems import Problem, coloring
 from sl_discs.problems.problem import in_order
 from sl_discs.results.canvas import check_matplotlib
 
@@ -48,7 +49,7 @@ def define_flags(own: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "problem",
         None,
-        [*GRAPH_PROBLEMS, *FORM_PROBLEMS],
+        [*ON_GRAPHS, *FORM_PROBLEMS],
         "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula.",
         flag_values=own,
     )
@@ -65,10 +66,11 @@ def define_flags(own: flags.FlagValues) -> None:
 
 
 def define_format(own: flags.FlagValues) -> None:
-    """Adds the flag for the format of a file."""
+    """Adds the flags for the format of a file, and for what it does not say."""
     flags.DEFINE_enum(
         "format", None, list(READERS), "Format of FILE; recognised by content by default.", flag_values=own
     )
+    flags.DEFINE_integer("colors", None, "Number of colours, 2 to 127; required for coloring.", flag_values=own)
 
 
 def the_file(paths: list[str]) -> Path:
@@ -118,7 +120,12 @@ def fields_of(given: list[str], flags_of_their_own: Collection[str]) -> dict[str
 
 
 def read_problems(
-    path: Path, kind: str | None, format: str | None, penalty: float | None = None, time_limit: float | None = None
+    path: Path,
+    kind: str | None,
+    format: str | None,
+    penalty: float | None = None,
+    time_limit: float | None = None,
+    colors: int | None = None,
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
 
@@ -128,10 +135,14 @@ def read_problems(
       format: of the file; None: recognised by content.
       penalty: of conflicts; None: the default.
       time_limit: seconds for what follows.
+      colors: number of colours, for coloring.
 
     Raises:
-      InputError: the file cannot be read, a graph comes without a problem, or there are no conflicts to penalise.
+      InputError: the file cannot be read, a graph comes without a problem or its number of colours, or there are no
+        conflicts to penalise.
     """
+    if (colors is not None) != (kind == COLORING):
+        raise InputError(f"--colors=K and --problem={COLORING} go together; give both or neither")
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:
@@ -140,17 +151,19 @@ def read_problems(
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit >= expected_s:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
-    return [Read(_problem_of(one, kind, penalty), _given(one)) for one in instances], read_s
+    return [Read(_problem_of(one, kind, penalty, colors), _given(one)) for one in instances], read_s
 
 
-def _problem_of(instance: Instance, kind: str | None, penalty: float | None) -> Problem:
+def _problem_of(instance: Instance, kind: str | None, penalty: float | None, colors: int | None) -> Problem:
     content = instance.content
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
-            raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(GRAPH_PROBLEMS)}")
-        if penalty is not None and graph_kind(kind).penalty is None:
-            raise InputError(f"--penalty has no effect in {kind}, which has no conflicts; leave it out")
+            raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(ON_GRAPHS)}")
+        if penalty is not None and (kind == COLORING or graph_kind(kind).penalty is None):
+            raise InputError(f"--penalty has no effect in {kind}, which has no penalty; leave it out")
+        if colors is not None:
+            return dataclasses.replace(coloring(content, colors), labels=in_order(instance.labels))
         return Problem(kind, content.name, in_order(instance.labels), content, penalty or PENALTY)
     if penalty is not None:
         raise InputError("--penalty has no effect in a quadratic model, which has no conflicts; leave it out")

@@ -6,6 +6,8 @@ sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--met
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
 or minus the value that it minimises; TAU is in units of that value. FILE is any file that `sl-discs solve` reads. If
 it holds several problems, each is sampled, and the files to write are numbered: DRAWS-1.npz, DRAWS-2.npz.
+With --problem=coloring --colors=K a draw is a colour 0 .. K - 1 for each node of a graph, and f is minus the number
+of edges between nodes of the same colour; the engine is then reference, and there is no method low_rank.
 
 The table shows means with their standard errors, R-hat and effective sample sizes, and log Z where the method gives
 it. The last line says whether the draws are reliable, and if not, why.
@@ -115,7 +117,7 @@ def _checked_arguments() -> dict[str, Any]:
 
 
 def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit)
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
     runs: list[Run] = []
     note = ""
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
@@ -166,10 +168,8 @@ def _summary(run: Run, top: int) -> str:
     samples: Samples = run.samples
     lines = [tables.played(samples), *samples.notes, "", *_aligned([tables.ESTIMATES, *tables.estimates(samples)])]
     if top:
-        rows = tables.marginals(samples, top)
-        lines += ["", *_aligned([tables.MARGINALS, *rows])]
-        if len(rows) < len(samples.labels):
-            lines.append(f"(the {len(rows)} of {len(samples.labels):,} variables nearest to 1/2)")
+        rows, which = tables.marginals(samples, top)
+        lines += ["", *_aligned(rows), *([f"({which})"] if which != "all" else [])]
     lines += ["", f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
     return "\n".join(f"  {line}".rstrip() for line in lines)
 

@@ -3,7 +3,7 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover, qubo or ising.
+PROBLEM: mis, maxcut, maxclique, vertex_cover, coloring (with --colors=K), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
 formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz). The format is recognised by
 content. Problems in one file are solved one after the other. The value of every answer is recomputed in exact
@@ -106,7 +106,7 @@ def _checked_arguments() -> dict[str, Any]:
 
 
 def _solve(path: Path, arguments: dict[str, Any], command: str) -> int:
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit)
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
     runs, good = [], True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for one in found:

@@ -47,7 +47,7 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
         couplings += size**2 * _COPY
     elif engine == "cpu":
         couplings += couplings
-    return instances * (couplings + chains * (size * _CHAIN_SITE + num_logged * _LOGGED))
+    return instances * (couplings + chains * (size * shape.values * _CHAIN_SITE + num_logged * _LOGGED))
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:

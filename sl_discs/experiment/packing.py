@@ -17,6 +17,8 @@ from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
 from sl_discs.models.density import Density
 from sl_discs.models.general import check_differentiable
+from sl_discs.models.potts import potts_model, potts_params
+from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.gains import asks_for_gains
@@ -47,6 +49,7 @@ class Shape:
       num_chains: chains of each instance, a multiple of the layout's chain parts; surplus chains are run and dropped.
       degree: length of neighbour lists; None: dense rows.
       layout: division of the batch among devices.
+      values: numbers of each site in a chain's vectors: 1, or the largest number of values if sites have several.
     """
 
     num_sites: int
@@ -54,6 +57,7 @@ class Shape:
     num_chains: int
     degree: int | None
     layout: Layout
+    values: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Pack:
 
 
 def plan(
-    terms: Iterable[Coefficients | Density],
+    terms: Iterable[Coefficients | PottsTerms | Density],
     per_batch: int,
     num_chains: int,
     num_devices: int = 1,
@@ -82,10 +86,11 @@ def plan(
       layout: division among the devices; None: as even as possible.
     """
     groups: dict[int, list[int]] = {}
-    degrees = []
+    degrees, values = [], []
     for position, term in enumerate(terms):
         groups.setdefault(padded_size(term.num_sites), []).append(position)
         degrees.append(term.max_degree())
+        values.append(max(term.num_values) if isinstance(term, PottsTerms) else 1)
     packs = []
     for num_sites, members in sorted(groups.items()):
         degree = max(degrees[k] for k in members)
@@ -97,7 +102,7 @@ def plan(
         if (size, chains) == chosen_layout:
             # XLA compiles a single chain to scalar code, whose exponentials differ in the last bits.
             size *= 2
-        shape = Shape(num_sites, size, chains, lists, chosen_layout)
+        shape = Shape(num_sites, size, chains, lists, chosen_layout, max(values[k] for k in members))
         for start in range(0, len(members), size):
             chosen = members[start : start + size]
             filled = chosen + [chosen[-1]] * (size - len(chosen))
@@ -106,22 +111,29 @@ def plan(
 
 
 def build_batch(
-    terms: Sequence[Coefficients], names: Sequence[int], shape: Shape, seed: int
-) -> tuple[QuadraticModel, Batch]:
+    terms: Sequence[Coefficients | PottsTerms], names: Sequence[int], shape: Shape, seed: int
+) -> tuple[Model, Batch]:
     """The arrays of a batch.
 
     Args:
-      terms: terms of the instance in each place of the shape.
+      terms: terms of the instance in each place of the shape; Potts models with the same numbers of values.
       names: each instance's position in the whole dataset, from which its keys are folded.
       shape: shape of the batch.
       seed: seed of the chains.
     """
-    params = [quadratic_params(term, shape.num_sites, shape.degree) for term in terms]
+    first, sizes = terms[0], (shape.num_sites, shape.degree)
+    params = [
+        potts_params(term, *sizes) if isinstance(term, PottsTerms) else quadratic_params(term, *sizes)
+        for term in terms
+    ]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
-    mask = np.stack([np.arange(shape.num_sites) < len(term.linear) for term in terms])
+    mask = np.stack([np.arange(shape.num_sites) < term.num_sites for term in terms])
     keys = step_keys(names, shape, seed)
-    model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
+    if isinstance(first, PottsTerms):
+        model: Model = potts_model(first, shape.num_sites)
+    else:
+        model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
     return model, Batch(jax.device_put(stacked), jax.device_put(mask), keys)
 
 

@@ -35,11 +35,6 @@ class PottsForm:
         """Number of variables N."""
         return len(self.values)
 
-    @property
-    def exists(self) -> Bool[np.ndarray, "N q"]:
-        """Which values each variable has."""
-        return np.arange(max(self.values)) < np.array(self.values)[:, None]
-
     def equal(self, state: Int8[np.ndarray, "N"]) -> Bool[np.ndarray, "M"]:
         """The pairs whose variables have the same value."""
         return state[self.pairs[:, 0]] == state[self.pairs[:, 1]]

@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float
 from sl_discs.arrays import AnyArray
 from sl_discs.batching import batch_max
 from sl_discs.models.base import Model
-from sl_discs.models.coupling import Coupling
+from sl_discs.models.coupling import Coupling, dense_coupling, sparse_coupling
+from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.models.sites import Categories, entries
 
 
@@ -97,3 +98,20 @@ def _add_rows(coupling: Coupling, neighbours: Float[Array, "q N"], x, y) -> Floa
     moved = x != y
     longest = batch_max(jnp.sum(moved, dtype=jnp.int32))
     return lax.fori_loop(0, longest, add_next, (moved, neighbours))[1]
+
+
+def potts_model(terms: PottsTerms, num_sites: int) -> PottsModel:
+    """The model padded to num_sites with copies of the last site, so that more problems have the same model."""
+    padding = num_sites - terms.num_sites
+    return PottsModel(Categories(terms.num_values + terms.num_values[-1:] * padding))
+
+
+def potts_params(terms: PottsTerms, num_sites: int, degree: int | None) -> PottsParams:
+    """Host arrays of a model padded to num_sites, with neighbour lists of `degree` or, if None, dense rows."""
+    fields = np.zeros((num_sites, max(terms.num_values)), np.float32)
+    fields[: terms.num_sites] = terms.fields
+    if degree is None:
+        coupling: Coupling = dense_coupling(terms.pairs, terms.couplings, num_sites)
+    else:
+        coupling = sparse_coupling(terms.pairs, terms.couplings, num_sites, degree)
+    return PottsParams(fields, coupling, np.float32(terms.scale))

@@ -132,8 +132,14 @@ class Problem:
             raise InputError(f"{self.name}: states have shape {states.shape}; expected [B, {self.num_variables}]")
         if self.num_values is None and not np.isin(states, (0, 1)).all():
             raise InputError(f"{self.name}: states hold values other than 0 and 1; round them first")
-        if self.num_values is not None and not _are_values(states, self.num_values).all():
-            raise InputError(f"{self.name}: states hold values other than 0 .. {max(self.num_values) - 1}")
+        if self.num_values is not None:
+            wrong = np.argwhere(~_are_values(states, self.num_values))
+            if len(wrong):
+                row, place = wrong[0]
+                raise InputError(
+                    f"{self.name}: states hold {states[row, place]} at {self.labels[place]!r}; "
+                    f"expected whole numbers from 0 to {self.num_values[place] - 1}"
+                )
         distinct, place = np.unique(states, axis=0, return_inverse=True)
         place = place.reshape(-1)
         values, feasible, repaired = self._evaluator(distinct)

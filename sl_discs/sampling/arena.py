@@ -170,7 +170,7 @@ class Arena:
         """Puts the chains into the given states and resets the samplers' adaptation.
 
         Args:
-          states: of zeros and ones.
+          states: the values of all variables.
           tilts: h of each chain, whose target is exp(f/temperature + <s, h>); only where the arena is tilted.
         """
         padded = np.zeros((len(self._batch.mask), self.num_chains, self._padded), np.int8)
@@ -226,13 +226,14 @@ class Arena:
             yield Recorded(np.asarray(trace.value)[:, 0], states, exchanged)
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
-        """The number of moments per call; a power of two if each number needs its own compiled code."""
+        """The number of moments per call; if each number needs its own compiled code, one or two numbers for all."""
         bytes_each = self.num_chains // self.rungs * self._padded
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self._kernel) // steps))
-        return 1 << (most.bit_length() - 1)
+        calls = -(-moments // (1 << (most.bit_length() - 1)))
+        return -(-moments // calls)
 
     def record(self, temperatures, moments: int, sweeps: int = 1) -> Recorded:
         """As `play`, but returns all records at once, for runs that record little."""

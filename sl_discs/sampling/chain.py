@@ -1,9 +1,10 @@
 """Method `chain`: many chains of the base sampler at the temperature, from dispersed starts.
 
-Chains start in pairs of opposite states, and first visit sites in random order, because sweeps in the same order
-would lead many of them to the same mode. A warm-up of doubling rounds ends when the values of f of different chains
-agree; its last round also determines the number of sweeps between draws. Adaptation ends with the first round. A mode
-that no chain has visited does not show in any diagnostic.
+Chains start in pairs of opposite states, or where variables have q values in q states that differ everywhere. They
+first visit sites in random order, because sweeps in the same order would lead many of them to the same mode. A
+warm-up of doubling rounds ends when the values of f of different chains agree; its last round also determines the
+number of sweeps between draws. Adaptation ends with the first round. A mode that no chain has visited does not show
+in any diagnostic.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import Agreement, diagnose
 from sl_discs.sampling.drawn import Budget, Drawn, Store
-from sl_discs.sampling.layout import Terms
+from sl_discs.sampling.layout import Terms, counts_of
 from sl_discs.sampling.options import Options
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
@@ -58,7 +59,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    store = Store(options.groups, arena.size, options.draws_each, options.store)
+    store = Store(options.groups, arena.size, int(counts_of(terms).max()), options.draws_each, options.store)
     interrupted = collect(arena, temperature, thinning, store, options, budget)
     how = {
         "sampler": options.sampler,
@@ -79,9 +80,10 @@ def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.nd
     arena = Arena(
         terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed, stream=DISPERSING
     )
-    states = arena.states
-    states[1::2] = 1 - states[: len(states) // 2 * 2 : 2]
-    arena.restart(states)
+    counts, states = counts_of(terms), arena.states
+    chain = np.arange(len(states))
+    shift = chain % counts.max()
+    arena.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
     arena.record(temperature, FIRST_ROUND)
     return arena.states
 
@@ -101,7 +103,8 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
 
     Args:
       values: of f after each of L sweeps of C chains.
-      states: after each sweep; used are the magnetisation, and the sum of the spins with signs drawn once.
+      states: after each sweep; used are their sum, which for two values is the magnetisation, and the sum with signs
+        drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float64, UInt8
 from scipy import stats
 
+from sl_discs.sampling.events import Events
 from sl_discs.sampling.packed import column, pieces
 
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
@@ -80,17 +81,21 @@ def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
     return np.where(within > 0, found, np.where(between > 0, np.inf, 1.0))
 
 
-def worst_variables(bits: UInt8[np.ndarray, "C D W"], size: int) -> list[int]:
-    """The variables whose halves of groups differ most relative to their variance, the worst first."""
+def worst_events(bits: UInt8[np.ndarray, "C D W"], events: Events) -> list[tuple[int, int]]:
+    """The events, as places of variables and values, for which halves of groups differ most relative to their
+    variance, the worst first.
+    """
     groups, draws = bits.shape[:2]
-    half = draws // 2
-    ones = np.zeros((2, groups, size))
+    half, (size, kinds) = draws // 2, events.counted.shape
+    ones = np.zeros((2, groups, size, kinds))
     for number, part in enumerate((bits[:, :half], bits[:, draws - half :])):
         for _, states in pieces(part, size):
-            ones[number] += states.sum(axis=1, dtype=np.int64)
-    means = ones.reshape(-1, size) / max(half, 1)
+            for k, value in enumerate(events.values):
+                ones[number, ..., k] += (states == value).sum(axis=1, dtype=np.int64)
+    means = ones.reshape(-1, size, kinds) / max(half, 1)
     spread = _r_hat(means, (means * (1 - means)).mean(axis=0) * half / max(half - 1, 1), max(half, 1))
-    return np.argsort(-spread, kind="stable")[:_WORST].tolist()
+    order = np.argsort(-np.where(events.counted, spread, -np.inf), axis=None, kind="stable")
+    return [(place // kinds, events.values[place % kinds]) for place in order[: min(_WORST, events.number)].tolist()]
 
 
 def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | None = None) -> Diagnostic:
@@ -140,7 +145,7 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
 
 def judge(
-    scalars: list[Diagnostic], variables: list[Diagnostic], num_groups: int, num_variables: int, reasons: list[str]
+    scalars: list[Diagnostic], variables: list[Diagnostic], num_groups: int, num_events: int, reasons: list[str]
 ) -> Verdict:
     """The verdict.
 
@@ -148,11 +153,11 @@ def judge(
       scalars: diagnostics of the value, magnetisation and overlap.
       variables: diagnostics of the worst variables.
       num_groups: C.
-      num_variables: N.
+      num_events: number of events among which these are the worst.
       reasons: the method's own reasons against its draws.
     """
     reasons = list(reasons)
-    for found, tests in (scalars, len(scalars)), (variables, num_variables):
+    for found, tests in (scalars, len(scalars)), (variables, num_events):
         for one in found:
             limit = r_hat_limit(num_groups, one.ess_bulk, tests)
             if one.r_hat > limit:
@@ -168,6 +173,6 @@ def judge(
     return Verdict(not reasons, tuple(reasons))
 
 
-def variable(bits: UInt8[np.ndarray, "C D W"], place: int) -> Float64[np.ndarray, "C D"]:
-    """One variable of all draws, as numbers."""
-    return column(bits, place).astype(np.float64)
+def event(bits: UInt8[np.ndarray, "C D W"], size: int, place: int, value: int) -> Float64[np.ndarray, "C D"]:
+    """Whether one variable has a value in each draw, as numbers."""
+    return (column(bits, size, place) == value).astype(np.float64)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from sl_discs.sampling.packed import packed
+from sl_discs.sampling.packed import num_bytes, packed
 
 Say = Callable[[int, str], None]
 
@@ -116,12 +116,13 @@ class Store:
     Args:
       groups: C.
       size: N.
+      most: the largest number of values of a variable.
       wanted: D; None: not known in advance.
       path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
     """
 
-    def __init__(self, groups: int, size: int, wanted: int | None, path: str | None = None):
-        width = -(-size // 8)
+    def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
+        self._most, width = most, num_bytes(size, most)
         self._parts: list[np.ndarray] = []
         self._file = None
         if path is not None and wanted is not None:
@@ -133,7 +134,7 @@ class Store:
 
     def add(self, states) -> None:
         """Adds the states [L, C, N] of L records."""
-        bits = packed(np.swapaxes(states, 0, 1))
+        bits = packed(np.swapaxes(states, 0, 1), self._most)
         if self._file is None:
             self._parts.append(bits)
         else:

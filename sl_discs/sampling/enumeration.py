@@ -1,21 +1,25 @@
-"""The law exp(f/temperature) on {0,1}^N by listing every state, for up to 22 variables."""
+"""The law exp(f/temperature) by listing every state: up to 22 variables of two values, or 2^20 states of others."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Float64, Int, Int8
 from scipy import special
 
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.density import Density
+from sl_discs.models.potts_terms import PottsTerms
 
 # 2^22 states take about 130 MB, and a third of a second.
 MOST_VARIABLES = 22
 # Of a function that has to be evaluated at each state.
 MOST_OF_DENSITY = 20
+# Of states of variables with several values, and of those that are evaluated at once.
+MOST_STATES, _BLOCK = 2**20, 2**14
 
 
 class EnumeratedLaw(NamedTuple):
@@ -41,11 +45,8 @@ class EnumeratedLaw(NamedTuple):
         return np.diagonal(self.moments)
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
-        """Independent exact draws, by the inverse of the cumulative distribution."""
-        cumulative = np.cumsum(self.probabilities)
-        # Below the total, so a state of probability 0 is never drawn.
-        found = np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")
-        return (found[:, None] >> np.arange(len(self.moments)) & 1).astype(np.int8)
+        """Independent exact draws."""
+        return (_drawn(self.probabilities, rng, draws)[:, None] >> np.arange(len(self.moments)) & 1).astype(np.int8)
 
 
 def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
@@ -95,6 +96,50 @@ def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
     values *= values
     log_z, sd = largest / temperature + np.log(total), (probabilities @ values) ** 0.5
     return EnumeratedLaw(float(log_z), probabilities, moments, float(mean), float(sd))
+
+
+class EnumeratedValues(NamedTuple):
+    """All probabilities of a Potts model.
+
+    Attributes:
+      log_z: log sum_x exp(f(x)/temperature).
+      probabilities: [S]; the first variable varies fastest.
+      num_values: [N] q_i.
+    """
+
+    log_z: float
+    probabilities: Float64[np.ndarray, "S"]
+    num_values: tuple[int, ...]
+
+    def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
+        """Independent exact draws."""
+        return _numbered(_drawn(self.probabilities, rng, draws), self.num_values)
+
+
+def enumerate_values(terms: PottsTerms, temperature: float) -> EnumeratedValues:
+    """The law of a Potts model; InputError for more than 2^20 states."""
+    number = math.prod(terms.num_values)
+    if number > MOST_STATES:
+        raise InputError(
+            f"method 'exact' enumerates up to {MOST_STATES:,} states of variables with several values, and these "
+            f"{terms.num_sites} variables have more; use method='tempering'",
+            "method",
+        )
+    blocks = (np.arange(start, min(start + _BLOCK, number)) for start in range(0, number, _BLOCK))
+    scaled = np.concatenate([terms.values(_numbered(block, terms.num_values)) for block in blocks]) / temperature
+    return EnumeratedValues(float(special.logsumexp(scaled)), special.softmax(scaled), terms.num_values)
+
+
+def _numbered(numbers: Int[np.ndarray, "B"], num_values: tuple[int, ...]) -> Int8[np.ndarray, "B N"]:
+    """The states of these numbers."""
+    return np.stack(np.unravel_index(numbers, num_values, order="F"), axis=1).astype(np.int8)
+
+
+def _drawn(probabilities: Float64[np.ndarray, "S"], rng: np.random.Generator, draws: int) -> Int[np.ndarray, "draws"]:
+    """Numbers of independent states, by the inverse of the cumulative distribution."""
+    cumulative = np.cumsum(probabilities)
+    # Below the total, so a state of probability 0 is never drawn.
+    return np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")
 
 
 def enumerate_density(density: Density, temperature: float) -> EnumeratedLaw:

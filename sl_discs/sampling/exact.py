@@ -9,9 +9,9 @@ from jaxtyping import Float64, Int, Int8
 
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
+from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.density import Density
 from sl_discs.sampling.enumeration import enumerate_density, enumerate_law
-from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.tree import tree_decomposition
 
 # Above this, tree decomposition is tried first.
@@ -39,7 +39,11 @@ class ExactDraws(NamedTuple):
 
 
 def exact(
-    terms: Terms, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"] | None = None
+    terms: Coefficients | Density,
+    temperature: float,
+    draws: int,
+    seed: int,
+    pairs: Int[np.ndarray, "P 2"] | None = None,
 ) -> ExactDraws:
     """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
 

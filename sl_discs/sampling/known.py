@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
+from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.enumeration import enumerate_values
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.options import Options
@@ -20,9 +26,15 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of draws, seed.
       budget: progress.
     """
-    each = options.draws_each or -(-_DRAWS_IN_TIME // options.groups)
-    found = exact(terms, temperature, each * options.groups, options.seed)
+    each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
+    if isinstance(terms, PottsTerms):
+        law = enumerate_values(terms, temperature)
+        states, log_z = law.sample(np.random.default_rng(options.seed), each * options.groups), law.log_z
+        how, most = {"states": math.prod(terms.num_values)}, max(terms.num_values)
+    else:
+        found = exact(terms, temperature, each * options.groups, options.seed)
+        states, log_z = found.states, found.log_z
+        how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
     budget.say(each * options.groups)
-    how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
-    bits = packed(found.states.reshape(options.groups, each, -1))
-    return Drawn(bits, "none", how, log_z=(found.log_z, 0.0), exact=True)
+    bits = packed(states.reshape(options.groups, each, -1), most)
+    return Drawn(bits, "none", how, log_z=(log_z, 0.0), exact=True)

@@ -1,17 +1,41 @@
-"""The arrays of chains on one model, quadratic or not."""
+"""What is sampled, as methods need it: the terms of a model, quadratic or not, and the arrays of chains on it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+from jaxtyping import Int
+
 from sl_discs.engines.contract import Batch
 from sl_discs.experiment.packing import Shape, build_batch, build_density_batch
+from sl_discs.instances.potts import PottsForm
 from sl_discs.models.base import Model
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.density import Density
+from sl_discs.models.potts_terms import PottsTerms, potts_terms
+from sl_discs.problems import Problem
+from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
 
-Terms = Coefficients | Density
+Terms = Coefficients | PottsTerms | Density
+
+
+def terms_of(problem: Problem | LogDensity) -> Terms:
+    """The terms of the function that is maximised."""
+    if isinstance(problem, Problem) and isinstance(problem.source, PottsForm):
+        return potts_terms(problem.source)
+    return problem.terms()
+
+
+def counts_of(terms: Terms) -> Int[np.ndarray, "N"]:
+    """The number of values of each variable."""
+    return np.array(terms.num_values) if isinstance(terms, PottsTerms) else np.full(terms.num_sites, 2)
+
+
+def log_num_states(terms: Terms) -> float:
+    """The logarithm of the number of states, which is log Z at infinite temperature."""
+    return float(np.log(counts_of(terms)).sum())
 
 
 def lay_out(terms: Terms, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int) -> tuple[Model, Batch]:

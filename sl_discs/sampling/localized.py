@@ -1,6 +1,7 @@
 """Method `localization`: Algorithm 1 at the temperature, one independent draw per chain.
 
-sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`. The draws are as accurate as the
+sigma is small enough for sign(Y) to be a draw, see `Localization.localizes`; of variables with several values, the
+values whose vectors are closest to Y. The draws are as accurate as the
 posterior means that the base sampler estimates at each level: if it cannot cross between modes early in the run, mode
 weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
 the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
@@ -25,10 +26,11 @@ from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.layout import Terms, lay_out
+from sl_discs.sampling.events import Events
+from sl_discs.sampling.layout import Terms, counts_of, lay_out
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
-from sl_discs.sampling.values import values_of
+from sl_discs.sampling.values import magnetisations, values_of
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -85,7 +87,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps + going_on,
     }  # fmt: skip
     note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
-    bits = packed(states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1))
+    each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
+    bits = packed(each, int(counts_of(terms).max()))
     return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted)
 
 
@@ -100,11 +103,11 @@ def _what_chains_say(
     arena.restart(states[:number])
     arena.record(temperature, 1, -(-sweeps // 2))
     later = arena.record(temperature, _LOOKS, max(1, sweeps // (2 * _LOOKS)))
-    values = values_of(terms)
+    values, events = values_of(terms), Events.of(counts_of(terms))
 
     def observed(one: np.ndarray) -> np.ndarray:
-        """f, the magnetisation and all variables."""
-        return np.column_stack([values(one), one.mean(axis=1), one])
+        """f, the magnetisation and which value each variable has."""
+        return np.column_stack([values(one), magnetisations(terms, one), events.occur(one)])
 
     now = observed(states[:_MOST_COMPARED])
     then = np.stack([observed(one) for one in later.states])

@@ -2,8 +2,8 @@
 
 With equally many draws at two inverse temperatures b < b', log Z(b')/Z(b) is the C at which the sum over the draws
 at b of sigmoid((b' - b) f - C) equals the sum over those at b' of sigmoid(C - (b' - b) f), the estimate of least
-variance (Bennett 1976). The neighbours' ratios add up from infinite temperature, where log Z = N log 2, to the
-temperature that is asked for.
+variance (Bennett 1976). The neighbours' ratios add up from infinite temperature, where Z is the number of states, to
+the temperature that is asked for.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def log_ratio(step: float, lower: Float[np.ndarray, "*D"], upper: Float[np.ndarr
 
 
 def log_z_of_ladder(
-    size: int, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
+    log_states: float, inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> tuple[float, float]:
     """log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
 
     Args:
-      size: number of variables N.
+      log_states: logarithm of the number of states.
       inverse: [R] inverse temperatures, from 0.
       values: [L, D, R] of f at each of them, of D draws of L independent ladders.
     """
@@ -51,7 +51,7 @@ def log_z_of_ladder(
         steps = np.diff(inverse)
         return sum(log_ratio(step, joined[:, k], joined[:, k + 1]) for k, step in enumerate(steps))
 
-    log_z = size * np.log(2) + from_hot(parts)
+    log_z = log_states + from_hot(parts)
     if len(parts) == 1:
         return float(log_z), float("inf")
     without = np.array([from_hot(parts[:k] + parts[k + 1 :]) for k in range(len(parts))])

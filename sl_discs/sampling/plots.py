@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+from jaxtyping import Float64
 
 from sl_discs.results.canvas import COLOURS
 
 _MOST_POINTS = 2_000
+_OVERLAP_BIN = 0.05
 
 
 def paint_all(samples, figure) -> None:
@@ -39,19 +43,29 @@ def paint_values(samples, axes) -> None:
 
 def paint_overlaps(samples, axes) -> None:
     """P(q): where it has several peaks, draws of one mode differ from those of another."""
-    overlaps = samples.group_overlaps.ravel()
-    axes.hist(overlaps, bins=np.linspace(-1, 1, 41), weights=samples.weights, color=COLOURS[2])
-    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(-1.02, 1.02))
+    overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels), int(samples.counts.max()))
+    axes.hist(overlaps, bins=bins, weights=samples.weights, color=COLOURS[2])
+    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
+
+
+def overlap_bins(size: int, most: int) -> Float64[np.ndarray, "B"]:
+    """Edges of bins of about .05 that all hold equally many of the overlaps that N variables of q values can have."""
+    step = most / ((most - 1) * size)
+    width = step * max(1, round(_OVERLAP_BIN / step))
+    return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
 
 
 def paint_marginals(samples, axes) -> None:
-    """P(x = 1) of all variables in increasing order, with two standard errors to both sides."""
-    found = np.array(sorted(samples.marginals.values()))[:: -(-len(samples.labels) // _MOST_POINTS)]
+    """The marginals in increasing order, with two standard errors to both sides."""
+    each = samples.marginals.values()
+    found = np.array(sorted(each if samples.num_values is None else itertools.chain.from_iterable(each)))
+    found = found[:: -(-len(found) // _MOST_POINTS)]
     number, (mean, error) = np.arange(len(found)), found.T
     band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
     axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
     axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
-    axes.set(xlabel="variable, in order of P", ylabel="P(x = 1)", ylim=(-0.02, 1.02))
+    what = ("variable", "P(x = 1)") if samples.num_values is None else ("variable and value", "P(x = value)")
+    axes.set(xlabel=f"{what[0]}, in order of P", ylabel=what[1], ylim=(-0.02, 1.02))
 
 
 def paint_swaps(samples, axes) -> None:

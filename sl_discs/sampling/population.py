@@ -1,7 +1,7 @@
 """Method `population`: population annealing with exact weights (Hukushima and Iba 2003; Machta 2010).
 
-Populations start at infinite temperature, where spins are independent and log Z = N log 2, and cool in steps. At each
-step the members are weighted by exp((b' - b) f), resampled with these weights, and moved by a few sweeps at the new
+Populations start at infinite temperature, where all states are equally likely, and cool in steps. At each step the
+members are weighted by exp((b' - b) f), resampled with these weights, and moved by a few sweeps at the new
 temperature. The product of the mean weights is an unbiased estimate of Z, and each population is weighted by its own.
 A smaller run chooses the steps, so that they do not depend on the draws.
 """
@@ -16,7 +16,7 @@ from sl_discs.experiment.population import places_after
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
 from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.layout import Terms
+from sl_discs.sampling.layout import Terms, counts_of, log_num_states
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.packed import packed
 
@@ -59,7 +59,7 @@ class _Cooling:
             keeps_states=False,
         )  # fmt: skip
         self.inverse = 0.0
-        self.log_z = np.full(groups, self.arena.size * np.log(2))
+        self.log_z = np.full(groups, log_num_states(terms))
         self.family = np.tile(np.arange(members), (groups, 1))
         self.values = self.arena.record(np.inf, 1).values[-1].astype(np.float64)
 
@@ -129,7 +129,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         "effective families": round(families),
         "steps": searched + main.arena.steps,
     }
-    bits = packed(main.arena.states.reshape(options.groups, members, -1))
+    bits = packed(main.arena.states.reshape(options.groups, members, -1), int(counts_of(terms).max()))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
         interrupted=budget.interrupted,

@@ -57,10 +57,7 @@ def seconds(run: Run) -> dict[str, float]:
 def _section(number: int, run: Run) -> str:
     samples = run.samples
     good = "good" if samples.reliable else "bad"
-    rows = tables.marginals(samples, _MOST_MARGINALS)
-    which = (
-        "all" if len(rows) == len(samples.labels) else f"the {len(rows)} of {len(samples.labels):,} nearest to 1/2"
-    )
+    (titles, *rows), which = tables.marginals(samples, _MOST_MARGINALS)
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in samples.notes)
     return f"""<section>
 <h1>{KINDS[samples.kind].title}: {html.escape(samples.name)} at temperature {samples.temperature:g}</h1>
@@ -73,7 +70,7 @@ def _section(number: int, run: Run) -> str:
 <h2>How it was sampled</h2>
 {table([*run.given, *_settings(run)])}
 <h2>Marginals</h2>
-<details><summary>{which}</summary>{table(rows, tables.MARGINALS)}</details>
+<details><summary>{which}</summary>{table(rows, titles)}</details>
 </section>"""
 
 
@@ -89,7 +86,7 @@ def _plots(samples: Samples):
         (
             "marginals",
             plots.paint_marginals,
-            "P(x = 1) of all variables in increasing order, with two standard errors.",
+            "All marginals in increasing order, with two standard errors.",
         ),
     ]
     if samples.ladder is not None:
@@ -112,7 +109,8 @@ def _on_one(paint, samples: Samples, figure) -> None:
 
 def _settings(run: Run) -> list[tuple[str, str]]:
     samples = run.samples
-    values = "-1 and 1" if samples.spins else "0 and 1"
+    most = samples.counts.max()
+    values = "-1 and 1" if samples.spins else "0 and 1" if most == 2 else f"from 0 to at most {most - 1}"
     return [
         ("variables", f"{len(samples.labels):,}, each {values}"),
         ("sense", "maximise" if samples.maximise else "minimise"),

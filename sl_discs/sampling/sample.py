@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from sl_discs.atomic import check_file
 from sl_discs.checks import real, whole
@@ -15,15 +17,18 @@ from sl_discs.engines.devices import check_threads
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
+from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
 from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, variable, worst_variables
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, judge, worst_events
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
-from sl_discs.sampling.layout import Terms
+from sl_discs.sampling.events import Events, event_name
+from sl_discs.sampling.layout import Terms, counts_of, log_num_states, terms_of
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
 from sl_discs.sampling.values import observed
@@ -38,7 +43,8 @@ METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables, and gives chains and low-rank localization these parts of a time limit.
+# `auto` enumerates up to so many variables of two values, or as many states of others, and gives chains and low-rank
+# localization these parts of a time limit.
 _ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
 # Independent groups; where the draws of a group depend on each other, more of them are needed.
 _GROUPS = {"population": 16, "low_rank": 16}
@@ -70,7 +76,9 @@ def sample(
 
     Args:
       problem: from `sl_discs.maxcut`, `sl_discs.ising`, `sl_discs.from_log_density` or another constructor. Sets
-        and covers may have conflicts, each of which costs the problem's `penalty`.
+        and covers may have conflicts, each of which costs the problem's `penalty`. Variables of several values, of
+        `potts` and `coloring`, have the engine `reference`, all methods except `low_rank`, and the samplers `gibbs`,
+        `metropolis`, `gwg`, `path_auxiliary` and `dmala`.
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
@@ -98,7 +106,7 @@ def sample(
     if not isinstance(problem, Problem | LogDensity):
         raise InputError(
             f"the problem is a {type(problem).__name__}; make one with "
-            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, 'from_bqm', 'from_log_density'])}"
+            f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm', 'from_log_density'])}"
         )
     options = check_arguments(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
@@ -106,9 +114,9 @@ def sample(
     temperature = float(temperature)
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
-    terms = problem.terms()
-    if isinstance(problem, LogDensity):
-        options = _for_density(options, method)
+    terms = terms_of(problem)
+    if not isinstance(terms, Coefficients):
+        options = _on_reference(terms, options, method)
     total = None if options.draws_each is None else options.draws_each * options.groups
     with (
         progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
@@ -116,16 +124,25 @@ def sample(
         run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
         if method != AUTO:
             return run(method, time_limit)
-        return _choose(run, len(problem.labels), time_limit)
+        return _choose(run, terms, time_limit)
 
 
-def _for_density(options: Options, method: str) -> Options:
-    """Options for a log-density, which the reference engine alone runs; InputError for what it does not have."""
+def _on_reference(terms: Terms, options: Options, method: str) -> Options:
+    """Options for what the reference engine alone runs; InputError for what it does not have."""
+    several = isinstance(terms, PottsTerms)
     if method == "low_rank":
         raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
     if options.engine == "cpu":
-        raise InputError("engine 'cpu' runs quadratic problems only; use 'reference' for a log-density", "engine")
+        what = "variables of several values" if several else "a log-density"
+        raise InputError(f"engine 'cpu' runs quadratic problems only; use 'reference' for {what}", "engine")
+    if several and not _kernel(options.sampler, options.fields, options.groups).several_values:
+        raise InputError(f"sampler is {options.sampler!r}, which is for variables of two values", "sampler")
     return options._replace(engine="reference")
+
+
+def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
+    own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
+    return build_sampler(name, own, num_chains)
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
@@ -155,7 +172,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
         return options
     if method == "low_rank":
         low_rank.check_fields(options)
-    build_sampler(sampler, {name: fields.get(name, value) for name, value in sampler_fields(sampler).items()}, count)
+    _kernel(sampler, fields, count)
     return options
 
 
@@ -201,9 +218,11 @@ class _Run:
 
     def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
         problem, size = self._problem, len(self._problem.labels)
+        num_values = self._terms.num_values if isinstance(self._terms, PottsTerms) else None
         values, spins = observed(self._terms, drawn.bits)
-        overlap = group_overlaps(drawn.bits, size)
-        diagnostics, verdict = evidence(drawn, values, spins, overlap, problem.labels)
+        overlap = group_overlaps(drawn.bits, size, num_values)
+        observables = (VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap)
+        diagnostics, verdict = self._evidence(drawn, observables)
         sign = 1.0 if problem.maximise else -1.0
         log_z = drawn.log_z
         if log_z is not None:
@@ -211,36 +230,40 @@ class _Run:
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, temperature=self._temperature, method=method, chosen=chosen, how=drawn.how,
-            bits=drawn.bits, group_values=sign * values, group_overlaps=overlap, group_magnetisations=spins,
-            dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z, ladder=drawn.ladder,
-            diagnostics=diagnostics, verdict=verdict, notes=drawn.notes, interrupted=drawn.interrupted, seconds={},
-            seed=self._options.seed,
+            spins=problem.spins, num_values=num_values, temperature=self._temperature, method=method, chosen=chosen,
+            how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
+            group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
+            ladder=drawn.ladder, diagnostics=diagnostics, verdict=verdict, notes=drawn.notes,
+            interrupted=drawn.interrupted, seconds={}, seed=self._options.seed,
         )  # fmt: skip
 
+    def _evidence(self, drawn: Drawn, observables) -> tuple[tuple[Diagnostic, ...], Verdict]:
+        """Diagnostics of draws, and the verdict."""
+        labels, counts = self._problem.labels, counts_of(self._terms)
+        events, several = Events.of(counts), isinstance(self._terms, PottsTerms)
+        groups, draws = observables[0][1].shape
+        effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
+        scalars = [diagnose(name, column, effective) for name, column in observables]
+        variables = [
+            diagnose(
+                event_name(labels[place], value, several=several),
+                event(drawn.bits, len(labels), place, value),
+                effective,
+            )
+            for place, value in worst_events(drawn.bits, events)
+        ]
+        reasons = list(drawn.reasons)
+        if drawn.interrupted:
+            reasons.append("the run was interrupted")
+        if drawn.exact:
+            return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
+        return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)
 
-def evidence(drawn: Drawn, values, spins, overlap, labels) -> tuple[tuple[Diagnostic, ...], Verdict]:
-    """Diagnostics of draws, and the verdict."""
-    groups, draws = values.shape
-    effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
-    observed = (VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap)
-    scalars = [diagnose(name, column, effective) for name, column in observed]
-    variables = [
-        diagnose(f"variable {labels[place]!r}", variable(drawn.bits, place), effective)
-        for place in worst_variables(drawn.bits, len(labels))
-    ]
-    reasons = list(drawn.reasons)
-    if drawn.interrupted:
-        reasons.append("the run was interrupted")
-    if drawn.exact:
-        return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
-    return (*scalars, *variables), judge(scalars, variables, groups, len(labels), reasons)
 
-
-def _choose(run: _Run, size: int, time_limit: float | None) -> Samples:
+def _choose(run: _Run, terms: Terms, time_limit: float | None) -> Samples:
     """Method `auto`."""
-    if size <= _ENUMERATED:
-        return run("exact", time_limit, f"auto: {size} variables are enumerated")
+    if log_num_states(terms) < (_ENUMERATED + 1e-9) * np.log(2):
+        return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
     part = None if time_limit is None else _FIRST_PART * time_limit
     found = run("chain", part, "auto: chains with different starts agree")
     if found.reliable or found.interrupted:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int8, UInt8
+from jaxtyping import Bool, Float64, Int, Int8, UInt8
 
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import new_figure, save_figure
@@ -20,7 +20,6 @@ from sl_discs.sampling.estimates import Batches, Estimate, Estimates
 from sl_discs.sampling.packed import column, overlaps, pieces, unpacked
 
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
-_INSTALL = "install it with: pip install {0}"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -35,14 +34,17 @@ class Samples:
       labels: [N] labels of the variables.
       maximise: whether the problem's best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
+      num_values: [N] the number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says.
       temperature: tau, in units of the problem's value.
       method: the method used: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
       how: details of the run, by name.
-      bits: [C, D, W] the draws of C groups with different starts, packed eight variables per byte.
+      bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.packed`.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
-      group_overlaps: [C, D] overlap s.s'/N of each draw with one of another group.
-      group_magnetisations: [C, D] the mean spin of each draw.
+      group_overlaps: [C, D] overlap of each draw with one of another group: s.s'/N of spins, or the mean of
+        (q_i [x_i = x'_i] - 1)/(q_i - 1) of variables with several values.
+      group_magnetisations: [C, D] the mean spin of each draw; of variables with several values (q m - 1)/(q - 1),
+        where m is the largest share of variables with one value.
       dependence: of the draws of a group, as in `estimates.Batches`.
       log_weights: [C] of the groups; None: equal weights.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
@@ -62,6 +64,7 @@ class Samples:
     labels: Sequence[Hashable]
     maximise: bool
     spins: bool
+    num_values: tuple[int, ...] | None
     temperature: float
     method: str
     chosen: str
@@ -90,10 +93,29 @@ class Samples:
         return self.verdict.reliable
 
     @property
+    def counts(self) -> Int[np.ndarray, "N"]:
+        """The number of values of each variable."""
+        return np.full(len(self.labels), 2) if self.num_values is None else np.array(self.num_values)
+
+    @property
     def states(self) -> Int8[np.ndarray, "S N"]:
         """All S = C D draws in the problem's own values, group by group."""
-        found = unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels))
-        return (2 * found - 1).astype(np.int8) if self.spins else found
+        return self._own(unpacked(np.asarray(self.bits), len(self.labels)).reshape(-1, len(self.labels)))
+
+    def _own(self, states: Int8[np.ndarray, "*B N"]) -> Int8[np.ndarray, "*B N"]:
+        return (2 * states - 1).astype(np.int8) if self.spins else states
+
+    def draw(self, number: int) -> dict[Hashable, int]:
+        """One of the S draws by label, such as the colour of each node; numbers as of a list.
+
+        Raises:
+          InputError: there are not so many.
+        """
+        if not -len(self) <= number < len(self):
+            raise InputError(f"draw {number} of {len(self):,}; expected 0 to {len(self) - 1}")
+        group, place = divmod(number % len(self), self.bits.shape[1])
+        state = self._own(unpacked(np.asarray(self.bits[group, place]), len(self.labels)))
+        return dict(zip(self.labels, state.tolist(), strict=True))
 
     @property
     def values(self) -> Float64[np.ndarray, "S"]:
@@ -113,34 +135,52 @@ class Samples:
         return Batches(groups, draws, self.dependence, self.log_weights)
 
     @functools.cached_property
-    def marginals(self) -> dict[Hashable, Estimate]:
-        """The probability that each variable is 1, with its standard error."""
+    def marginals(self) -> dict[Hashable, Any]:
+        """The probability that each variable is 1, as `Estimate`s with standard errors; of variables with several
+        values, a tuple of the probabilities of 0 .. q - 1.
+        """
+        if self.num_values is None:
+            means, errors = self._shares([1])
+            found = zip(self.labels, means[0].tolist(), errors[0].tolist(), strict=True)
+            return {label: Estimate(mean, error) for label, mean, error in found}
+        means, errors = self._shares(range(max(self.num_values)))
+        return {
+            label: tuple(map(Estimate, means[:count, place].tolist(), errors[:count, place].tolist()))
+            for place, (label, count) in enumerate(zip(self.labels, self.num_values, strict=True))
+        }
+
+    def _shares(self, values: Sequence[int]) -> tuple[Float64[np.ndarray, "K N"], Float64[np.ndarray, "K N"]]:
+        """The probability that each variable has each of these values, and the errors."""
         batches, size = self._batches, len(self.labels)
-        means, errors = np.empty(size), np.empty(size)
+        means, errors = np.empty((2, len(values), size))
         # A few variables of all draws at a time.
         step = max(8, 2**26 // max(1, len(self)) // 8 * 8)
         for start in range(0, size, step):
-            here = slice(start, min(start + step, size))
-            count = here.stop - start
-            part = unpacked(np.asarray(self.bits[:, :, start // 8 : -(-here.stop // 8)]), count)
-            means[here], errors[here] = batches.share(part)
-        found = zip(self.labels, means.tolist(), errors.tolist(), strict=True)
-        return {label: Estimate(mean, error) for label, mean, error in found}
+            stop = min(start + step, size)
+            part = unpacked(self.bits, size, start, stop)
+            for k, value in enumerate(values):
+                means[k, start:stop], errors[k, start:stop] = batches.share(part == value)
+        return means, errors
 
-    def marginal(self, label: Hashable) -> Estimate:
-        """The probability that one variable is 1; InputError for an unknown label."""
-        return _estimate(self._batches.share(self._column(label).astype(float)))
+    def marginal(self, label: Hashable, value: int = 1) -> Estimate:
+        """The probability that one variable has a value; InputError for an unknown label or value."""
+        return self._share(self._has(label, value))
 
-    def pair_marginal(self, first: Hashable, second: Hashable) -> Estimate:
-        """The probability that two variables are both 1; InputError for an unknown label."""
-        return _estimate(self._batches.share((self._column(first) & self._column(second)).astype(float)))
+    def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
+        """The probability that two variables have these values; InputError for an unknown label or value."""
+        return self._share(self._has(first, values[0]) & self._has(second, values[1]))
 
-    def pair_marginals(self, pairs: Iterable[tuple[Hashable, Hashable]]) -> dict[tuple[Hashable, Hashable], Estimate]:
+    def pair_marginals(
+        self, pairs: Iterable[tuple[Hashable, Hashable]], values: tuple[int, int] = (1, 1)
+    ) -> dict[tuple[Hashable, Hashable], Estimate]:
         """`pair_marginal` of each pair."""
-        return {(first, second): self.pair_marginal(first, second) for first, second in pairs}
+        return {(first, second): self.pair_marginal(first, second, values) for first, second in pairs}
+
+    def _share(self, events: Bool[np.ndarray, "C D"]) -> Estimate:
+        return _estimate(self._batches.share(events.astype(float)))
 
     def mean(self, observable: str = VALUE) -> Estimate:
-        """The mean of `value`, `magnetisation` (the mean spin) or `overlap`, with its standard error.
+        """The mean of `value`, `magnetisation` or `overlap`, with its standard error.
 
         Raises:
           InputError: an unknown observable.
@@ -160,7 +200,7 @@ class Samples:
         """The mean of a function that maps states [S, N], in the problem's own values, to [S] numbers."""
         size, parts = len(self.labels), []
         for _, states in pieces(self.bits, size):
-            own = (2 * states - 1).astype(np.int8) if self.spins else states
+            own = self._own(states)
             found = np.asarray(function(own.reshape(-1, size)), np.float64)
             if found.shape != (own.shape[0] * own.shape[1],):
                 raise InputError(f"the function returned shape {found.shape}; expected a number for each state")
@@ -171,11 +211,16 @@ class Samples:
     def _places(self) -> dict[Hashable, int]:
         return {label: place for place, label in enumerate(self.labels)}
 
-    def _column(self, label: Hashable) -> Bool[np.ndarray, "C D"]:
+    def _has(self, label: Hashable, value: int) -> Bool[np.ndarray, "C D"]:
+        """Whether a variable has a value, in each draw."""
         place = self._places.get(label)
         if place is None:
             raise InputError(f"{self.name}: {label!r} is not a label")
-        return column(self.bits, place)
+        known = [-1, 1] if self.spins else list(range(self.counts[place]))
+        if value not in known:
+            joint = "or" if len(known) == 2 else "to"
+            raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} {joint} {known[-1]}")
+        return column(self.bits, len(self.labels), place) == known.index(value)
 
     def to_dataframe(self, value: Hashable = VALUE):
         """A pandas DataFrame with a row for each draw, and columns for the labels, the value and `weight`.
@@ -183,27 +228,20 @@ class Samples:
         Raises:
           InputError: pandas is not installed, or a label has the name of another column.
         """
-        pandas = _imported("pandas")
-        for name in (value, "weight"):
-            if name in self._places:
-                raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
-        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
-        frame[value], frame["weight"] = self.values, self.weights
-        return frame
+        from sl_discs.sampling.converting import as_dataframe
+
+        return as_dataframe(self, value)
 
     def to_dimod(self):
-        """A dimod SampleSet; energies are values, negated if the problem is maximised.
+        """A dimod SampleSet, of vartype DISCRETE with `num_values`; energies are values, negated if the problem is
+        maximised.
 
         Raises:
           InputError: dimod is not installed.
         """
-        dimod = _imported("dimod")
-        kind = dimod.SPIN if self.spins else dimod.BINARY
-        energies = -self.values if self.maximise else self.values
-        return dimod.SampleSet.from_samples(
-            (self.states, list(self.labels)), kind, energies, info=self.summary(), sort_labels=False,
-            weight=self.weights,
-        )  # fmt: skip
+        from sl_discs.sampling.converting import as_sample_set
+
+        return as_sample_set(self)
 
     def to_inference_data(self):
         """The draws for arviz: variables `x` [chain, draw, variable], `value`, `magnetisation` and `overlap`.
@@ -211,17 +249,9 @@ class Samples:
         Raises:
           InputError: arviz is not installed, or draws have unequal weights, which arviz does not support.
         """
-        if self.log_weights is not None:
-            raise InputError("populations have weights, which arviz does not support; use another method")
-        arviz = _imported("arviz")
-        own = self.states.reshape(*self.group_values.shape, -1)
-        names = {VALUE: self.group_values, MAGNETISATION: self.group_magnetisations, OVERLAP: self.group_overlaps}
-        coordinates = {"variable": [str(label) for label in self.labels]}
-        groups = {"posterior": {"x": own, **names}}
-        axes = {"coords": coordinates, "dims": {"x": ["variable"]}}
-        if hasattr(arviz, "InferenceData"):  # before version 1
-            return arviz.from_dict(**groups, **axes)
-        return arviz.from_dict(groups, **axes)
+        from sl_discs.sampling.converting import as_inference_data
+
+        return as_inference_data(self)
 
     def summary(self) -> dict[str, Any]:
         """Estimates and evidence as plain values."""
@@ -288,15 +318,9 @@ def _estimate(found: Estimates) -> Estimate:
     return Estimate(float(mean), float(error))
 
 
-def group_overlaps(bits: UInt8[np.ndarray, "C D W"], size: int) -> Float64[np.ndarray, "C D"]:
+def group_overlaps(
+    bits: UInt8[np.ndarray, "C D W"], size: int, num_values: Sequence[int] | None = None
+) -> Float64[np.ndarray, "C D"]:
     """`packed.overlaps`, or zeros if there are too few draws to compare."""
-    return overlaps(bits, size) if bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS else np.zeros(bits.shape[:2])
-
-
-def _imported(name: str):
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(f"this needs {name}; {_INSTALL.format(name)}") from error
+    enough = bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS
+    return overlaps(bits, size, num_values) if enough else np.zeros(bits.shape[:2])

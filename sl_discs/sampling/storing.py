@@ -18,7 +18,7 @@ from sl_discs.sampling.diagnostics import Diagnostic, Verdict
 from sl_discs.sampling.drawn import Ladder
 from sl_discs.sampling.estimates import Estimate
 
-_FORMAT = "sl_discs samples 1"
+_FORMAT = "sl_discs samples 2"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
 
 
@@ -48,6 +48,7 @@ def read_samples(path: Path) -> dict[str, Any]:
         count, labels = fields.pop("num_labels"), fields["labels"]
         return fields | {name: arrays.get(name) for name in _ARRAYS} | {
             "labels": range(count) if labels is None else tuple(map(label_of, labels)),
+            "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
             "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
             "ladder": Ladder(*(arrays[f"ladder_{name}"] for name in Ladder._fields)) if has_ladder else None,
             "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),

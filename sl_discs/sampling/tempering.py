@@ -15,7 +15,7 @@ from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import Agreement
 from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
 from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
-from sl_discs.sampling.layout import Terms
+from sl_discs.sampling.layout import Terms, counts_of, log_num_states
 from sl_discs.sampling.log_z import log_z_of_ladder
 from sl_discs.sampling.options import Options
 
@@ -42,7 +42,7 @@ class _Tempering:
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
         )  # fmt: skip
-        self.inverse = inverse
+        self.inverse, self.terms = inverse, terms
 
     @property
     def temperatures(self) -> np.ndarray:
@@ -94,7 +94,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
     thinning = sweeps_a_draw(tempering.by_rung(warm)[:, :, -1].T, warm.states)
 
-    store = Store(options.groups, tempering.arena.size, options.draws_each, options.store)
+    size, most = tempering.arena.size, int(counts_of(terms).max())
+    store = Store(options.groups, size, most, options.draws_each, options.store)
     values, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
@@ -146,5 +147,5 @@ def _drawn(
     }
     return Drawn(
         store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,
-        log_z=log_z_of_ladder(arena.size, tempering.inverse, values[:, ::every]),
+        log_z=log_z_of_ladder(log_num_states(tempering.terms), tempering.inverse, values[:, ::every]),
     )  # fmt: skip

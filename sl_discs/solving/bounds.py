@@ -15,6 +15,7 @@ from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.potts import PottsForm
+from sl_discs.models.potts_terms import potts_terms
 from sl_discs.problems import Problem
 
 # Edges that are looked at in a second, roughly, and the part of a time limit that may be spent.
@@ -67,9 +68,10 @@ def _of_form(form: QuadraticForm) -> float:
 
 def _of_potts(form: PottsForm) -> float:
     """With every pair equal or not, and every variable at a value, as is best for it alone."""
-    sign = 1.0 if form.maximise else -1.0
-    of_values = np.where(form.exists, sign * form.fields, -np.inf).max(axis=1)
-    return sign * math.fsum([*np.maximum(sign * form.couplings, 0).tolist(), *of_values.tolist()])
+    terms = potts_terms(form)
+    of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)
+    of_pairs = np.maximum(terms.scale * terms.couplings, 0)
+    return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
 
 
 def _neighbours(graph: Graph) -> list[set[int]]:

@@ -13,9 +13,9 @@ from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_ke
 from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
-from sl_discs.models.base import Model
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.coupling import sparse_is_cheaper
+from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.problems import Problem
 from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe
@@ -50,12 +50,10 @@ def check_range(problem: Problem, largest: float) -> None:
 class Stage:
     """Chains of one problem; each round has its own random numbers."""
 
-    _model: Model
-
     def __init__(
         self,
         problem: Problem,
-        terms: Coefficients,
+        terms: Coefficients | PottsTerms,
         recipe: Recipe,
         steps: int,
         states: Int8[np.ndarray, "R N"] | None,

@@ -6,10 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sl_discs.sampling import ladder
-from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_variables
+from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
+from sl_discs.sampling.drawn import Store
 from sl_discs.sampling.estimates import Batches
+from sl_discs.sampling.events import Events
 from sl_discs.sampling.log_z import log_z_of_ladder
-from sl_discs.sampling.packed import column, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.packed import column, num_bytes, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.plots import overlap_bins
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 6])
@@ -60,7 +63,7 @@ def test_log_z_of_independent_spins():
     apart = []
     for _ in range(40):
         values = 2.0 * rng.binomial(size, heads, (4, 200, 7)) - size
-        log_z, error = log_z_of_ladder(size, inverse, values)
+        log_z, error = log_z_of_ladder(size * np.log(2), inverse, values)
         apart.append((log_z - size * np.log(2 * np.cosh(1.2))) / error)
     # 40 standard normal numbers: a spread outside of this has probability below 1e-4.
     assert 0.6 < np.std(apart) < 1.6 and abs(np.mean(apart)) < 0.7
@@ -109,16 +112,58 @@ def test_the_variable_that_differs_is_the_worst():
     rng = np.random.default_rng(5)
     states = (rng.random((4, 100, 30)) < 0.5).astype(np.int8)
     states[:, :, 17] = (np.arange(4) == 0)[:, None]
-    assert worst_variables(packed(states), 30)[0] == 17
+    assert worst_events(packed(states), Events.of(np.full(30, 2)))[0] == (17, 1)
 
 
-@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), st.integers(0, 2**32 - 1))
-def test_packed_draws(size, groups, draws, seed):
-    states = (np.random.default_rng(seed).random((groups, draws, size)) < 0.5).astype(np.int8)
-    bits = packed(states)
+def test_the_value_that_differs_is_the_worst():
+    """Of variables with different numbers of values; one that does not exist, or says nothing new, is never named."""
+    rng, counts = np.random.default_rng(6), np.array([2, 3, 5, 2])
+    states = rng.integers(0, counts, (4, 200, 4)).astype(np.int8)
+    states[0, :, 2] = 4
+    found = worst_events(packed(states, 5), Events.of(counts))
+    assert found[0] == (2, 4)
+    assert sorted(found) == [(0, 1), (1, 0), (1, 1), (1, 2), *((2, value) for value in range(5)), (3, 1)]
+
+
+SEEDS, MOST = st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 8, 127])
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 6), MOST, SEEDS)
+def test_packed_draws(size, groups, draws, most, seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(2, most, size, endpoint=True)
+    states = rng.integers(0, counts, (groups, draws, size)).astype(np.int8)
+    bits = packed(states, most)
+    assert bits.shape[2] == num_bytes(size, most)
     np.testing.assert_array_equal(unpacked(bits, size), states)
     np.testing.assert_array_equal(np.concatenate([one for _, one in pieces(bits, size)], axis=1), states)
-    np.testing.assert_array_equal(column(bits, size - 1), states[:, :, -1])
-    spins = 2 * states - 1
-    other = np.roll(spins, -1, axis=0) if groups > 1 else np.roll(spins, draws // 2, axis=1)
-    np.testing.assert_allclose(overlaps(bits, size), (spins * other).mean(axis=2))
+    np.testing.assert_array_equal(column(bits, size, size - 1), states[:, :, -1])
+    first = size // 2 // 8 * 8
+    np.testing.assert_array_equal(unpacked(bits, size, first, size), states[:, :, first:])
+    other = np.roll(states, -1, axis=0) if groups > 1 else np.roll(states, draws // 2, axis=1)
+    expected = ((counts * (states == other) - 1) / (counts - 1)).mean(axis=2)
+    np.testing.assert_allclose(overlaps(bits, size, counts.tolist()), expected, atol=1e-12)
+    if most == 2:
+        spins, others = 2 * states - 1, 2 * other - 1
+        np.testing.assert_allclose(overlaps(bits, size), (spins * others).mean(axis=2))
+
+
+@pytest.mark.parametrize(("size", "most"), [(3, 2), (30, 3), (40, 2), (1000, 2), (777, 5)])
+def test_bins_of_overlaps_hold_equally_many_of_them(size, most):
+    """So that their histogram has no peaks of its own."""
+    bins = overlap_bins(size, most)
+    lost = most / (most - 1) * np.arange(size + 1) / size
+    counts = np.histogram(1 - lost, bins)[0]
+    # The lowest bin may not be full.
+    assert counts.sum() == size + 1 and len(set(counts[counts > 0][1:].tolist())) == 1
+
+
+@pytest.mark.parametrize("most", [2, 5])
+def test_a_store_returns_what_it_was_given_from_memory_and_from_a_file(most, tmp_path):
+    states = np.random.default_rng(7).integers(0, most, (6, 3, 11)).astype(np.int8)
+    for path in (None, str(tmp_path / "draws.npy")):
+        store = Store(3, 11, most, 6, path)
+        for part in (states[:4], states[4:]):
+            store.add(part)
+        np.testing.assert_array_equal(unpacked(np.asarray(store.bits()), 11), states.swapaxes(0, 1))
+    assert np.load(path).shape == (3, 6, num_bytes(11, most))

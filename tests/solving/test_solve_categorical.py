@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.solving import categorical
+from sl_discs.experiment.packing import build_batch, plan
+from sl_discs.models.potts_terms import potts_terms
 from sl_discs.testing.enumeration import states_of
 
 STEPS = {"steps": 300, "chains": 8}
@@ -51,13 +53,16 @@ def test_the_chains_model_is_the_problem():
     problem, *_ = random_potts(maximise=False)
     ring = sl_discs.potts({(i, (i + 1) % 300): 0.5 + i % 3 for i in range(300)}, 3)
     for one in (problem, ring):
-        recipe = categorical.check_arguments("gibbs", engine="reference", seed=0)
-        stage = categorical.CategoricalStage(one, recipe, 10, None, fit=False)
-        params = categorical.jax.tree.map(lambda leaf: leaf[0], stage._batch.params)
+        terms = potts_terms(one.source)
+        [pack] = plan([terms], 1, 4)
+        model, batch = build_batch([terms], [0], pack.shape, 0)
+        params = jax.tree.map(lambda leaf: leaf[0], batch.params)
         states = np.random.default_rng(0).integers(0, one.num_values, (5, one.num_variables)).astype(np.int8)
-        for state, value in zip(states, one.evaluate(states).values, strict=True):
-            x = jnp.asarray(state)
-            found = stage._model.value(params, x, stage._model.init(params, x))
+        values = one.evaluate(states).values
+        np.testing.assert_allclose(terms.values(states), -values, rtol=1e-12)
+        for state, value in zip(states, values, strict=True):
+            x = jnp.zeros(model.num_sites, jnp.int8).at[: len(state)].set(state)
+            found = model.value(params, x, model.init(params, x))
             assert float(found) == pytest.approx(-value, rel=1e-5)
 
 
@@ -145,9 +150,9 @@ def test_what_does_not_apply_is_refused(options, message):
         sl_discs.solve(sl_discs.coloring(petersen(), 3), **STEPS, **options)
 
 
-def test_sampling_and_other_values_are_refused():
-    problem = sl_discs.coloring(petersen(), 3)
+def test_quadratic_terms_and_other_values_are_refused():
+    problem, *_ = random_potts()
     with pytest.raises(InputError, match="this needs variables of two values"):
         problem.terms()
-    with pytest.raises(InputError, match=r"states hold values other than 0 \.\. 2"):
-        problem.evaluate(np.full((1, 10), 3))
+    with pytest.raises(InputError, match=r"states hold 3 at 'b'; expected whole numbers from 0 to 2"):
+        problem.evaluate(np.array([[1, 2, 3, 2], [0, 3, 0, 0]]))

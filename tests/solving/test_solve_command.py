@@ -96,6 +96,19 @@ def test_weights_are_named_where_they_differ_from_one(tmp_path, capsys):
         assert words in run(capsys, path, "--problem=maxcut", "--steps=20", "--chains=1")[1]
 
 
+@pytest.mark.slow
+def test_a_colouring_is_checked_with_its_number_of_colours(cycle, tmp_path, capsys):
+    saved = tmp_path / "colours.json"
+    flags = "--problem=coloring", "--colors=3", "--steps=300", "--chains=4"
+    code, out, err = run(capsys, cycle, *flags, f"--save={saved}")
+    assert code == 0 and "best 0" in out and "optimal" in out, err
+    assert recount(capsys, cycle, saved, "--colors=3")[0] == 0
+    code, _, err = recount(capsys, cycle, saved)
+    assert code == 2 and "--colors=K and --problem=coloring go together" in err
+    code, out, _ = run(capsys, cycle, "--problem=coloring", "--colors=2", "--steps=300", "--chains=4")
+    assert code == 1 and "best 1" in out and "violates edge" in out
+
+
 def test_several_models_in_a_file(tmp_path, capsys):
     """OR-Library's form: x1 + x2 - 2*3 x1 x2 and 5 x1, maximised."""
     path = tmp_path / "bqp.txt"

@@ -44,7 +44,7 @@ class PottsKind(Kind):
         """There are none in zeros and ones: always an InputError."""
         raise InputError(
             f"{source.name}: this needs variables of two values, and those of a {self.name} problem may have more; "
-            "sl_discs.solve takes them"
+            "sl_discs.solve and sl_discs.sample take them"
         )
 
     def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
