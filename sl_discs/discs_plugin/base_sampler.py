@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from sl_discs.discs_plugin.adapted_model import AdaptedModel, AdaptedParams, flip_site, tag, untag
+from sl_discs.discs_plugin.adapted_model import AdaptedModel, AdaptedParams
 from sl_discs.discs_plugin.fixes import mend
+from sl_discs.discs_plugin.states import States
 from sl_discs.errors import InputError
 
 State = dict[str, Array]
@@ -46,33 +47,35 @@ class _Recorder:
 
     def logratio_in_neighborhood(self, params, x):
         """Zeros."""
-        return *self.get_value_and_grad(params, x), 1, flip_site
+        return *self.get_value_and_grad(params, x), 1, lambda params, x, place: x
 
 
 class BaseSampler:
-    """A sampler of DISCS for batches of binary states [B, *shape].
+    """A sampler of DISCS for batches of states.
 
     Attributes:
       name: DISCS's name for it.
+      states: of its batches.
 
     Raises:
       InputError: its `step` does not work for this shape, or its state is not a dictionary as in DISCS.
     """
 
-    def __init__(self, name: str, sampler: Any, shape: tuple[int, ...], fixes: frozenset[str] = frozenset()):
+    def __init__(self, name: str, sampler: Any, states: States, fixes: frozenset[str] = frozenset()):
         self.name = name
+        self.states = states
         self._sampler = sampler
         self._fixes = fixes
         mend(name, sampler, fixes)
-        self._shape = None
+        self._taken = states
         recorder = _Recorder()
         try:
-            initial, final = self._trace(recorder, shape)
+            initial, final = self._trace(recorder, states.shape)
         except InputError:
-            if len(shape) == 1:
+            if len(states.shape) == 1:
                 raise
-            self._shape = shape
-            initial, final = self._trace(recorder, (math.prod(shape),))
+            self._taken = States((math.prod(states.shape),), states.num_values)
+            initial, final = self._trace(recorder, self._taken.shape)
         self._dtypes = {key: final.get(key, leaf).dtype for key, leaf in initial.items()}
         self._tagged = not recorder.rows <= {_TRACED_CHAINS}
 
@@ -109,30 +112,35 @@ class BaseSampler:
         model_param: Any,
         state: State,
         x_mask: Bool[Array, "*shape"] | None = None,
-        tilt: Float[Array, "B *shape"] | None = None,
+        tilt: Float[Array, "B *spin_shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], State, Float[Array, ""]]:
-        """The sampler's own step on the log-likelihood plus <2x - 1, tilt>.
+        """The sampler's own step on the log-likelihood plus <s(x), tilt>, where s are the spins.
 
         Returns:
           new states, a state with the same keys and dtypes, and the mean acceptance (1 if there is none).
         """
         mask = x_mask if "mask" in self._fixes else None
         origin = None if tilt is None and mask is None else x
-        tagged = self._tagged and origin is not None
-        adapted = AdaptedModel(model, float_states="float_states" in self._fixes, tagged=tagged, shape=self._shape)
-        params = AdaptedParams(model_param, tilt, origin, mask)
         start = x
-        if self._shape is not None:
-            start = x.reshape(x.shape[0], -1)
-            flat = params._replace(base=None)
-            rank = len(self._shape)
-            params = jax.tree.map(lambda leaf: leaf.reshape(*leaf.shape[:-rank], -1), flat)
-            params = params._replace(base=model_param)
-        start = tag(start) if tagged else start
+        if self._taken != self.states:
+            start = x.reshape(-1, *self._taken.shape)
+            origin = None if origin is None else start
+            tilt = None if tilt is None else tilt.reshape(-1, *self._taken.spin_shape)
+            mask = None if mask is None else mask.reshape(self._taken.shape)
+        tagged = self._tagged and origin is not None
+        adapted = AdaptedModel(
+            model,
+            self._taken,
+            float_states="float_states" in self._fixes,
+            tagged=tagged,
+            shape=None if self._taken == self.states else self.states.shape,
+        )
+        params = AdaptedParams(model_param, tilt, origin, mask)
+        start = self._taken.tag(start) if tagged else start
         new_x, new_state, *acceptance = self._sampler.step(adapted, rng, start, params, dict(state), x_mask)
-        new_x = untag(new_x) if tagged else new_x
-        new_x = new_x.reshape(x.shape).astype(x.dtype)
+        new_x = self._taken.untag(new_x) if tagged else new_x
         if mask is not None:
-            new_x = jnp.where(mask, new_x, x)
+            new_x = jnp.where(mask, new_x, origin)
+        new_x = new_x.reshape(x.shape).astype(x.dtype)
         new_state = {key: jnp.asarray(new_state.get(key, leaf), leaf.dtype) for key, leaf in state.items()}
         return new_x, new_state, jnp.float32(acceptance[0] if acceptance else 1)

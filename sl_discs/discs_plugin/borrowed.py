@@ -12,6 +12,7 @@ from ml_collections import config_dict
 from sl_discs.discs_plugin import register, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.fixes import chosen_fixes
+from sl_discs.discs_plugin.states import States
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import known_samplers, register_sampler
 from sl_discs.samplers.step_adapter import StepSampler
@@ -50,7 +51,7 @@ class BorrowedSampler(Sampler):
         )
         with jax.ensure_compile_time_eval():
             sampler = upstream.build_upstream_sampler(self.name, config)
-            return StepSampler(BaseSampler(self.name, sampler, (num_sites,), self.fixes))
+            return StepSampler(BaseSampler(self.name, sampler, States((num_sites,)), self.fixes))
 
     def init_state(self, num_sites):
         """DISCS's state."""

@@ -4,21 +4,22 @@ No fix applies by default: a wrapped sampler does exactly what DISCS's does. `re
 `register(fixes=["mask"])` only some; each sampler gets those that concern it.
 
 - `chain_scale` (dmala, dlmc): the step size is computed from all chains of a batch, at x and again at y, although
-  each
-  chain is accepted separately; it also overflows at low temperatures. Fixed: it is computed from the chain's own
+  each chain is accepted separately; it also overflows at low temperatures. Fixed: it is computed from the chain's own
   rates, in log space.
 - `first_scale` (dmala, dlmc; adaptive, not combinatorial): the first step size is not stored, and low acceptance
-  makes
-  the next one NaN. Fixed: it is stored, and is at least one flip.
+  makes the next one NaN. Fixed: it is stored, and is at least one flip.
 - `path_probability` (path_auxiliary): the probability of a path is clipped to 1 if the remaining mass is below
-  float32
-  resolution. Fixed: that mass is summed rather than obtained by subtraction.
+  float32 resolution. With several values and a fixed number of flips, it lacks the probability of the new values,
+  although the reverse path has that of the old ones. Fixed: the mass is summed rather than obtained by subtraction,
+  and the new values count.
+- `own_proposal` (gwg, several values): the probability of a chain's proposal is multiplied by those that it gives to
+  the proposals of all other chains of the batch. Fixed: it is that of the chain's own proposal.
 - `uniform_ball` (hammingball): the intermediate state is drawn from the ball around the first state with counts in
   place of their logarithms, so it is not uniform, as detailed balance requires. Fixed: it is uniform.
-- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs): the mask is ignored. Fixed: excluded sites do not
-  change.
-- `float_states` (all): a model computes with integers if the sampler uses integers, and the couplings of DISCS's
-  Ising model are truncated to whole numbers. Fixed: models get floats.
+- `mask` (dmala, dlmc, randomwalk, hammingball, blockgibbs, gibbs, and gwg with several values): the mask is ignored.
+  Fixed: excluded sites do not change.
+- `float_states` (all, two values): a model computes with integers if the sampler uses integers, and the couplings of
+  DISCS's Ising model are truncated to whole numbers. Fixed: models get floats.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ import jax.numpy as jnp
 
 from sl_discs.errors import InputError
 
-FIXES = ("chain_scale", "first_scale", "path_probability", "uniform_ball", "mask", "float_states")
+FIXES = (
+    "chain_scale", "first_scale", "path_probability", "own_proposal", "uniform_ball", "mask", "float_states",
+)  # fmt: skip
 
 
 def chosen_fixes(fixes: bool | Iterable[str]) -> frozenset[str]:
@@ -64,6 +67,8 @@ def mend(name: str, sampler: Any, fixes: frozenset[str]) -> None:
     if name == "path_auxiliary" and "path_probability" in fixes:
         replace("proposal", _propose_path)
         replace("ll_y2x", _reverse_path)
+    if name == "gwg" and "own_proposal" in fixes and sampler.num_categories > 2:
+        replace("get_ll_onestep", _log_prob_of_own)
     if name == "hammingball" and "uniform_ball" in fixes:
         sampler.hamming_logit = jnp.log(sampler.hamming_logit)
 
@@ -106,25 +111,54 @@ def _log_prob_in_order(log_prob, order, length):
 
 
 def _propose_path(sampler, model, rng, x, model_param, state, x_mask):
-    """Sites in the order of their perturbed log-probabilities, flipped."""
+    """Sites in the order of their perturbed log-probabilities, which flip or get values drawn by theirs."""
     ll_x, log_prob, calls = sampler.get_local_dist(model, x, model_param, x_mask)
-    size = log_prob.shape[1]
+    log_sites, log_values = _sites_and_values(sampler, log_prob)
+    size = log_sites.shape[1]
     if sampler.adaptive:
         length = jnp.clip(jnp.round(state["radius"]).astype(jnp.int32), 1, size)
     else:
         length = sampler.num_flips
-    order = jnp.argsort(-(log_prob + jax.random.gumbel(rng, log_prob.shape)), axis=-1)
-    flipped = jnp.argsort(order, axis=-1) < length
-    y = jnp.where(flipped.reshape(x.shape), 1 - x, x)
-    path = {"ll_x2y": _log_prob_in_order(log_prob, order, length), "order": order, "length": length}
-    return ll_x, y, path, calls
+    key_sites, key_values = jax.random.split(rng)
+    order = jnp.argsort(-(log_sites + jax.random.gumbel(key_sites, log_sites.shape)), axis=-1)
+    changes = jnp.argsort(order, axis=-1) < length
+    if log_values is None:
+        y = jnp.where(changes.reshape(x.shape), 1 - x, x)
+    else:
+        drawn = jax.nn.one_hot(jax.random.categorical(key_values, log_values), sampler.num_categories)
+        y = jnp.where(changes.reshape(*x.shape[:-1], 1), drawn.reshape(x.shape), x)
+    ll_x2y = _log_prob_in_order(log_sites, order, length) + _log_prob_of_values(log_values, y, changes)
+    return ll_x, y, {"ll_x2y": ll_x2y, "order": order, "length": length, "changes": changes}, calls
 
 
 def _reverse_path(sampler, model, x, model_param, path, y, x_mask):
-    """The same sites at y in reverse order, followed by all others."""
-    del x
+    """The same sites at y in reverse order, followed by all others, and the old values."""
     ll_y, log_prob, calls = sampler.get_local_dist(model, y, model_param, x_mask)
-    place = jnp.arange(log_prob.shape[1])
+    log_sites, log_values = _sites_and_values(sampler, log_prob)
+    place = jnp.arange(log_sites.shape[1])
     backwards = jnp.where(place < path["length"], path["length"] - 1 - place, place)
     order = jnp.take(path["order"], backwards, axis=1)
-    return ll_y, _log_prob_in_order(log_prob, order, path["length"]), calls
+    ll_y2x = _log_prob_in_order(log_sites, order, path["length"])
+    return ll_y, ll_y2x + _log_prob_of_values(log_values, x, path["changes"]), calls
+
+
+def _sites_and_values(sampler, log_prob):
+    """log-probabilities [B, N] of sites, and [B, N, q] of the values of each, given that it changes; None for two."""
+    if sampler.num_categories == 2:
+        return log_prob, None
+    of_both = log_prob.reshape(log_prob.shape[0], -1, sampler.num_categories)
+    of_sites = jax.nn.logsumexp(of_both, axis=-1)
+    return of_sites, of_both - of_sites[..., None]
+
+
+def _log_prob_of_values(log_values, one_hot, changes):
+    """log-probability that the sites that change get the values of `one_hot`."""
+    if log_values is None:
+        return 0.0
+    chosen = (one_hot.reshape(log_values.shape) > 0) & changes[..., None]
+    return jnp.sum(jnp.where(chosen, log_values, 0.0), axis=(1, 2))
+
+
+def _log_prob_of_own(sampler, dist, aux, src_to_dst):
+    """log-probability of each chain's own pair of site and value."""
+    return jnp.take_along_axis(dist, aux[src_to_dst][:, None], axis=1)[:, 0]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.abc
 import importlib.machinery
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -30,15 +31,20 @@ from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler, TiltableSampler
 from sl_discs.discs_plugin.own_problem import OwnProblem
 from sl_discs.discs_plugin.own_sampler import OwnSampler
+from sl_discs.discs_plugin.states import States
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kinds import GRAPH_KINDS
+from sl_discs.models.sites import MOST_VALUES
 from sl_discs.samplers.registry import PREFIX, known_samplers
 
 OWN = "sldiscs_"
 # The problems that DISCS poses; its experiments maximise, and report the model without a constant.
 _PROBLEMS = tuple(name for name, kind in GRAPH_KINDS.items() if kind.discs_family)
+
+# DISCS's models of several values whose gradients give exact gains.
+_LINEAR_IN_EACH_SITE = ("categorical", "potts")
 
 _LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
 
@@ -70,28 +76,46 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[st
     """The sampler that DISCS requests by `build_sampler(config)`, where `config` is its whole config.
 
     Raises:
-      InputError: a model that is not binary, or a field that is unknown or has an invalid value.
+      InputError: a sampler that does not take the model's number of values, or a field that is unknown or has an
+        invalid value.
     """
-    categories = config.model.get("num_categories", 2)
-    if categories != 2:
-        raise InputError(f"{name} needs a binary model; {config.model.name} has num_categories = {categories}")
-    shape = tuple(config.model.shape)
+    states = States(tuple(config.model.shape), config.model.get("num_categories", 2))
     chains = upstream.local_chains(config.experiment, jax.local_device_count())
     fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
     base = name.removeprefix(PREFIX)
     schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields} if name != base else {}
-    sampler = _build_base(base, fields, config, chains, shape, fixes)
+    sampler = _build_base(base, fields, config, chains, states, fixes)
     if name == base:
         return sampler
     localization = build_localization(name, schedule)
-    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains, shape)
+    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains)
 
 
-def _build_base(name, fields: Mapping, config, chains: int, shape: tuple, fixes: frozenset[str]) -> TiltableSampler:
+def _build_base(name, fields: Mapping, config, chains: int, states: States, fixes: frozenset[str]) -> TiltableSampler:
     if name.startswith(OWN):
-        method = build_method({"name": name.removeprefix(OWN), **fields}, chains)
-        return OwnSampler(name, method.sampler, chains, shape)
-    return BaseSampler(name, upstream.build_upstream_sampler(name, config), shape, fixes)
+        sampler = build_method({"name": name.removeprefix(OWN), **fields}, chains).sampler
+        _check_values(config, states, MOST_VALUES if sampler.several_values else 2)
+        if states.several and name == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
+            raise InputError(
+                f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
+                f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
+            )
+        return OwnSampler(name, sampler, chains, states)
+    theirs = upstream.build_upstream_sampler(name, config)
+    # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
+    takes_several = hasattr(theirs, "num_categories") and name != "locallybalanced"
+    _check_values(config, states, math.inf if takes_several else 2)
+    return BaseSampler(name, theirs, states, fixes)
+
+
+def _check_values(config: config_dict.ConfigDict, states: States, most: float) -> None:
+    if states.num_values < 2:
+        raise InputError(f"model_config.num_categories is {states.num_values}; expected at least 2")
+    if states.num_values > most:
+        raise InputError(
+            f"{config.sampler.name} needs a model of at most {most} values at each site; {config.model.name} has "
+            f"num_categories = {states.num_values}"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,27 +12,42 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
+from sl_discs.discs_plugin.states import States
 from sl_discs.models.general import GradientModel, ValueAndGrad
+from sl_discs.models.sites import Categories, Sites, TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 
 
 @dataclasses.dataclass(frozen=True)
 class BatchModel(GradientModel):
-    """A model for single states, made from one that takes batches [B, *shape] and gives values and gradients."""
+    """A model for single states, made from one that gives values and gradients of batches in coordinates."""
 
     inner: Any
-    shape: tuple[int, ...]
+    states: States
 
     @property
     def num_sites(self) -> int:  # type: ignore[override]  # a field of other models
         """Number of sites of a flattened state."""
-        return math.prod(self.shape)
+        return math.prod(self.states.shape)
+
+    @property
+    def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
+        """Two values each, or q."""
+        return Categories((self.states.num_values,) * self.num_sites) if self.states.several else TwoValues()
 
     def init(self, params, x):
         """Value and gradient at x."""
-        value, grad = self.inner.get_value_and_grad(params, x.reshape(1, *self.shape).astype(jnp.float32))
-        return ValueAndGrad(value[0].astype(jnp.float32), grad.reshape(-1).astype(jnp.float32))
+        z = self.states.coordinates(x.reshape(1, *self.states.shape)).astype(jnp.float32)
+        value, grad = self.inner.get_value_and_grad(params, z)
+        grad = grad.reshape(self.sites.shape(self.num_sites))
+        return ValueAndGrad(value[0].astype(jnp.float32), grad.astype(jnp.float32))
+
+    def flip(self, params, x, field, flips):
+        """The state after the move, and its value and gradient."""
+        if self.states.several:
+            return flips, self.init(params, flips)
+        return super().flip(params, x, field, flips)
 
 
 class OwnSampler:
@@ -42,21 +57,21 @@ class OwnSampler:
 
     Args:
       name: for messages.
-      sampler: the kernel.
+      sampler: the kernel; for more than two values, one that takes them (`Sampler.several_values`).
       num_chains: B, on one device.
-      shape: of a state.
+      states: of its batches.
     """
 
-    def __init__(self, name: str, sampler: Sampler, num_chains: int, shape: tuple[int, ...]):
+    def __init__(self, name: str, sampler: Sampler, num_chains: int, states: States):
         self.name = name
+        self.states = states
         self._sampler = sampler
         self._num_chains = num_chains
-        self._shape = shape
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Counters at zero, and the sampler's first state for each chain."""
         del rng
-        one = self._sampler.init_state(math.prod(self._shape))
+        one = self._sampler.init_state(math.prod(self.states.shape))
         chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 
@@ -68,13 +83,13 @@ class OwnSampler:
         model_param: Any,
         state: dict[str, Any],
         x_mask: Bool[Array, "*shape"] | None = None,
-        tilt: Float[Array, "B *shape"] | None = None,
+        tilt: Float[Array, "B *spin_shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
-        """One step of each chain on the log-likelihood plus <2x - 1, tilt>."""
-        target = Tilted(BatchModel(model, self._shape))
+        """One step of each chain on the log-likelihood plus <s(x), tilt>, where s are the spins."""
+        target = Tilted(BatchModel(model, self.states))
         flat = x.reshape(x.shape[0], -1).astype(jnp.int8)
         mask = jnp.ones(flat.shape[1], bool) if x_mask is None else x_mask.reshape(-1).astype(bool)
-        tilts = None if tilt is None else tilt.reshape(flat.shape)
+        tilts = None if tilt is None else tilt.reshape(len(x), *target.sites.shape(target.num_sites))
         root = keys.from_rng(rng)
 
         def one(chain, x, own, tilt):

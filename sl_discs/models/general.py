@@ -40,13 +40,13 @@ class ValueAndGrad(NamedTuple):
     """f(x) and its gradient at x, the field of a general model."""
 
     value: Float[Array, ""]
-    grad: Float[Array, "N"]
+    grad: Float[Array, "N *q"]
 
 
 class GradientModel(Model):
     """A model whose field is its value and gradient, recomputed at each state by `init` of a subclass.
 
-    The gains (1 - 2x) grad f are exact when f is multilinear (at most linear in each site). Otherwise they are a
+    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site). Otherwise they are a
     first-order estimate, which samplers use only for proposals: acceptance uses the difference of true values.
     """
 
@@ -55,8 +55,8 @@ class GradientModel(Model):
         return field.value
 
     def gains(self, params, x, field):
-        """(1 - 2x) times the gradient."""
-        return (1 - 2 * x).astype(jnp.float32) * field.grad
+        """(1 - 2x) times the gradient, for two values."""
+        return self.sites.gains(x, field.grad)
 
     def flip(self, params, x, field, flips):
         """Flips, and recomputes value and gradient."""

@@ -26,7 +26,7 @@ MOST_VALUES = 127
 # `samplers.draws`. The floor depends only on the state, so that Metropolis and Hastings' ratio stays exact.
 _LOWEST_LOGIT = -80.0
 # With one-hot vectors of this length two values are at distance 2, as the spins -1 and 1 are.
-_LENGTH = float(np.sqrt(2.0))
+SPIN_LENGTH = float(np.sqrt(2.0))
 
 
 class Sites(abc.ABC):
@@ -86,6 +86,10 @@ class Sites(abc.ABC):
     def gradient(self, x: Int8[Array, "N"], gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
         """A vector with these gains, in DISCS's form: with respect to x, or to its one-hot vectors."""
 
+    @abc.abstractmethod
+    def gains(self, x: Int8[Array, "N"], gradient: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """The gains of a vector in that form: exact for a function that is linear in each site."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TwoValues(Sites):
@@ -139,6 +143,10 @@ class TwoValues(Sites):
         """g with gains (1 - 2x) g."""
         return (1 - 2 * x) * gains
 
+    def gains(self, x, gradient):
+        """(1 - 2x) g."""
+        return (1 - 2 * x).astype(jnp.float32) * gradient
+
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Sites):
@@ -188,7 +196,7 @@ class Categories(Sites):
         """sqrt(2) (e(x) - 1/q_i), and 0 where a value does not exist."""
         one_hot = jnp.arange(max(self.values)) == x[:, None]
         centre = self._exists / np.array(self.values, np.float32)[:, None]
-        return _LENGTH * (one_hot.astype(jnp.float32) - centre.astype(np.float32))
+        return SPIN_LENGTH * (one_hot.astype(jnp.float32) - centre.astype(np.float32))
 
     def decode(self, y):
         """The largest entry of each site, among those that exist."""
@@ -202,11 +210,11 @@ class Categories(Sites):
 
     def tilt_gains(self, x, tilt):
         """sqrt(2) (h_iv - h_i(x_i))."""
-        return _LENGTH * (tilt - entries(tilt, x)[:, None])
+        return SPIN_LENGTH * (tilt - entries(tilt, x)[:, None])
 
     def tilt_change(self, x, tilt, move):
         """The sum over the sites."""
-        return _LENGTH * jnp.sum(entries(tilt, move) - entries(tilt, x))
+        return SPIN_LENGTH * jnp.sum(entries(tilt, move) - entries(tilt, x))
 
     def total(self, x, logits):
         """The log of a sum over the alternatives."""
@@ -229,6 +237,10 @@ class Categories(Sites):
     def gradient(self, x, gains):
         """The gains, 0 at the current value."""
         return jnp.where(self._alternatives(x), gains, 0.0)
+
+    def gains(self, x, gradient):
+        """g_iv - g_i(x_i)."""
+        return gradient - entries(gradient, x)[:, None]
 
 
 def entries(of: Num[AnyArray, "N q"], x: Int8[AnyArray, "N"]) -> Num[Array, "N"]:

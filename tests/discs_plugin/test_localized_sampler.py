@@ -16,6 +16,7 @@ from test_register import whole_config
 from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.discs_plugin.own_sampler import OwnSampler
+from sl_discs.discs_plugin.states import States
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.gibbs import Gibbs
@@ -35,10 +36,10 @@ def pairs(shape):
 
 def base_sampler(name, shape, chains):
     if name == "sldiscs_gibbs":
-        return OwnSampler(name, Gibbs(), chains, shape)
+        return OwnSampler(name, Gibbs(), chains, States(shape))
     config = whole_config(f"sl_{name}", shape=shape)
     sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
-    return BaseSampler(name, sampler, shape)
+    return BaseSampler(name, sampler, States(shape))
 
 
 def play(sampler, model, params, x, steps, seed=0):
@@ -67,7 +68,7 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     base = base_sampler(name, shape, chains=7)
     x = model.get_init_samples(jax.random.PRNGKey(3), 7)
     plain, _ = play(base, model, params, x, 64)
-    flat = LocalizedSampler(base, Localization(K=8, tilt=False), 64, 7, shape)
+    flat = LocalizedSampler(base, Localization(K=8, tilt=False), 64, 7)
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
@@ -78,7 +79,7 @@ def test_with_a_tilt_it_is_another_one(standin):
     model, params = pairs((5,))
     base = base_sampler("onesite", (5,), chains=7)
     x = model.get_init_samples(jax.random.PRNGKey(3), 7)
-    tilted = LocalizedSampler(base, Localization(K=8, sigma=0.5), 64, 7, (5,))
+    tilted = LocalizedSampler(base, Localization(K=8, sigma=0.5), 64, 7)
     assert (play(tilted, model, params, x, 64)[0] != play(base, model, params, x, 64)[0]).any()
 
 
@@ -87,7 +88,7 @@ def test_it_returns_the_law(standin, name):
     model, params = pairs((5,))
     # `ball` goes through the chains one by one, and changes the same site in all of them.
     chains, steps = (1_500 if name == "ball" else 6_000), 64 * 25
-    sampler = LocalizedSampler(base_sampler(name, (5,), chains), FINE, steps, chains, (5,))
+    sampler = LocalizedSampler(base_sampler(name, (5,), chains), FINE, steps, chains)
     _, state = play(sampler, model, params, jnp.zeros((chains, 5), jnp.int32), steps)
     states = all_states(5)
     weights = np.exp(np.asarray(model.forward(params, jnp.asarray(states, jnp.float32)), np.float64))
@@ -111,7 +112,7 @@ def _primitives(jaxpr, inside_branch=False):
 
 def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(standin):
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4, (5,))
+    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
     states = jax.vmap(sampler.make_init_state)(jax.random.split(jax.random.PRNGKey(0), 3))
     keys = jax.random.split(jax.random.PRNGKey(1), 3)
     step = jax.vmap(functools.partial(sampler.step, model=model))
@@ -128,7 +129,7 @@ def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(standin):
 def test_graphs_and_devices_have_observations_of_their_own(standin):
     """The state is the same everywhere at first, as DISCS replicates it; the first step's key tells them apart."""
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4, (5,))
+    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     x = jnp.zeros((4, 5), jnp.int32)
     ys = [sampler.step(model, jax.random.PRNGKey(k), x, params, state)[1]["y"] for k in (1, 2)]
@@ -139,7 +140,7 @@ def test_graphs_and_devices_have_observations_of_their_own(standin):
 def test_levels_end_when_the_schedule_says(standin):
     model, params = pairs((5,))
     plan = Localization(K=4, n_min=2)
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 2), plan, 20, 2, (5,))
+    sampler = LocalizedSampler(base_sampler("onesite", (5,), 2), plan, 20, 2)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     step = jax.jit(functools.partial(sampler.step, model))
     x, levels, moved = jnp.zeros((2, 5), jnp.int32), [], []
@@ -155,7 +156,7 @@ def test_levels_end_when_the_schedule_says(standin):
 
 def test_states_of_another_shape_are_refused(standin):
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4, (5,))
+    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
     with pytest.raises(InputError, match=r"states of shape \(3, 5\), but the sampler was built for \(4, 5\)"):
         sampler.step(
             model,
@@ -192,4 +193,4 @@ def test_a_sampler_that_cannot_be_traced(standin):
             return jnp.zeros(3) + jnp.zeros(4), state, 1.0
 
     with pytest.raises(InputError, match=r"sampler 'broken' does not take states of shape \(5,\)"):
-        BaseSampler("broken", Broken(), (5,))
+        BaseSampler("broken", Broken(), States((5,)))

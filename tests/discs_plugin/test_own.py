@@ -10,6 +10,7 @@ from test_register import whole_config
 
 from sl_discs.discs_plugin.own_problem import OwnProblem, problem_config
 from sl_discs.discs_plugin.own_sampler import BatchModel, OwnSampler
+from sl_discs.discs_plugin.states import States
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.dmala import DMALA
@@ -37,7 +38,7 @@ class Tilting:
 )
 def test_own_samplers_leave_the_tilted_target_invariant(kernel):
     case = standard_cases()[2]
-    check_case(Tilting(OwnSampler("own", kernel, 4, (5,))), case, batches=2**13)
+    check_case(Tilting(OwnSampler("own", kernel, 4, States((5,)))), case, batches=2**13)
 
 
 def test_a_batch_model_follows_flips():
@@ -47,7 +48,7 @@ def test_a_batch_model_follows_flips():
             return jnp.sum(x * params, axis=(1, 2)), params[None]
 
     params = jnp.array([[0.5, -1.0], [2.0, 0.0]])
-    model = BatchModel(Inner(), (2, 2))
+    model = BatchModel(Inner(), States((2, 2)))
     x = jnp.array([1, 0, 1, 0], jnp.int8)
     field = model.init(params, x)
     assert model.num_sites == 4 and float(model.value(params, x, field)) == 2.5

@@ -55,10 +55,27 @@ def test_a_sampler_that_does_not_exist(standin, module):
         importlib.import_module(module)
 
 
-def test_a_model_that_is_not_binary(standin):
-    module = importlib.import_module("discs.samplers.sl_onesite")
-    with pytest.raises(InputError, match="sl_onesite needs a binary model; pairs has num_categories = 4"):
-        module.build_sampler(whole_config("sl_onesite", num_categories=4))
+@pytest.mark.parametrize(
+    ("name", "count", "message"),
+    [
+        ("sl_onesite", 4, "sl_onesite needs a model of at most 2 values at each site; pairs has num_categories = 4"),
+        ("sldiscs_acs", 4, "sldiscs_acs needs a model of at most 2 values"),
+        ("sl_sldiscs_gwg", 128, "sl_sldiscs_gwg needs a model of at most 127 values"),
+        ("sl_sldiscs_gibbs", 4, "sl_sldiscs_gibbs needs exact gains, which gradients of pairs are not"),
+        ("sldiscs_gwg", 1, "model_config.num_categories is 1; expected at least 2"),
+    ],
+)
+def test_samplers_that_do_not_take_the_models_values(standin, name, count, message):
+    module = importlib.import_module(f"discs.samplers.{name}")
+    with pytest.raises(InputError, match=message):
+        module.build_sampler(whole_config(name, num_categories=count))
+
+
+@pytest.mark.parametrize(("name", "count"), [("sl_ball", 200), ("sl_sldiscs_path_auxiliary", 127)])
+def test_samplers_that_take_them(standin, name, count):
+    module = importlib.import_module(f"discs.samplers.{name}")
+    state = module.build_sampler(whole_config(name, num_categories=count)).make_init_state(jax.random.PRNGKey(0))
+    assert state["y"].shape == (8, 5, count)
 
 
 def test_impossible_fields(standin):

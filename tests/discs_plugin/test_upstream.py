@@ -17,6 +17,7 @@ from sl_discs.discs_plugin import borrowed, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
+from sl_discs.discs_plugin.states import States
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
@@ -33,15 +34,16 @@ FIXED_STEP = {"adaptive": False}
 SYSTEMATIC = ("blockgibbs", "gibbs", "hammingball")
 
 
-def base_sampler(name, shape, fixes=False, combinatorial=True, **fields):
+def base_sampler(name, shape, fixes=False, combinatorial=True, num_values=2, **fields):
     config = config_dict.ConfigDict(
         {
             "sampler": upstream.sampler_config(name).to_dict() | fields,
-            "model": {"name": "test", "shape": shape, "num_categories": 2},
+            "model": {"name": "test", "shape": shape, "num_categories": num_values},
             "experiment": {"co_opt_prob": combinatorial},
         }
     )
-    return BaseSampler(name, upstream.build_upstream_sampler(name, config), shape, chosen_fixes(fixes))
+    sampler = upstream.build_upstream_sampler(name, config)
+    return BaseSampler(name, sampler, States(shape, num_values), chosen_fixes(fixes))
 
 
 def check(name, case, fixes=False, **fields):
@@ -156,7 +158,7 @@ def test_without_tilt_it_is_the_base_sampler(discs, name, model_name):
     fields = {"lambdaa": 0.3, "mu": 0.2} if model_name == "ising" else {}
     model, params = upstream_model(model_name, shape=shape, init_sigma=0.5, **fields)
     base = base_sampler(name, shape, combinatorial=False)
-    localized = LocalizedSampler(base, Localization(K=8, tilt=False), 60, 5, shape)
+    localized = LocalizedSampler(base, Localization(K=8, tilt=False), 60, 5)
     x = model.get_init_samples(jax.random.PRNGKey(2), 5)
     (_, state), plain = play(base, model, params, x, 60)
     (_, localized_state), visited = play(localized, model, params, x, 60)
@@ -190,7 +192,7 @@ FINE = Localization(K=64, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, bud
 def test_localized_samples_have_the_law(discs, name):
     """Bound 0.08: noise of 6,000 samples of 64 states is 0.04."""
     model, params, law = ising_law((2, 3))
-    sampler = LocalizedSampler(base_sampler(name, (2, 3), True, False), FINE, 1_600, 6_000, (2, 3))
+    sampler = LocalizedSampler(base_sampler(name, (2, 3), True, False), FINE, 1_600, 6_000)
     (_, state), _ = play(sampler, model, params, jnp.zeros((6_000, 2, 3), jnp.int32), 1_600)
     assert total_variation(np.asarray(sampler.final_sample(state)).reshape(-1, 6), law) < 0.08
 
