@@ -33,7 +33,8 @@ _TRACED_CHAINS = 1009
 class _Recorder:
     """A model that returns zeros and records how many states it evaluates at a time."""
 
-    def __init__(self):
+    def __init__(self, states: States):
+        self.states = states
         self.rows: set[int] = set()
 
     def forward(self, params, x):
@@ -47,7 +48,7 @@ class _Recorder:
 
     def logratio_in_neighborhood(self, params, x):
         """Zeros."""
-        return *self.get_value_and_grad(params, x), 1, lambda params, x, place: x
+        return *self.get_value_and_grad(params, x), 1, lambda params, x, place: self.states.neighbour(x, place)
 
 
 class BaseSampler:
@@ -68,18 +69,19 @@ class BaseSampler:
         self._fixes = fixes
         mend(name, sampler, fixes)
         self._taken = states
-        recorder = _Recorder()
+        recorder = _Recorder(states)
         try:
-            initial, final = self._trace(recorder, states.shape)
+            initial, final = self._trace(recorder)
         except InputError:
             if len(states.shape) == 1:
                 raise
             self._taken = States((math.prod(states.shape),), states.num_values)
-            initial, final = self._trace(recorder, self._taken.shape)
+            recorder = _Recorder(self._taken)
+            initial, final = self._trace(recorder)
         self._dtypes = {key: final.get(key, leaf).dtype for key, leaf in initial.items()}
         self._tagged = not recorder.rows <= {_TRACED_CHAINS}
 
-    def _trace(self, model: _Recorder, shape: tuple[int, ...]) -> tuple[State, State]:
+    def _trace(self, model: _Recorder) -> tuple[State, State]:
         """Shapes and dtypes of the state before and after a step."""
 
         def step(rng, x):
@@ -90,13 +92,14 @@ class BaseSampler:
             final = self._sampler.step(model, rng, x, None, dict(initial))[1]
             return initial, {key: jnp.asarray(final[key]) for key in final}
 
-        x = jax.ShapeDtypeStruct((_TRACED_CHAINS, *shape), jnp.int32)
+        x = jax.ShapeDtypeStruct((_TRACED_CHAINS, *model.states.shape), jnp.int32)
         try:
             return jax.eval_shape(step, jax.ShapeDtypeStruct((2,), jnp.uint32), x)
         except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
             if isinstance(error, InputError):
                 raise
             text = " ".join(str(error).split())
+            shape = model.states.shape
             raise InputError(f"sampler {self.name!r} does not take states of shape {shape}: {text}") from error
 
     def make_init_state(self, rng: Array) -> State:
@@ -140,7 +143,7 @@ class BaseSampler:
         new_x, new_state, *acceptance = self._sampler.step(adapted, rng, start, params, dict(state), x_mask)
         new_x = self._taken.untag(new_x) if tagged else new_x
         if mask is not None:
-            new_x = jnp.where(mask, new_x, origin)
+            new_x = jnp.where(mask, new_x, x.reshape(-1, *self._taken.shape))
         new_x = new_x.reshape(x.shape).astype(x.dtype)
         new_state = {key: jnp.asarray(new_state.get(key, leaf), leaf.dtype) for key, leaf in state.items()}
         return new_x, new_state, jnp.float32(acceptance[0] if acceptance else 1)

@@ -153,7 +153,7 @@ def test_states_get_the_models_shape_and_are_floats_on_request(q):
 
 
 @pytest.mark.parametrize("q", [2, 3, 5])
-def test_spins_are_those_of_the_models_of_sl_discs(q):
+def test_spins_and_gains_are_those_of_the_models_of_sl_discs(q):
     """So that a sampler of sl_discs and one of DISCS are localized in the same way."""
     form, sites = States((3,), q), Categories((q,) * 3) if q > 2 else TwoValues()
     x = states_of((q,) * 3)
@@ -162,3 +162,6 @@ def test_spins_are_those_of_the_models_of_sl_discs(q):
     np.testing.assert_array_equal(form.decode(form.spins(form.coordinates(jnp.asarray(x, jnp.int32)))), x)
     y = np.random.default_rng(0).normal(size=(50, *form.spin_shape)).astype(np.float32)
     np.testing.assert_array_equal(form.decode(jnp.asarray(y)), sites.decode(jnp.asarray(y)))
+    gradients = jnp.asarray(np.random.default_rng(1).normal(size=(len(x), *form.spin_shape)), jnp.float32)
+    gains = form.gains(form.coordinates(jnp.asarray(x, jnp.int32)), gradients)
+    np.testing.assert_allclose(jax.vmap(sites.gains)(jnp.asarray(x), gradients), gains, atol=1e-6)
