@@ -3,7 +3,7 @@
 sl-discs study samplers [--output=results/samplers] [--samplers=metropolis,gwg] [--cases=mis-er-0.05]
 
 The temperatures of each sampler are chosen on other graphs of the same family; its other settings are the defaults.
-block_gibbs and pdhams are only played on the lattice, since their steps are too expensive on dense graphs.
+acs, block_gibbs and pdhams are only played on the lattice, since their steps are too expensive on dense graphs.
 Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. All cells take about
 an hour of one core. Times are CPU times of the whole process without compilation.
 """

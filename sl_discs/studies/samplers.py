@@ -35,8 +35,9 @@ from sl_discs.testing.truths import ising_torus
 _GRID = ((0.2, 0.05), (0.2, 0.1), (0.4, 0.05), (0.4, 0.15), (1.0, 0.05), (1.0, 0.2))
 UNITS = {"mis": 1.0, "maxcut": 2.0}
 _SIDE, _TEMPERATURE = 32, 2.6
-# A step of these makes several passes over all couplings, of which dense graphs have too many.
-ONLY_ON_LATTICE = ("block_gibbs", "pdhams")
+# Too expensive on dense graphs: a step of these makes passes over all couplings, or (acs) flips hundreds of sites one
+# after the other.
+ONLY_ON_LATTICE = ("acs", "block_gibbs", "pdhams")
 LATTICE = f"Ising {_SIDE} x {_SIDE}"
 _BUDGETS = ("steps", "seconds")
 # The fewest steps of a chain, however slow they are.
