@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_several_values import CASE, MASKED, Tilting
+from test_plugin_several_values import CASE, MASKED, Tilting
 from test_upstream import FINE, FIXED_STEP, SYSTEMATIC, base_sampler, play, upstream_model
 
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler

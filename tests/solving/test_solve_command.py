@@ -206,7 +206,7 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; choose a problem: --problem=mis, maxcut, maxclique or vertex_cover"),
+        ([], "a graph; choose a problem: --problem=mis, maxcut, maxclique, vertex_cover or coloring"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
         (["--problem=mis", "--report=a.json"], "the name of this file must end in .html"),
