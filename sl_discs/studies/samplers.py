@@ -8,6 +8,7 @@ finished cells are kept in a folder cells, so that a stopped command continues w
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -172,7 +173,7 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
     identity = {"kind": "lattice", "sampler": sampler, "side": _SIDE, "temperature": _TEMPERATURE}
     identity |= {"chains": size.chains, "draws": size.draws}
     return [
-        finished(folder, identity | {"seed": seed}, lambda seed=seed: compute(seed)) for seed in range(size.seeds)
+        finished(folder, identity | {"seed": seed}, functools.partial(compute, seed)) for seed in range(size.seeds)
     ]
 
 
