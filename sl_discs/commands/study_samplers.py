@@ -5,7 +5,8 @@ sl-discs study samplers [--output=results/samplers] [--samplers=metropolis,gwg] 
 The temperatures of each sampler are chosen on other graphs of the same family; its other settings are the defaults.
 acs, block_gibbs and pdhams are only played on the lattice, since their steps are too expensive on dense graphs.
 Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. All cells take about
-an hour of one core. Times are CPU times of the whole process without compilation.
+three hours of one core, most of them for samplers of the reference engine on the lattice. Times are CPU times of the
+whole process without compilation.
 """
 
 from __future__ import annotations
