@@ -6,9 +6,9 @@ import statistics
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from sl_discs.benchmark.contenders import Measurement
+from sl_discs.results.interval import half_width
 
 
 class Row(NamedTuple):
@@ -70,9 +70,8 @@ def lead(first: Row, other: Row) -> Lead | None:
     if ours is None or theirs is None or len(ours) < 2:
         return None
     differences = ours - theirs
-    half = stats.t.ppf(0.975, len(ours) - 1) * differences.std(ddof=1) / np.sqrt(len(ours))
-    mean = float(differences.mean())
-    return Lead(mean, mean - float(half), mean + float(half))
+    mean, half = float(differences.mean()), half_width(differences)
+    return Lead(mean, mean - half, mean + half)
 
 
 def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:

@@ -66,6 +66,8 @@ class Temperatures:
             raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
         if not 0 <= self.reheats < self.chain_length:
             raise InputError(f"config.experiment.reheats is {self.reheats}; expected 0 to below chain_length")
+        if self.reheats and self.schedule not in ("linear", "exp_decay"):
+            raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
         if not 0 <= self.reheat_from < 1:
             raise InputError(f"config.experiment.reheat_from is {self.reheat_from}; expected a number in [0, 1)")
 

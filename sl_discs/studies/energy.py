@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy import stats
 
 from sl_discs.atomic import write_atomically
 from sl_discs.command import say
 from sl_discs.models import rbm
 from sl_discs.problems.density import from_log_density
 from sl_discs.results.canvas import can_draw, save_figure
+from sl_discs.results.interval import half_width
 from sl_discs.sampling.sample import sample
 from sl_discs.studies.cells import finished
 from sl_discs.studies.energy_training import (
@@ -163,7 +163,7 @@ def _difference(arms: list[Arm]) -> str:
     mean = gains.mean()
     if len(gains) < 2:
         return f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image (one seed)."
-    half = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / len(gains) ** 0.5
+    half = half_width(gains)
     verdict = "no clear difference" if abs(mean) < half else "localized is better" if mean > 0 else "base is better"
     return (
         f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image, 95 % interval "

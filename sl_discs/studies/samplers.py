@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from sl_discs.atomic import write_atomically
 from sl_discs.benchmark.cases import CASES, Case
@@ -26,6 +25,7 @@ from sl_discs.experiment.run import run_sampler
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.models.kind import PENALTY
+from sl_discs.results.interval import half_width
 from sl_discs.sampling.drawn import Budget
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.sample import METHODS
@@ -36,7 +36,7 @@ from sl_discs.testing.truths import ising_torus
 _GRID = ((0.2, 0.05), (0.2, 0.1), (0.4, 0.05), (0.4, 0.15), (1.0, 0.05), (1.0, 0.2))
 UNITS = {"mis": 1.0, "maxcut": 2.0}
 _SIDE, _TEMPERATURE = 32, 2.6
-# Too expensive on dense graphs: a step of these makes passes over all couplings, or (acs) flips hundreds of sites one
+# Too expensive on dense graphs: a step of these makes passes over all couplings, or (acs) flips many sites one
 # after the other.
 ONLY_ON_LATTICE = ("acs", "block_gibbs", "pdhams")
 LATTICE = f"Ising {_SIDE} x {_SIDE}"
@@ -202,17 +202,12 @@ def _column(best: dict[str, list[float]]) -> dict[str, str]:
     column = {}
     for name, values in best.items():
         differences = np.subtract(values, best[first])
-        half = _half(differences)
+        half = half_width(differences)
         level = differences.mean() + half >= 0
         text = f"**{means[name]:,.1f}**" if level else f"{means[name]:,.1f}"
         column[name] = text if name == first else f"{text} ({differences.mean():.1f} ± {half:.1f})"
     return column
 
 
-def _half(values: np.ndarray) -> float:
-    """Half of the 95 % interval of a mean, by Student's t."""
-    return float(stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values)))
-
-
 def _interval(values: np.ndarray) -> str:
-    return f"{values.mean():,.3g} ± {_half(values):,.2g}"
+    return f"{values.mean():,.3g} ± {half_width(values):,.2g}"

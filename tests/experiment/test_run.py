@@ -263,6 +263,7 @@ def test_temperatures():
     for bad in (
         ("linear", 4, 1, 1, 0.5, 1, 4),
         ("linear", 4, 1, 1, 0.5, 1, 1, 1.0),
+        ("constant", 4, 1, 1, 0.5, 1, 1),
         ("cosine", 4, 1, 1, 0.5),
         ("linear", 0, 1, 1, 0.5),
         ("linear", 4, 0, 1, 0.5),
