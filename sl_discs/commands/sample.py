@@ -36,7 +36,7 @@ from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.results.canvas import or_warn
 from sl_discs.sampling import tables
 from sl_discs.sampling.report import Run, seconds, write_report
-from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, sample
+from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
@@ -63,8 +63,9 @@ flags.DEFINE_enum(
 _define(
     flags.DEFINE_string,
     "sampler",
-    "gibbs",
-    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala.",
+    AUTO,
+    "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs, or dmala for "
+    "--problem=coloring.",
 )
 _define(
     flags.DEFINE_integer,
@@ -111,6 +112,7 @@ def _checked_arguments() -> dict[str, Any]:
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}
+    arguments["sampler"] = choose_sampler(FLAGS.sampler, FLAGS.problem)
     fields = fields_of(FLAGS.field, _ARGUMENTS)
     check_arguments(**arguments, fields=fields)
     return arguments | fields

@@ -62,7 +62,7 @@ def sample(
     *,
     seed: int = 0,
     time_limit: float | None = None,
-    sampler: str = "gibbs",
+    sampler: str = AUTO,
     groups: int | None = None,
     engine: str = "auto",
     store: str | None = None,
@@ -87,7 +87,7 @@ def sample(
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
-        `path_auxiliary`, `dmala`, or one of your own.
+        `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`, or `dmala` for variables of several values.
       groups: number of independent chains, ladders or populations; None: 8, or 16 for population and low_rank.
       engine: `auto`, `cpu` or `reference`.
       store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
@@ -108,6 +108,7 @@ def sample(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm', 'from_log_density'])}"
         )
+    sampler = choose_sampler(sampler, problem.kind)
     options = check_arguments(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
     )
@@ -143,6 +144,17 @@ def _on_reference(terms: Terms, options: Options, method: str) -> Options:
 def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     own = {field: fields.get(field, value) for field, value in sampler_fields(name).items()}
     return build_sampler(name, own, num_chains)
+
+
+def choose_sampler(sampler: str, kind: str | None) -> str:
+    """The sampler itself, or the one that `auto` means on a kind of problem.
+
+    With several values that is `dmala`, which changes several variables at once: on the reference engine each step
+    reads the gains of all of them.
+    """
+    if sampler != AUTO:
+        return sampler
+    return "dmala" if kind in CATEGORICAL else "gibbs"
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:
