@@ -211,8 +211,9 @@ class Arena:
         """
         self._temperatures.now[:] = temperatures
         steps = sweeps * self.sweep
+        most = self._worth_a_call(moments, steps)
         while moments > 0:
-            count = self._worth_a_call(moments, steps)
+            count = min(most, moments)
             if self._done + count * steps > _MOST_STEPS:
                 self._renew_keys()
             self._started, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))

@@ -65,7 +65,13 @@ def test_a_grid_has_two_colours():
         assert len(as_spins(target.problem().terms(), target.temperature).blocks) == 2
 
 
-@pytest.mark.parametrize("name", ["numpy", "thrml", "dwave-samplers", "sweeps/cpu", "sweeps/reference", "chain/cpu"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("numpy", "thrml", "dwave-samplers", "sweeps/cpu", "chain/cpu"),
+        pytest.param("sweeps/reference", marks=pytest.mark.slow),
+    ],
+)
 def test_contenders_draw_from_the_target_and_count_their_updates(name):
     skip_unless_installed(name)
     terms = small_problem().terms()
@@ -173,7 +179,7 @@ def test_overlaps_are_with_the_next_group_or_half_a_group_away(groups, monkeypat
 
 
 def test_memory_counts_the_file():
-    found = measure_memory(100, 999, 2, "reference")
+    found = measure_memory(100, 999, 2, "cpu")
     assert found.draws == 1_000 and found.file_mib == pytest.approx((1_000 * 13 + 128) / 2**20)
     assert found.grown_mib >= 0
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 from test_register import whole_config
 
 from sl_discs.discs_plugin.own_problem import OwnProblem, problem_config
@@ -34,7 +35,9 @@ class Tilting:
 
 
 @pytest.mark.parametrize(
-    "kernel", [GWG(), PathAuxiliary(num_flips=3), DMALA()], ids=lambda kernel: type(kernel).__name__
+    "kernel",
+    [PathAuxiliary(num_flips=3), *(pytest.param(one, marks=pytest.mark.slow) for one in (GWG(), DMALA()))],
+    ids=lambda kernel: type(kernel).__name__,
 )
 def test_own_samplers_leave_the_tilted_target_invariant(kernel):
     case = standard_cases()[2]
@@ -55,7 +58,7 @@ def test_a_batch_model_follows_flips():
     np.testing.assert_array_equal(model.gains(params, x, field), [-0.5, -1.0, -2.0, 0.0])
 
 
-@pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
+@pytest.mark.parametrize("problem", slow_except(["mis", "maxcut", "maxclique"], ["mis"]))
 def test_own_problems_are_the_problems(standin, problem):
     config = whole_config("sl_onesite")
     config.model.update(problem_config(problem, f"sldiscs_{problem}"))

@@ -60,7 +60,10 @@ class Tilting:
 
 @pytest.mark.parametrize(
     "kernel",
-    [GWG(), PathAuxiliary(num_flips=2), DMALA(), Metropolis()],
+    [
+        PathAuxiliary(num_flips=2),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (GWG(), DMALA(), Metropolis())),
+    ],
     ids=lambda kernel: type(kernel).__name__,
 )
 def test_own_samplers_leave_the_tilted_target_invariant(kernel):

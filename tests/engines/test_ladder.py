@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs.engines.contract import Program
 from sl_discs.engines.registry import get_engine
@@ -72,7 +73,7 @@ def _p_value_of_ladders(x, laws) -> float:
     return chi_squared(counts, joint * len(places))[1]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", slow_except(ENGINES, ["cpu"]))
 def test_the_places_of_a_ladder_are_independent_with_the_laws_of_their_temperatures(engine):
     """From one state far from all of these laws; an engine that is right fails with probability `FALSE_ALARM`."""
     copies = 10_000
@@ -97,7 +98,7 @@ def test_exchanges_alone_keep_the_law(engine, is_right):
     assert (_p_value_of_ladders(chains.chain.x, laws) > FALSE_ALARM) == is_right
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", slow_except(ENGINES, ["cpu"]))
 def test_at_equal_temperatures_every_pair_of_the_parity_exchanges_and_states_go_round(engine):
     ladder, intervals = 5, 24
     labels = np.tile(np.pad(all_states(_SITES)[:ladder], ((0, 0), (0, 1))), (2, 1))

@@ -5,6 +5,7 @@ import tracemalloc
 
 import jax
 import pytest
+from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
 from sl_discs.capacity import GIB
@@ -66,7 +67,7 @@ def test_numbers_beyond_all_sense_are_refused_by_name(field):
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", ["gwg", "sl_path_auxiliary"])
+@pytest.mark.parametrize("name", slow_except(["gwg", "sl_path_auxiliary"], ["sl_path_auxiliary"]))
 def test_the_estimate_covers_what_the_compiler_plans(name):
     """XLA's own account of a call: arguments, results and temporaries."""
     dataset = random_dataset(2, num_nodes=200)

@@ -94,7 +94,7 @@ def test_a_chain_goes_on_with_all_that_it_carries():
 
 @pytest.mark.parametrize(
     ("engine", "chosen"),
-    [("reference", method("gwg")), ("cpu", method("sl_path_auxiliary", K=20))],
+    [pytest.param("reference", method("gwg"), marks=pytest.mark.slow), ("cpu", method("sl_path_auxiliary", K=20))],
 )
 def test_an_instance_alone_or_with_others(engine, chosen):
     settings = dataclasses.replace(POPULATION, engine=engine)

@@ -80,7 +80,7 @@ def assert_equal(ours, theirs):
 NAMES = ["gwg", "path_auxiliary", "dmala", "gibbs", "metropolis", "exchange"]
 
 
-@on_both_engines(["sl_dmala"], ["sl_path_auxiliary"])
+@on_both_engines(["sl_path_auxiliary"], ["sl_path_auxiliary"])
 def test_same_seed_same_result(name, settings):
     dataset = random_dataset(8)  # for which the next test compiles too
     first, second = (play(dataset, method(name, **small(name)), settings) for _ in range(2))
@@ -101,7 +101,7 @@ def small(name):
 @on_both_engines(
     ["gwg", "gibbs", "sl_path_auxiliary", "sl_dmala"],
     ["sl_path_auxiliary", "metropolis", "sl_gibbs"],
-    slow=["gwg-reference"],
+    slow=["gwg-reference", "gibbs-reference", "sl_dmala-reference", "metropolis-cpu"],
 )
 def test_an_instance_alone_or_with_seven_others(name, settings):
     dataset = random_dataset(8)
@@ -111,7 +111,11 @@ def test_an_instance_alone_or_with_seven_others(name, settings):
         assert_equal(alone, share(together, k))
 
 
-@on_both_engines(["gwg", "sl_dmala"], ["metropolis", "sl_gibbs"], slow=["gwg-reference", "metropolis-cpu"])
+@on_both_engines(
+    ["gwg", "gibbs", "sl_dmala"],
+    ["metropolis", "sl_gibbs"],
+    slow=["gwg-reference", "sl_dmala-reference", "metropolis-cpu"],
+)
 def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     """Fields of 16 bits, of 32, and of 16 in a batch that takes 32: the same numbers, whatever was compiled first."""
     light, heavy = (nx.complete_graph(300) for _ in range(2))
@@ -130,26 +134,33 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
         assert_equal(alone, share(together, k))
 
 
-@pytest.mark.parametrize("localized", ["sl_metropolis", pytest.param("sl_path_auxiliary", marks=pytest.mark.slow)])
-def test_one_or_eight_devices(localized, tmp_path):
+@pytest.mark.parametrize(
+    ("localized", "meshes"),
+    [
+        ("sl_metropolis", ("uneven", "shared", "population")),
+        pytest.param("sl_metropolis", ("auto",), marks=pytest.mark.slow),
+        pytest.param("sl_path_auxiliary", ("auto", "uneven"), marks=pytest.mark.slow),
+    ],
+)
+def test_one_or_eight_devices(localized, meshes, tmp_path):
     """The same results on 1 and on 8 forced host devices, however these share 5 instances x 8 chains."""
-    results = []
-    for devices in (1, 8):
-        output = tmp_path / f"{devices}.npz"
-        environment = dict(os.environ, XLA_FLAGS=f"--xla_force_host_platform_device_count={devices}")
-        environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
-        code = f"import test_run; test_run.save_for_devices({devices}, {localized!r}, {str(output)!r})"
-        subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
-        with np.load(output) as saved:
-            results.append(dict(saved))
-    one, eight = results
-    for key, found in eight.items():
-        np.testing.assert_array_equal(one[key.replace("uneven", "auto")], found, err_msg=key)
+    environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8")
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), environment.get("PYTHONPATH", "")])
+    code = f"import test_run; test_run.save_on_eight_devices({localized!r}, {meshes!r}, {str(tmp_path / '8.npz')!r})"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+    one = arrays_on(1, localized, meshes)
+    with np.load(tmp_path / "8.npz") as eight:
+        assert set(eight) == set(one)
+        for key, found in eight.items():
+            np.testing.assert_array_equal(one[key], found, err_msg=key)
 
 
-def save_for_devices(devices, localized, output):
-    """What the processes of `test_one_or_eight_devices` do; 3 parts of 8 chains leave one to be padded."""
+def save_on_eight_devices(localized, meshes, output):
+    np.savez(output, **arrays_on(8, localized, meshes))
 
+
+def arrays_on(devices, localized, meshes):
+    """Results on so many devices; 3 parts of 8 chains leave one to be padded."""
     assert jax.device_count() == devices
     runs = {
         "auto": ("auto", method(localized, K=20)),
@@ -157,10 +168,9 @@ def save_for_devices(devices, localized, output):
         "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
         "population": ("instances:2,chains:3", method("metropolis")),
     }
-    if devices == 1:
-        runs.pop("uneven")  # one device has one mesh: it is `auto` again
     arrays = {}
-    for name, (mesh, how) in runs.items():
+    for name in meshes:
+        mesh, how = runs[name]
         every = 50 if name == "population" else 0
         settings = dataclasses.replace(SETTINGS, mesh="auto" if devices == 1 else mesh, resample_every=every)
         record = run_sampler("mis", random_dataset(5), 1.0001, how, settings, lambda steps: None)
@@ -169,7 +179,7 @@ def save_for_devices(devices, localized, output):
             f"{name} acceptance": record.acceptance,
             f"{name} solutions": np.concatenate([instance.solution for instance in record.instances]),
         }
-    np.savez(output, **arrays)
+    return arrays
 
 
 @pytest.mark.parametrize("problem", GRAPH_KINDS)
@@ -214,7 +224,7 @@ def test_a_tail_after_the_last_logged_step_is_played():
     dataset = random_dataset(1)
     settings = dataclasses.replace(SETTINGS, chain_length=230)
     done = []
-    record = run_sampler("mis", dataset, 1.0001, method("gwg"), settings, done.append)
+    record = run_sampler("mis", dataset, 1.0001, method("metropolis"), settings, done.append)
     assert record.trajectory.shape == (4, 1)
     assert sum(done) == 230 * 8
 
@@ -223,14 +233,14 @@ def test_the_first_steps_do_not_depend_on_the_call_length():
     """50 steps a call or 250: keys and program rows are named by the step alone."""
     dataset = random_dataset(1)
     constant = dataclasses.replace(SETTINGS, t_schedule="constant", init_temperature=0.3)
-    longer = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=500))
-    shorter = play(dataset, method("gwg"), dataclasses.replace(constant, chain_length=250))
+    longer = play(dataset, method("metropolis"), dataclasses.replace(constant, chain_length=500))
+    shorter = play(dataset, method("metropolis"), dataclasses.replace(constant, chain_length=250))
     np.testing.assert_array_equal(longer.trajectory[:5], shorter.trajectory)
 
 
 def test_the_posterior_mean_of_a_level_does_not_depend_on_where_it_is_cut():
     # 512 counted steps a level, so that every weight is a power of two and sums of weights are exact, in any order.
-    chosen = method("sl_gwg", K=2, budget="identical", mc_ratio=0.5, sigma=1.0)
+    chosen = method("sl_metropolis", K=2, budget="identical", mc_ratio=0.5, sigma=1.0)
     often = dataclasses.replace(
         SETTINGS, chain_length=2048, log_every_steps=32, t_schedule="constant", init_temperature=0.5
     )

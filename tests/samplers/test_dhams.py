@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs import keys
 from sl_discs.errors import InputError
@@ -48,14 +49,14 @@ def play(sampler, model, params, steps=200):
     return jax.jit(lambda start: jax.lax.scan(step, start, each))(start)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", slow_except([False, True], [True]))
 def test_pdhams_rejects_nothing_on_a_quadratic_model(sparse):
     _, (acceptance, hops) = play(PDHAMS(), *target(sparse))
     np.testing.assert_allclose(acceptance, 1, atol=1e-4)
     assert 0.3 < hops.mean() < N
 
 
-@pytest.mark.parametrize("correction", [0.0, 0.7])
+@pytest.mark.parametrize("correction", slow_except([0.0, 0.7], [0.7]))
 def test_dhams_rejects_nothing_without_couplings(correction):
     sampler = DHAMS(adaptive=False, correction=correction)
     _, (acceptance, hops) = play(sampler, *target(scale=0.0))
@@ -65,7 +66,7 @@ def test_dhams_rejects_nothing_without_couplings(correction):
     assert acceptance.mean() < 0.95
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", slow_except([False, True], [True]))
 def test_the_noise_of_a_model_has_its_couplings_as_covariance(sparse):
     model, params = target(sparse)
     size = 2**16
@@ -90,7 +91,11 @@ def test_only_a_quadratic_model_has_a_pdhams():
 
 
 @pytest.mark.parametrize(
-    "sampler", [DHAMS(step_size=0.7, persistence=0.9, correction=0.3, adaptive=False), PDHAMS(persistence=0.9)]
+    "sampler",
+    [
+        DHAMS(step_size=0.7, persistence=0.9, correction=0.3, adaptive=False),
+        pytest.param(PDHAMS(persistence=0.9), marks=pytest.mark.slow),
+    ],
 )
 def test_a_momentum_that_persists_leaves_the_law_invariant(sampler):
     check_case(sampler, TILTED, **QUICK)
@@ -112,7 +117,7 @@ class WrongEnergy(DHAMS):
         return 2 * super().kinetic_change(*given)
 
 
-@pytest.mark.parametrize("kind", [NeverReversed, WrongEnergy])
+@pytest.mark.parametrize("kind", [NeverReversed, pytest.param(WrongEnergy, marks=pytest.mark.slow)])
 def test_broken_momenta_are_found(kind):
     sampler = kind(step_size=1.0, persistence=0.9, adaptive=False)
     with pytest.raises(ConformanceError, match="not invariant"):

@@ -155,13 +155,15 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
 @pytest.mark.parametrize(
     ("sampler", "case", "message"),
     [
-        (MissingTilt(num_chains=CHAINS), TILTED, "not invariant"),
+        pytest.param(MissingTilt(num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow),
         (WrongSignSampler(CHAINS), TILTED, "not invariant"),
         (IgnoresMask(CHAINS), MASKED, "outside the mask"),
         (NeverMoves(CHAINS), TILTED, "no chain ever moved"),
         (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
-        (RLSA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
-        (PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant"),
+        pytest.param(RLSA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow),
+        pytest.param(
+            PathAuxiliary(adaptive=True, num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow
+        ),
     ],
     ids=["missing tilt", "wrong sign", "ignored mask", "never moves", "DULA", "RLSA without test", "adapts for ever"],
 )
@@ -183,6 +185,7 @@ def test_a_wrong_reverse_probability_fails(monkeypatch):
         check_case(GWG(num_chains=CHAINS), TILTED, **QUICK)
 
 
+@pytest.mark.slow
 def test_a_wrong_reverse_probability_of_an_exchange_fails(monkeypatch):
     monkeypatch.setattr(exchange_module, "chance_of_pair", lambda *given: jnp.float32(1))
     with pytest.raises(ConformanceError, match="not invariant"):

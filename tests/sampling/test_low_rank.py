@@ -44,7 +44,7 @@ def agrees(samples, law, size):
     ("strengths", "noise", "engine"),
     [
         ((1.6,), 0.15, "auto"),
-        ((1.6,), 0.15, "reference"),
+        pytest.param((1.6,), 0.15, "reference", marks=pytest.mark.slow),
         pytest.param((1.4, 1.3), 0.1, "auto", marks=pytest.mark.slow),
     ],
     ids=["one direction", "on the reference", "two directions"],

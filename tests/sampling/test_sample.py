@@ -11,6 +11,7 @@ import dimod
 import networkx as nx
 import numpy as np
 import pytest
+from marks import slow_except
 
 import sl_discs
 from sl_discs.errors import InputError
@@ -78,9 +79,7 @@ def test_every_method_has_the_law_of_small_problems(method, name):
 SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    "sampler", ["metropolis", pytest.param("gwg", marks=SLOW), "path_auxiliary", pytest.param("dmala", marks=SLOW)]
-)
+@pytest.mark.parametrize("sampler", slow_except(["metropolis", "gwg", "path_auxiliary", "dmala"], ("metropolis",)))
 @pytest.mark.parametrize("method", ["chain", "tempering"])
 def test_other_base_samplers(method, sampler):
     """With whole couplings, for which other tests need the same compiled loops."""
@@ -90,9 +89,10 @@ def test_other_base_samplers(method, sampler):
     check(samples, log_z, mean, marginals)
 
 
-@pytest.mark.parametrize("method", ["chain", pytest.param("population", marks=SLOW)])
+@SLOW
+@pytest.mark.parametrize("method", ["chain", "population"])
 def test_the_reference_engine(method):
-    """Its single steps are compared with the oracle in tests/testing."""
+    """Its single steps are compared with the oracle in tests/testing, and its chains in test_log_density."""
     problem = next(problems())[1]
     log_z, mean, marginals, _ = enumerated(problem, 1.7)
     samples = sl_discs.sample(problem, 1.7, 1000, method, engine="reference")
@@ -100,7 +100,9 @@ def test_the_reference_engine(method):
     check(samples, log_z, mean, marginals)
 
 
-@pytest.mark.parametrize("method", ["exact", "chain", "tempering", "population"])
+@pytest.mark.parametrize(
+    "method", slow_except(["exact", "chain", "tempering", "population"], ("exact", "chain", "tempering"))
+)
 def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
@@ -111,8 +113,8 @@ def test_a_grid_in_random_fields(method):
     assert samples.reliable, samples.verdict
 
 
-@pytest.mark.parametrize("side", [10, *(pytest.param(side, marks=SLOW) for side in (16, 32, 64))])
-@pytest.mark.parametrize("method", ["tempering", "population"])
+@pytest.mark.parametrize("side", slow_except([10, 16, 32, 64], [10]))
+@pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["tempering"]))
 def test_the_critical_ising_model(method, side):
     """Kaufman's energy and log Z."""
     truth = truths.ising_torus(side, truths.CRITICAL)
@@ -122,8 +124,8 @@ def test_the_critical_ising_model(method, side):
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error and samples.log_z.error < 1
 
 
-@pytest.mark.parametrize("size", [200, pytest.param(1000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("method", ["tempering", "population"])
+@pytest.mark.parametrize("size", slow_except([200, 1000], [200]))
+@pytest.mark.parametrize("method", slow_except(["tempering", "population"], ["population"]))
 def test_curie_weiss(method, size):
     """Two modes of unequal weight, by summation over the magnetisation."""
     truth = truths.curie_weiss(size, 0.9, field=1 / size)
@@ -179,7 +181,7 @@ def test_a_time_limit_is_filled_and_interruption_keeps_what_was_drawn():
     problem = truths.random_field_grid(8, 2.0).problem
     for method in ("chain", "tempering", "population", "localization"):
         sl_discs.sample(problem, 2.0, 64, method)  # compiles
-        samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.5)
+        samples = sl_discs.sample(problem, 2.0, method=method, time_limit=0.2)
         assert len(samples) > 64 and not samples.interrupted
         # A run of localization is looked at between batches of chains.
         assert method == "localization" or samples.seconds["total_s"] < 15

@@ -9,6 +9,7 @@ import dimod
 import dimod.testing
 import numpy as np
 import pytest
+from marks import slow_except
 
 import sl_discs.dimod
 from sl_discs.dimod import BoltzmannSampler, SLSampler
@@ -190,7 +191,7 @@ def test_bad_arguments_are_explained(arguments):
 
 
 @pytest.mark.parametrize("method", ["exact", "chain", "tempering", "population", "localization"])
-@pytest.mark.parametrize("vartype", ["SPIN", "BINARY"])
+@pytest.mark.parametrize("vartype", slow_except(["SPIN", "BINARY"], ["BINARY"]))
 def test_draws_have_the_law_of_the_inverse_temperature(method, vartype):
     """4,000 reads over 16 states, labels of several types, an offset: chi-squared fails once in 10^6 by chance.
 
@@ -220,7 +221,7 @@ def test_draws_have_the_law_of_the_inverse_temperature(method, vartype):
     json.dumps(info)
 
 
-@pytest.mark.parametrize("reads", [1, 7, 1_001])
+@pytest.mark.parametrize("reads", slow_except([1, 7, 1_001], [7]))
 @pytest.mark.parametrize("method", ["auto", "chain", "population"])
 def test_there_are_exactly_as_many_draws_as_reads(reads, method):
     bqm = random_bqm(4)
@@ -239,10 +240,10 @@ def test_of_weighted_draws_the_heavy_ones_are_read_more_often():
 def test_time_and_interruption_keep_the_number_of_reads():
     bqm = random_bqm(4)
     stopped = BoltzmannSampler().sample(
-        bqm, beta=0.2, num_reads=100_000, method="chain", interrupt_function=lambda: True, seed=1
+        bqm, beta=0.2, num_reads=20_000, method="chain", interrupt_function=lambda: True, seed=1
     )
-    assert len(stopped) == 100_000 and stopped.info["interrupted"] and not stopped.info["reliable"]
-    assert stopped.info["draws"] < 100_000
+    assert len(stopped) == 20_000 and stopped.info["interrupted"] and not stopped.info["reliable"]
+    assert stopped.info["draws"] < 20_000
     timed = BoltzmannSampler().sample(bqm, beta=0.2, num_reads=9, method="chain", time_limit=0.3, seed=1)
     assert len(timed) == 9 and timed.info["draws"] > 9
 

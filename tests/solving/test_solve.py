@@ -74,7 +74,7 @@ def test_the_reference_engine_under_a_time_limit():
     """Rounds of growing length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
     sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1, presolve=False)
-    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=1.5, seed=2, presolve=False)
+    result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.8, seed=2, presolve=False)
     assert_exact(problem, result)
     assert result.best_value == optimum(problem) and result.sampler == "path_auxiliary"
     assert result.rounds > 1 and result.stopped == "time" and result.timing["compile_s"] == 0
@@ -152,13 +152,13 @@ def test_a_callback_sees_exact_values_and_may_stop():
 def test_a_time_limit_is_filled_and_kept():
     problem = sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1))
     sl_discs.solve(problem, steps=10)  # whatever must be compiled
-    result = sl_discs.solve(problem, time_limit=1.5)
+    result = sl_discs.solve(problem, time_limit=0.8)
     assert result.stopped == "time" and result.rounds > 2
-    # The machine may be busy with other things; idle, this is 1.3 to 1.6 s.
-    assert 0.75 < result.timing["run_s"] < 6
+    # The machine may be busy with other things.
+    assert 0.4 < result.timing["run_s"] < 6
     steps = np.bincount(result.trajectory.round)
     assert (steps > 0).all()
-    fixed = sl_discs.solve(problem, steps=20_000, time_limit=0.5)
+    fixed = sl_discs.solve(problem, steps=20_000, time_limit=0.3)
     assert fixed.rounds > 1 and (np.bincount(fixed.trajectory.round)[:-1] == 100).all()
 
 

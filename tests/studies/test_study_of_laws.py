@@ -84,7 +84,14 @@ def test_a_coin_has_everything_but_the_mode():
     assert max(symmetric[name] for name in ("mode", "tv", "marginals")) < 1e-12
 
 
-@pytest.mark.parametrize("name", [name for name in laws_targets.TARGETS if "3000" not in name])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if "10000" in name else ())
+        for name in laws_targets.TARGETS
+        if "3000" not in name
+    ],
+)
 def test_targets_can_be_made(name):
     target = laws_targets.TARGETS[name]
     try:

@@ -8,6 +8,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from marks import slow_except
 
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.acs import ACS
@@ -99,7 +100,7 @@ IN_PLACE_ON_REFERENCE = {
 }
 
 
-@pytest.mark.parametrize("name", IN_PLACE_ON_REFERENCE)
+@pytest.mark.parametrize("name", slow_except(IN_PLACE_ON_REFERENCE, ("dmala for rlsa", "another place in the cycle")))
 def test_another_kernel_is_found_on_the_reference(name):
     asked, played = IN_PLACE_ON_REFERENCE[name]
     with pytest.raises(Disagreement):
@@ -121,7 +122,7 @@ def closed_ones_too(sampler, key, state, mask):
     return Metropolis.site(sampler, key, state, jnp.ones_like(mask))
 
 
-@pytest.mark.parametrize("mistake", [always_the_first, every_other, closed_ones_too])
+@pytest.mark.parametrize("mistake", slow_except([always_the_first, every_other, closed_ones_too], [closed_ones_too]))
 def test_a_sequential_scan_in_another_order_is_found(mistake):
     """They leave the target invariant too; in the second step every target but the one with two sites shows them."""
     sampler = Metropolis(scan="sequential")
