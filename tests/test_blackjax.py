@@ -153,6 +153,7 @@ def test_the_localized_chain_is_algorithm_1():
     np.testing.assert_array_equal(later.draw, state.draw)
 
 
+@pytest.mark.slow
 def test_localized_draws_have_the_law():
     """Within .05 in total variation, of which about .02 is the noise of 8,192 draws and the rest that of U."""
     draws = ends(sl_blackjax.localized("metropolis", logdensity_fn, 2048), 2048, 2**13, lambda state: state.draw)

@@ -36,6 +36,7 @@ def test_the_readme_is_short_and_its_example_runs(capsys):
     assert result.best_value >= 130 and len(samples) == 2000 and samples.reliable, samples.verdict
 
 
+@pytest.mark.slow
 def test_the_example_with_constraints_finds_the_optimum():
     code = next(code for code in code_of("docs/own_problem.md") if "constraints=" in code)
     names = {}

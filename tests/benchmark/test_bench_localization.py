@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from sl_discs.benchmark.localization import Cost, cost_of, in_new_processes, mean_cost
 
@@ -42,6 +43,7 @@ def test_each_repetition_has_a_process_of_its_own():
     assert len({os.getpid(), *in_new_processes(3, os.getpid)}) == 4
 
 
+@pytest.mark.slow
 def test_the_command_prints_and_saves_a_pair_and_refuses_what_it_does_not_know(tmp_path, refusal):
     tiny = (
         "--samplers=metropolis",

@@ -140,13 +140,12 @@ def run_script(*arguments, **variables):
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "chosen",
     [
         ("--parts=steps,bench", "--samplers=gwg", "--cases=maxcut-er-256"),
-        pytest.param(
-            ("--cases=mis-er-0.05", "--datasets=maxcut/optsicom/r-b", "--minutes=5"), marks=pytest.mark.slow
-        ),
+        ("--cases=mis-er-0.05", "--datasets=maxcut/optsicom/r-b", "--minutes=5"),
     ],
     ids=["small", "all samplers"],
 )

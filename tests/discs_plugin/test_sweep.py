@@ -89,6 +89,7 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
         read_sweep(path)
 
 
+@pytest.mark.slow
 def test_the_command(sweep_file, tmp_path):
     environment = os.environ | {"PYTHONPATH": f"{STANDIN}{os.pathsep}{ROOT}", "JAX_PLATFORMS": "cpu"}
     command = [

@@ -68,6 +68,7 @@ def begin(sampler, case, num_chains, noise):
     return batch, start_at(np.tile(case.start, (1, num_chains, 1)), case.model, sampler, batch, noise)
 
 
+@pytest.mark.slow
 def test_cut_into_calls_of_the_interpreted_kernel_it_is_the_same_run():
     """Also in the middle of a level; and the field that is carried along is that of the state.
 

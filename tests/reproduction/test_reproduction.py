@@ -302,6 +302,7 @@ def reproduce(cwd, *arguments):
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_the_command_and_the_command_that_it_prints(tmp_path):
     size = ("--instances=2", "--steps=100", "--chains=4", "--engine=reference", f"--output={tmp_path / 'out'}")
     what = ("--datasets=maxcut/optsicom/r-b,maxclique/twitter", "--methods=gwg,sl_gwg")

@@ -82,7 +82,12 @@ def test_a_wrong_target_is_found(name, sampler):
         check(entry("cpu"), sampler, sampler, **WRONG[name])
 
 
-@pytest.mark.parametrize("name", IN_PLACE)
+@pytest.mark.parametrize(
+    "name",
+    slow_except(
+        IN_PLACE, ("gibbs for metropolis", "sequential order for random", "gwg for path_auxiliary", "no test")
+    ),
+)
 def test_another_kernel_is_found(name):
     pytest.importorskip("numba")
     with pytest.raises(Disagreement):
