@@ -196,8 +196,8 @@ def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch
 
 def test_fields_target_and_annealing(cycle, capsys):
     code, out, err = run(
-        capsys, cycle, "--problem=maxcut", "--sampler=sl_metropolis", "--field=K=10", "--field=sigma=2.5", "--steps=400",
-        "--target=4", "--annealing=1.5,0.5", "--chains=2", "--seed=3",
+        capsys, cycle, "--problem=maxcut", "--sampler=sl_metropolis", "--field=K=10", "--field=sigma=2.5",
+        "--steps=400", "--target=4", "--annealing=1.5,0.5", "--chains=2", "--seed=3",
     )  # fmt: skip
     assert code == 0, err
     assert "sl_metropolis on " in out and "temperature 1.5 to 0.5" in out and "best 4" in out
