@@ -61,8 +61,8 @@ class Tilting:
 @pytest.mark.parametrize(
     "kernel",
     [
-        PathAuxiliary(num_flips=2),
-        *(pytest.param(one, marks=pytest.mark.slow) for one in (GWG(), DMALA(), Metropolis())),
+        Metropolis(),
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (GWG(), PathAuxiliary(num_flips=2), DMALA())),
     ],
     ids=lambda kernel: type(kernel).__name__,
 )

@@ -152,7 +152,7 @@ def test_engines_that_make_the_same_steps_make_the_same_exchanges():
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", slow_except(ENGINES, ["cpu"]))
 def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     x = all_states(4)
     program = _program([0.7], len(x), 40, keeps_states=True)

@@ -139,7 +139,7 @@ def test_an_instance_beside_one_whose_fields_need_more_bits(name, settings):
     [
         ("sl_metropolis", ("uneven", "shared", "population")),
         pytest.param("sl_metropolis", ("auto",), marks=pytest.mark.slow),
-        pytest.param("sl_path_auxiliary", ("auto", "uneven"), marks=pytest.mark.slow),
+        pytest.param("sl_path_auxiliary", ("auto", "uneven", "shared radius"), marks=pytest.mark.slow),
     ],
 )
 def test_one_or_eight_devices(localized, meshes, tmp_path):
@@ -165,7 +165,8 @@ def arrays_on(devices, localized, meshes):
     runs = {
         "auto": ("auto", method(localized, K=20)),
         "uneven": ("instances:2,chains:3", method(localized, K=20)),
-        "shared": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
+        "shared": ("chains:4", method("gwg", adaptive=True, shared_adaptation=True)),
+        "shared radius": ("chains:4", method("path_auxiliary", shared_adaptation=True)),
         "population": ("instances:2,chains:3", method("metropolis")),
     }
     arrays = {}

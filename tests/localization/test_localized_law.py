@@ -116,7 +116,7 @@ def test_too_coarse_a_grid_is_seen():
     assert total_variation(exact_localization(MIS, coarse, 30_000), law_of(MIS)) > 0.05
 
 
-FAST = {("reference", PathAuxiliary), ("gpu body", PathAuxiliary)}
+FAST = {("reference", Gibbs), ("gpu body", PathAuxiliary)}
 
 
 @pytest.mark.parametrize(

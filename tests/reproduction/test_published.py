@@ -143,7 +143,11 @@ def check_level(done, name, better_allowed=False):
 
 @pytest.mark.parametrize(
     ("dataset", "count"),
-    [("mis/er_density/r-0.20", 16), ("maxclique/rb", 32), ("maxcut/optsicom/r-b", 10)],
+    [
+        ("mis/er_density/r-0.20", 16),
+        pytest.param("maxclique/rb", 32, marks=pytest.mark.slow),
+        ("maxcut/optsicom/r-b", 10),
+    ],
 )
 def test_level_of_a_few_graphs(play, dataset, count):
     check_level(play(dataset, "path_auxiliary", count), "path_auxiliary")

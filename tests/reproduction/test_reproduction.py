@@ -36,7 +36,7 @@ from sl_discs.results.summary import Spread
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
 CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
-CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0, 1))
+CHOICE = Choice(chain_length=60, batch_size=4, engine="cpu", seeds=(0, 1))
 
 
 def small_dataset(published=MIS, references=None):

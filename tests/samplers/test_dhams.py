@@ -117,7 +117,8 @@ class WrongEnergy(DHAMS):
         return 2 * super().kinetic_change(*given)
 
 
-@pytest.mark.parametrize("kind", [NeverReversed, pytest.param(WrongEnergy, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [NeverReversed, WrongEnergy])
 def test_broken_momenta_are_found(kind):
     sampler = kind(step_size=1.0, persistence=0.9, adaptive=False)
     with pytest.raises(ConformanceError, match="not invariant"):

@@ -61,8 +61,10 @@ def check_step(sampler, case, kernel=oracle_of_values.kernel_of, copies=1024):
     check_steps(steps, [expected], FALSE_ALARM)
 
 
-FAST = {("path_auxiliary, 2 flips", "potts, real couplings, cold, tilted, masked")}
-FAST |= {(name, "potts, tilted, different values") for name in ("gibbs", "dmala")}
+FAST = {
+    ("path_auxiliary, 2 flips", "potts, real couplings, cold, tilted, masked"),
+    ("dmala", "potts, tilted, different values"),
+}
 
 
 @pytest.mark.parametrize(
