@@ -25,7 +25,7 @@ from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import point_of_trial, trial_cells
 
 MIS = PUBLISHED["mis/er_density/r-0.10"]
-CHOICE = Choice(chain_length=600, batch_size=4, engine="cpu", seeds=(0,))
+CHOICE = Choice(chain_length=600, batch_size=4, engine="reference", seeds=(0,))
 METHODS = ["gwg", "sl_gwg"]
 
 
