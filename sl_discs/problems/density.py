@@ -65,8 +65,9 @@ def from_log_density(
       name: used in results; by default that of the function.
 
     Raises:
-      InputError: `fn` is not a function, does not return a scalar, or is not finite at all zeros, all ones or random
-        states, from which chains start; or `params` or `shape` are not as above.
+      InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a scalar,
+        or is not finite at all zeros, all ones or random states, from which chains start; or `params` or `shape` are
+        not as above.
     """
     if not callable(fn):
         raise InputError(f"fn is a {type(fn).__name__}; expected a function of (params, x)", "fn")
@@ -90,7 +91,17 @@ def _check_values(density: Density) -> None:
     size = density.num_sites
     states = np.random.default_rng(0).integers(0, 2, (_RANDOM_STATES + 2, size), np.int8)
     states[0], states[1] = 0, 1
-    values = density.values(states)
+    try:
+        values = density.values(states)
+    except InputError:
+        raise
+    except Exception as error:  # whatever the user's function raises
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        raise InputError(
+            f"fn cannot be traced by JAX on params and an x of shape {density.shape}; write it with jax.numpy, for "
+            f"these shapes ({reason})",
+            "fn",
+        ) from error
     wrong = np.flatnonzero(~np.isfinite(values))
     if len(wrong):
         where = {0: "all zeros", 1: "all ones"}.get(int(wrong[0]), "a random state")

@@ -104,6 +104,14 @@ def test_a_lookup_is_enough_for_samplers_without_gains():
     [
         (lambda: sl_discs.from_log_density(3, (), 4), "fn is a int"),
         (lambda: sl_discs.from_log_density(lambda p, x: x, (), 4), r"fn returns shape \(4,\)"),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: float(x.sum()), (), 4),
+            "fn cannot be traced .* with jax.numpy",
+        ),
+        (
+            lambda: sl_discs.from_log_density(lambda p, x: p @ x, jnp.ones(3), 5),
+            r"fn cannot be traced .* of shape \(5,\)",
+        ),
         (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum()), (), 4), "fn is -inf at all zeros"),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 0), "shape is 0"),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), (2, 1.5)), "shape is 1.5"),
