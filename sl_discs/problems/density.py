@@ -65,9 +65,9 @@ def from_log_density(
       name: used in results; by default that of the function.
 
     Raises:
-      InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a scalar,
-        or is not finite at all zeros, all ones or random states, from which chains start; or `params` or `shape` are
-        not as above.
+      InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a
+        scalar, or is not finite at all zeros, all ones or random states, from which chains start; or `params` or
+        `shape` are not as above.
     """
     if not callable(fn):
         raise InputError(f"fn is a {type(fn).__name__}; expected a function of (params, x)", "fn")
