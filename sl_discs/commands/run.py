@@ -30,8 +30,9 @@ from absl import flags
 from ml_collections import config_flags
 
 from sl_discs.command import attributes_of, refuse_flags, run_command
-from sl_discs.discs_plugin.borrowed import NAMESPACE, borrow_samplers
+from sl_discs.discs_plugin.borrowed import borrow_samplers
 from sl_discs.discs_plugin.launch import add_working_directory
+from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError

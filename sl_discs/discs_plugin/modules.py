@@ -37,7 +37,7 @@ from sl_discs.localization.method import build_localization, build_method, metho
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kinds import GRAPH_KINDS
 from sl_discs.models.sites import MOST_VALUES
-from sl_discs.samplers.registry import PREFIX, known_samplers
+from sl_discs.samplers.registry import PREFIX, is_localized, known_samplers
 
 OWN = "sldiscs_"
 # The problems that DISCS poses; its experiments maximise, and report the model without a constant.
@@ -50,8 +50,9 @@ _LOCALIZATION_FIELDS = tuple(field.name for field in dataclasses.fields(Localiza
 
 
 def sampler_names() -> list[str]:
-    """Every sampler that the plugin adds to DISCS."""
-    own = [OWN + name for name in known_samplers() if not name.startswith(PREFIX)]
+    """Every sampler that the plugin adds to DISCS, to which its own samplers need not be added."""
+    bases = [name for name in known_samplers() if not is_localized(name)]
+    own = [OWN + name for name in bases if not name.startswith(upstream.NAMESPACE)]
     return [*(PREFIX + name for name in upstream.sampler_names()), *own, *(PREFIX + name for name in own)]
 
 

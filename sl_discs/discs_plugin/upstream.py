@@ -15,6 +15,9 @@ from ml_collections import config_dict
 
 from sl_discs.errors import InputError
 
+# Of the names of DISCS's samplers in this project's runner.
+NAMESPACE = "discs:"
+
 _WHERE = "clone https://github.com/google-research/discs and put the folder that holds setup.py on PYTHONPATH"
 
 # Modules of discs.samplers that are not samplers.

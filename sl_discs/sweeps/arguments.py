@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sl_discs.discs_plugin.borrowed import NAMESPACE
+from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root

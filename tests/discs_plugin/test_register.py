@@ -11,6 +11,7 @@ from ml_collections import config_dict
 from sl_discs import discs_plugin
 from sl_discs.discs_plugin import modules
 from sl_discs.errors import InputError
+from sl_discs.samplers import registry
 
 
 def whole_config(name, **model):
@@ -29,6 +30,12 @@ def test_names_are_importable_and_configs_complete(standin):
         module = importlib.import_module(f"discs.samplers.{name}")
         assert hasattr(module.build_sampler(whole_config(name)), "step")
     assert config_dict.ConfigDict(modules.sampler_config("sl_onesite")).patience == 3
+
+
+def test_samplers_borrowed_from_discs_are_not_added_to_it(standin, monkeypatch):
+    before = modules.sampler_names()
+    monkeypatch.setitem(registry._FACTORIES, "discs:onesite", None)
+    assert "discs:onesite" in registry.known_samplers() and modules.sampler_names() == before
 
 
 def test_registering_again_changes_nothing_but_the_fixes(standin):
