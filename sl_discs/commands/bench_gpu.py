@@ -34,7 +34,7 @@ from sl_discs.benchmark.worker import Worker
 from sl_discs.command import run_command
 from sl_discs.errors import InputError
 from sl_discs.experiment.provenance import commit
-from sl_discs.reproduction.cell import published_fields
+from sl_discs.localization.method import method_fields
 from sl_discs.reproduction.datasets import PUBLISHED, PublishedSet
 from sl_discs.results.published import published_seconds
 
@@ -75,7 +75,7 @@ def _compared(one: PublishedSet) -> Compared:
             cases.family(one.problem, one.graph_type, one.cfg_str),
             {name: experiment[name] for name in _ANNEALING if name in experiment},
         ),
-        {method: published_fields(method) for method in METHODS},
+        {method: method_fields(method) for method in METHODS},
         {method: published_seconds(one.name, method) for method in METHODS},
         one.published_n,
     )

@@ -13,22 +13,12 @@ from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.datasets import PublishedSet
-from sl_discs.samplers.registry import base_name
 from sl_discs.tuning.points import Candidate
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
 AS_PUBLISHED = "as published"
 NULL = "null"
-
-# The paper's GWG adapts its number of flips, as in DISCS's own config: only then does it reach the published means
-# (tests/reproduction/test_published.py).
-_PAPERS = {"gwg": {"adaptive": True}}
-
-
-def published_fields(method: str) -> dict[str, Any]:
-    """All config fields of a method as in the paper's tables, including `name`."""
-    return method_fields(method) | _PAPERS.get(base_name(method), {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,7 +133,7 @@ class Choice:
             experiment |= {"log_every_steps": experiment["chain_length"], "resample_every": 0}
         settings = settings_from(experiment)
         changes = changes or {}
-        fields = published_fields(method) | (tuned.sampler if tuned else {}) | changes
+        fields = method_fields(method) | (tuned.sampler if tuned else {}) | changes
         if "K" in fields and "K" not in changes:
             # As many levels as fit into a short chain.
             fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))

@@ -15,7 +15,8 @@ import dataclasses
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.reproduction.cell import AS_PUBLISHED, NULL, Cell, Choice, published_fields
+from sl_discs.localization.method import method_fields
+from sl_discs.reproduction.cell import AS_PUBLISHED, NULL, Cell, Choice
 from sl_discs.reproduction.datasets import PublishedSet
 from sl_discs.tuning.points import Candidate, candidate_of
 from sl_discs.tuning.space import Point, propose, space_of
@@ -72,7 +73,7 @@ def trial_cells(
     cells = []
     try:
         for method in (name for name in methods if name.startswith("sl_")):
-            start = Candidate(published_fields(method), {})
+            start = Candidate(method_fields(method), {})
             for trial in range(trials):
                 alone = dataclasses.replace(choice, seeds=(trial,))
                 point = point_of_trial(trial, method, choice.steps(dataset)) if trial else {}

@@ -132,8 +132,6 @@ def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[st
     problem, graph_type, cfg_str, annealing = _INSTANCES[name]
     sampler, schedule = _RUNS[run]
     fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
-    if method == "sl_gwg":
-        fields["adaptive"] = True  # as in the paper's tables
     [graph] = load_dataset(problem, graph_type, cfg_str, num_instances=1).graphs
     settings = Settings(
         batch_size=8, chain_length=size.steps, log_every_steps=size.steps, seed=seed, threads=1,

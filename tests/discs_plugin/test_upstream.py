@@ -57,6 +57,14 @@ def test_the_list_of_samplers(discs):
     assert tuple(upstream.sampler_names()) == SAMPLERS
 
 
+@pytest.mark.parametrize("name", ["gwg", "path_auxiliary", "dmala", "dlmc"])
+def test_a_name_has_the_defaults_of_discs(discs, name):
+    """So that `sl_gwg` is the same sampler in DISCS, in the runner and in the report."""
+    ours, theirs = sampler_fields(name), upstream.sampler_config(name).to_dict()
+    shared = {field for field in theirs if field in ours}
+    assert "adaptive" in shared and {f: ours[f] for f in shared} == {f: theirs[f] for f in shared}
+
+
 EXACT = [
     ("gwg", FIXED_STEP),
     ("gwg", FIXED_STEP | {"num_flips": 3}),

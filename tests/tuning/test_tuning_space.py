@@ -17,7 +17,7 @@ from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, point_
 BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
 # Numbers that the search leaves as they are.
 NOT_SEARCHED = {
-    "gwg": {"target_acceptance_rate"},  # of the adaptive form
+    "gwg": {"num_flips"},  # the first radius
     "path_auxiliary": {"num_flips"},  # the first radius
     "dmala": {"step_size", "target_acceptance_rate"},  # of the forms that DISCS does not use to optimise
     "dlmc": {"step_size", "target_acceptance_rate"},
