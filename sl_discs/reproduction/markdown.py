@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sl_discs.results.published import CHAIN_LENGTH
+from sl_discs.reproduction.cell import DEFAULTS
+from sl_discs.reproduction.rows import FAR, is_level, level_rows
+from sl_discs.results.published import CHAIN_LENGTH, published_cells
 
 COMMANDS_TITLE = "## Commands"
-# Number of combined standard errors beyond which a cell is named.
-_FAR = 2.5
 
 
 def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
@@ -32,13 +32,9 @@ def main_text(cells: list[dict], pairs: list[dict], left_out: list[str]) -> str:
 
 
 def in_short(cells: list[dict], pairs: list[dict]) -> str:
-    """Which cells are far from the paper, and which pairs' intervals exclude zero."""
-    known = [row for row in cells if row["z"] is not None and row["chain_length"] == CHAIN_LENGTH]
-    far = [f"{row['dataset']} {row['method']} ({row['z']:+.1f})" for row in known if abs(row["z"]) > _FAR]
-    lines = [
-        f"- {len(known) - len(far)} of {len(known)} cells that can be compared (by a z, and chains as long as the "
-        f"paper's) lie within {_FAR} standard errors of the published mean{listed(far, '; not so: ')}."
-    ]
+    """The levels beside the paper's, method by method, and the pairs whose intervals exclude zero."""
+    blocks = [_levels([row for row in cells if row["protocol"] == DEFAULTS])]
+    lines = []
     # Only equal protocols: if annealing was tuned for only one of the two, the difference is not due to localization.
     alike = bounded([row for row in pairs if row["protocol"] == row["against"]])
     for words, chosen in (
@@ -50,7 +46,33 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
             f"- Localization's 95% interval lies {words} zero in {len(chosen)} of {len(alike)} pairs"
             f"{listed(names, ': ')} (one in forty is by chance)."
         )
-    return "\n".join(lines)
+    return "\n\n".join([*blocks, "\n".join(lines)])
+
+
+def _levels(cells: list[dict]) -> str:
+    """How many of the paper's cells are compared, on which graphs, and how far off they are, pooled by method.
+
+    Args:
+      cells: at defaults, at most one of each published cell.
+    """
+    levels = level_rows(cells)
+    sets = {row["dataset"]: row["machine"]["source"] for row in cells if is_level(row)}
+    others = [name for name in dict.fromkeys(row["dataset"] for row in cells) if name not in sets]
+    drawn = [name for name, source in sets.items() if source.startswith("generated")]
+    text = (
+        f"{sum(row['sets'] for row in levels)} of the {published_cells()} published cells are compared here: this "
+        f"project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets"
+        f"{listed(others, '; those without a common reference or number of steps are not compared: ')}. "
+        f"{len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}. Pooled z is "
+        "the sum of z over the root of the number of sets, without those where both means are equal without spread."
+    )
+    lines = [
+        [row["method"], f"{row['within']} of {row['sets']}", number(row["pooled_z"], 1, "+"),
+         ", ".join(f"{name} ({z:+.1f})" for name, z in row["far"].items()) or "-"]
+        for row in levels
+    ]  # fmt: skip
+    titles = ["method", f"sets within {FAR} standard errors", "pooled z", "not within"]
+    return f"{text}\n\n{table(titles, lines)}"
 
 
 def commands_text(cells: list[dict]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +16,11 @@ from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.references.use import takes_references
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval, percent, z_score
-from sl_discs.results.published import PublishedRow, published_row
+from sl_discs.results.published import CHAIN_LENGTH, PublishedRow, published_row
 from sl_discs.results.summary import Spread
+
+# Number of combined standard errors beyond which a cell is named.
+FAR = 2.5
 
 _UNKNOWN = {"mean": None, "std": None, "n": None, "se": None}
 
@@ -62,6 +66,34 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
         "machine": result.machine,
         "command": cell.command(data_root, dataset),
     }
+
+
+def is_level(row: dict[str, Any]) -> bool:
+    """Whether a row of `cell_row` can be compared with the paper: it has a z, and chains as long as published."""
+    return row["z"] is not None and row["chain_length"] == CHAIN_LENGTH
+
+
+def level_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The distance of each method from the paper, pooled over sets.
+
+    Args:
+      cells: rows of `cell_row` at defaults.
+
+    Returns:
+      For each method the number of `sets` compared, how many lie `within` FAR standard errors, z of those that are
+      `far`, and `pooled_z` (Stouffer): the sum of z over the root of their number, where z = 0 of sets on which both
+      means are equal without spread does not count.
+    """
+    rows = []
+    for method in dict.fromkeys(row["method"] for row in cells if is_level(row)):
+        scores = {row["dataset"]: row["z"] for row in cells if row["method"] == method and is_level(row)}
+        free = [z for z in scores.values() if z != 0]
+        far = {name: z for name, z in scores.items() if abs(z) > FAR}
+        rows.append({
+            "method": method, "sets": len(scores), "within": len(scores) - len(far), "far": far,
+            "pooled_z": sum(free) / math.sqrt(len(free)) if free else None,
+        })  # fmt: skip
+    return rows
 
 
 def _is_spread(dataset: Dataset) -> bool:

@@ -10,7 +10,7 @@ from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.differences import difference_rows, differences_text
 from sl_discs.reproduction.marks import marks_rows, marks_text
 from sl_discs.reproduction.overhead import overhead_rows
-from sl_discs.reproduction.rows import cell_row, pair_rows
+from sl_discs.reproduction.rows import cell_row, level_rows, pair_rows
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.searches import reported, search_rows
 from sl_discs.reproduction.sections import Section
@@ -68,9 +68,10 @@ class Composer:
                 marks_text(marks),
                 markdown.commands_text(cells),
             ]
+            levels = level_rows([row for row in cells if row["protocol"] == DEFAULTS])
             data = {
-                "cells": cells, "pairs": pairs, "differences": differences, "marks": marks, "search": search,
-                "left_out": left_out,
+                "cells": cells, "levels": levels, "pairs": pairs, "differences": differences, "marks": marks,
+                "search": search, "left_out": left_out,
             }  # fmt: skip
             section = Section("\n\n".join(filter(None, blocks)), data, drawn)
             return {"main": section, "runtime": self._runtime(done)}

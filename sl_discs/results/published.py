@@ -38,6 +38,11 @@ def published_row(dataset_name: str, sampler_name: str) -> PublishedRow | None:
     return None if row is None else PublishedRow(row["mean"], row["std"])
 
 
+def published_cells() -> int:
+    """The number of entries of the paper's main table."""
+    return sum(len(row) for row in _tables()["main"].values())
+
+
 def published_seconds(dataset_name: str, sampler_name: str) -> float | None:
     """The paper's run time of a sampler on a whole dataset, or None if there is none."""
     return _tables()["runtime_seconds"].get(dataset_name, {}).get(published_name(sampler_name))

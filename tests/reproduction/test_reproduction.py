@@ -25,7 +25,7 @@ from sl_discs.reproduction.markdown import in_short, main_text, settings_text
 from sl_discs.reproduction.overhead import overhead_rows
 from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
 from sl_discs.reproduction.profiles import PROFILES
-from sl_discs.reproduction.rows import cell_row, pair_rows
+from sl_discs.reproduction.rows import cell_row, level_rows, pair_rows
 from sl_discs.reproduction.runner import Done, Runner
 from sl_discs.reproduction.sections import Section, write_report
 from sl_discs.reproduction.statistics import Interval, percent, z_score
@@ -140,16 +140,26 @@ def test_cuts_without_a_reference_have_no_percentage_but_pairs():
     assert pair_rows([base, localized])[0]["unit"] == "% of reference"
 
 
+def test_levels_are_pooled_by_method():
+    row = {"method": "gwg", "chain_length": 10_000}
+    cells = [row | {"dataset": name, "z": z} for name, z in (("a", 1.0), ("b", -3.0), ("c", 0.0), ("d", None))]
+    assert level_rows(cells) == [
+        {"method": "gwg", "sets": 3, "within": 2, "far": {"b": -3.0}, "pooled_z": pytest.approx(-2 / 2**0.5)}
+    ]
+    assert level_rows([cells[0] | {"chain_length": 100}]) == []
+
+
 def test_what_stands_out_is_named():
     published = dataclasses.replace(CHOICE, chain_length=10_000)
     base = made_up("gwg", [[55, 56, 54]], choice=published)
     localized = made_up("sl_gwg", [[61, 62, 61]], choice=published)
     cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
     text = in_short(cells, pair_rows([base, localized]))
-    assert "1 of 2 cells" in text and f"not so: {MIS.name} gwg (-" in text
+    assert text.startswith("2 of the 84 published cells are compared") and "on 1 of the paper's sets. 0 of " in text
+    assert f"| gwg | 0 of 1 | -11.3 | {MIS.name} (-11.3) |" in text and "| sl_gwg | 1 of 1 | -" in text
     assert f"above zero in 1 of 1 pairs: {MIS.name} gwg (defaults)" in text and "below zero in 0 of 1 pairs" in text
     short = cell_row(made_up("gwg", [[55, 56, 54]]), None, published_row(MIS.name, "gwg"))
-    assert "0 of 0 cells" in in_short([short], []) and "z compares runs of unequal length" in main_text(
+    assert "0 of the 84" in in_short([short], []) and "z compares runs of unequal length" in main_text(
         [short], [], []
     )
     same = [made_up("gwg", [[60, 61, 60]]), made_up("sl_gwg", [[61, 62, 61]])]  # no spread, so no interval to trust
