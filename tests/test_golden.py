@@ -1,0 +1,133 @@
+"""The golden record: digests of states, values and draws, for each sampler on each engine under each driver.
+
+A change that is meant to change no bit must leave the record as it is. Floating point depends on processor and JAX,
+so the record counts on the platform that made it, and the test skips elsewhere. After a change that is meant to
+change bits, run `python tests/test_golden.py`, and say in the commit which entries changed and why.
+"""
+
+import hashlib
+import json
+import platform
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs.discs_plugin.own_sampler import OwnSampler
+from sl_discs.discs_plugin.states import States
+from sl_discs.experiment.run import run_methods
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.method import build_method
+from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.testing import standard_cases
+
+RECORD = Path(__file__).with_suffix(".json")
+BASES = sorted(name for name in known_samplers() if not is_localized(name) and ":" not in name)
+ENGINES = ("reference", "cpu")
+LEVELS = {"K": 4, "n_min": 4, "sigma": 2.0, "eps_end": 0.01}
+# Samplers by which the methods of `sample` are recorded, in addition to chains by all of them.
+FEW = ("gibbs", "metropolis", "path_auxiliary", "dmala")
+
+
+def problem():
+    """A bipartite graph of 16 nodes, so that every sampler plays it."""
+    return sl_discs.mis(nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 4)), penalty=1.5)
+
+
+def solved(sampler, engine):
+    fields = LEVELS if sampler.startswith("sl_") else {}
+    found = sl_discs.solve(problem(), sampler, steps=64, chains=4, engine=engine, seed=3, presolve=False, **fields)
+    return found.values, found.states, found.final_states, found.trajectory.best
+
+
+def sampled(method, sampler, engine):
+    fields = LEVELS if method == "localization" else {}
+    found = sl_discs.sample(problem(), 0.7, 64, method, seed=3, sampler=sampler, engine=engine, groups=4, **fields)
+    return found.states, found.values
+
+
+def run(sampler, engine):
+    fields = {"name": sampler} | (LEVELS if is_localized(sampler) else {})
+    settings = Settings(batch_size=4, chain_length=64, log_every_steps=16, engine=engine, seed=3)
+    dataset = load_dataset("mis", "er_density", "r-0.05", num_instances=1)
+    record = run_methods("mis", dataset, 1.0001, [build_method(fields, 4)], settings, lambda *_: None)[sampler]
+    (one,) = record.instances
+    return one.best, one.solution, record.trajectory, record.acceptance, record.hops
+
+
+def stepped(sampler):
+    case = standard_cases()[1]
+    size = case.model.num_sites
+    own = OwnSampler(sampler, build_method({"name": sampler}, 4).sampler, 4, States((size,)))
+    x, state = jnp.zeros((4, size), jnp.int32), own.make_init_state(jax.random.PRNGKey(0))
+    step = jax.jit(lambda key, x, state: own.step(case.model, key, x, case.params.base, state))
+    for number in range(8):
+        x, state, acceptance = step(jax.random.PRNGKey(number), x, state)
+    return x, acceptance
+
+
+def cases():
+    """Name of each entry and the call that makes it."""
+    for engine in ENGINES:
+        for base in BASES:
+            for name in (base, f"sl_{base}"):
+                yield f"solve {name} {engine}", lambda name=name, engine=engine: solved(name, engine)
+                yield f"run {name} {engine}", lambda name=name, engine=engine: run(name, engine)
+            for method in ("chain", "tempering", "population", "localization", "low_rank"):
+                few = (
+                    ("gibbs",) if method == "low_rank" and engine == "reference" else FEW
+                )  # which takes a minute each
+                if method == "chain" or base in few:
+                    yield (
+                        f"sample {method} {base} {engine}",
+                        lambda m=method, base=base, engine=engine: sampled(m, base, engine),
+                    )
+    for name in BASES:
+        yield f"plugin {name}", lambda name=name: stepped(name)
+
+
+def digest(call):
+    """The digest of what a call returns, or the one line with which it is refused."""
+    try:
+        values = call()
+    except sl_discs.InputError as error:
+        return f"refused: {error}"
+    hasher = hashlib.sha256()
+    for leaf in jax.tree.leaves(values):
+        array = np.asarray(leaf)
+        hasher.update(f"{array.dtype.kind}{array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    return hasher.hexdigest()[:16]
+
+
+def machine():
+    """What the bits depend on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    flags = sorted(next((line for line in lines if line.startswith("flags")), "").split(":")[-1].split())
+    return {
+        "processor": platform.machine() + " " + hashlib.sha256(" ".join(flags).encode()).hexdigest()[:8],
+        "jax": jax.__version__,
+    }
+
+
+def recorded():
+    return {name: digest(call) for name, call in cases()}
+
+
+@pytest.mark.slow
+def test_no_bit_has_changed():
+    record = json.loads(RECORD.read_text())
+    if record["machine"] != machine():
+        pytest.skip(f"the record was made on {record['machine']}, and this is {machine()}")
+    found = recorded()
+    assert {name: found[name] for name in found if found[name] != record["digests"].get(name)} == {}
+    assert found.keys() == record["digests"].keys()
+
+
+if __name__ == "__main__":
+    RECORD.write_text(json.dumps({"machine": machine(), "digests": recorded()}, indent=1) + "\n")
+    print(f"saved: {RECORD}")
