@@ -271,6 +271,11 @@ def test_other_libraries_and_pictures(tmp_path):
         ({"engine": "gpu"}, "engine is 'gpu'"),
         ({"groups": 1}, "groups is 1"),
         ({"num_flips": 2}, "has no field 'num_flips'"),
+        (
+            {"temprature": 2.0},
+            "no argument 'temprature', and sampler 'gibbs' has no field 'temprature'; did you mean",
+        ),
+        ({"method": "localization", "sigmaa": 2.0}, "no field 'sigmaa'; did you mean sigma?"),
         ({"store": "x.npy"}, "store: needs the method"),
         ({"interrupt": 3}, "interrupt is 3"),
         ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),
