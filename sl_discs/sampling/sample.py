@@ -94,7 +94,7 @@ def sample(
       groups: number of independent chains, ladders or populations; None: 8, or 16 for population and low_rank.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
-        `tempering`, and without a time limit.
+        `tempering`, and without a time limit. Its space is allocated before the first draw.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
       progress: whether to show a progress bar, with tqdm.
       **sampler_fields: of the sampler's config; for low_rank also `directions`, 1 or 2, by default chosen from the
@@ -181,7 +181,12 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
     each = None if time_limit is not None else -(-draws // count)
-    options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
+    if store is not None:
+        store = check_file(store)
+        if store.suffix != ".npy":
+            raise InputError(f"store is {str(store)!r}; the name of this file must end in .npy", "store")
+        store = str(store)
+    options = Options(each, count, sampler, fields, engine, seed, store)
     if method == "localization":
         localized.check_fields(options)
     if method == "low_rank":

@@ -24,7 +24,7 @@ from sl_discs.solving.bounds import bound
 from sl_discs.solving.categorical import solve_categorical
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.constrained import solve_constrained
-from sl_discs.solving.contraction import Contraction
+from sl_discs.solving.contraction import no_contraction
 from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.playing import play_members
 from sl_discs.solving.recipe import (
@@ -219,7 +219,7 @@ def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float, compili
     collector = Collector(presolved)
     collector.begin(states[best : best + 1])
     return collector.result(
-        contraction=Contraction(*(np.empty(0) for _ in Contraction._fields)),
+        contraction=no_contraction(),
         stopped="bound",
         bound=float(values[best]),
         timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": compiling, "run_s": 0.0},
