@@ -69,8 +69,8 @@ def check_file(path: str | os.PathLike) -> Path:
       InputError: a folder stands in its place, or the system refuses to write there.
     """
     try:
-        path = Path(path)
-        mode = path.stat().st_mode
+        wanted = Path(path)
+        mode = wanted.stat().st_mode
         if stat.S_ISDIR(mode):
             raise InputError(f"{path}: a folder stands where this file should go; choose another name")
         if not stat.S_ISREG(mode):
@@ -83,8 +83,8 @@ def check_file(path: str | os.PathLike) -> Path:
         raise InputError(f"{path}: cannot write there ({error.strerror}); choose another name") from error
     except (TypeError, ValueError) as error:
         raise InputError(f"{path!r}: not the path of a file ({error}); choose another name") from error
-    check_writable(path.parent)
-    return path
+    check_writable(wanted.parent)
+    return wanted
 
 
 def open_regular(path: str | os.PathLike) -> BinaryIO:

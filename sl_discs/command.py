@@ -131,8 +131,8 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
     except Exception as error:  # of a config file, which is a program
         # An override of an unknown config field raises an error whose cause holds nothing but the name.
         held = error.args[0] if error.args else None
-        known = isinstance(held, KeyError)
-        raise flags.Error(f"a config has no field {held.args[0]}" if known else error_of_file(error)) from error
+        field = held.args[0] if isinstance(held, KeyError) else None
+        raise flags.Error(error_of_file(error) if field is None else f"a config has no field {field}") from error
 
 
 def error_of_file(error: Exception) -> str:

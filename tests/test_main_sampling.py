@@ -190,6 +190,41 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, configs, arguments, pre
     assert not (data_root / "exploited").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def get_config():\n    return 3", "get_config() returns a int"),
+        ("def get_config():\n    return 1 / 0", "bad.py:2: ZeroDivisionError: division by zero"),
+        ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
+        ("assert False", "bad.py:1: AssertionError"),
+        (
+            "from ml_collections import ConfigDict\ndef get_config():\n    return ConfigDict({'experiment': 3})",
+            "is 3",
+        ),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--config.experiment.seed=3"]], ids=["as it is", "with a field"])
+def test_config_files_are_programs(tmp_path, text, message, more, refusal):
+    (tmp_path / "bad.py").write_text(text)
+    model = chosen_configs()[1]
+    said = refusal("run", f"--config={tmp_path / 'bad.py'}", model, "--samplers=gwg", *more)
+    assert more or message in said
+
+
+def test_names_that_are_too_long(tmp_path, refusal):
+    long = tmp_path / ("x" * 300)
+    for flag in (f"--config={long}.py", f"--config.experiment.save_root={long}", f"--model_config.data_root={long}"):
+        given = *chosen_configs(), "--samplers=gwg", flag
+        assert "too long" in refusal("run", *given) or "not a folder" in refusal("run", *given)
+    for command in ("solve", "sample --temperature=1", "convert", "check"):
+        name, *flags = command.split()
+        assert "too long" in refusal(name, *flags, f"{long}.txt", *(["out.npz"] if name == "convert" else []))
+    (tmp_path / "g").write_text("2 1\n1 2 1\n")
+    for flag in (f"--save={long}.json", f"--report={long}.html", f"--save={long}/a.json"):
+        assert "too long" in refusal("solve", tmp_path / "g", "--problem=mis", flag)
+    assert "too long" in refusal("sweep", "list", f"--sweep={long}.py") or True
+
+
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
 
 

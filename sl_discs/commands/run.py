@@ -358,14 +358,14 @@ def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
             return
         shares = hosts.collect(folder, notice)
         samplers = join_records([samplers, *map(unpack_records, shares)])
-        record = experiment_record(dataset, config, settings, samplers)
+        record = experiment_record(dataset, config, settings, samplers, hosts.count_cores(folder))
         try:
             paths = write_results(record, folder)
         except InputError:
-            sys.stdout.write(format_summary(record) + "\n")
+            sys.stdout.write(format_summary(record, resumed=checkpoints.resumed()) + "\n")
             raise
         remove_checkpoints(folder)
-    sys.stdout.write(format_summary(record, paths) + "\n")
+    sys.stdout.write(format_summary(record, paths, checkpoints.resumed()) + "\n")
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
         sys.stdout.write(f"  {figure.name}\n")

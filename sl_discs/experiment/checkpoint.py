@@ -86,6 +86,10 @@ class Checkpoints:
             )
         self._number = max((_number_of(path) for path in self._states()), default=0)
 
+    def _of_steps(self) -> str:
+        steps = self._kind.get("experiment", {}).get("chain_length")
+        return "" if steps is None else f" of {steps:,}"
+
     def _states(self) -> list[Path]:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
 
@@ -93,7 +97,7 @@ class Checkpoints:
         """The outcome of a finished part; None if the part has to be run."""
         found = _read(self.folder / _file_of(part))
         if found is not None:
-            self._resumed.append(f"{part} finished")
+            self._resumed.append(f"{part} was finished")
         return found
 
     def middle(self, part: str) -> Middle | None:
@@ -102,15 +106,14 @@ class Checkpoints:
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:
                 middle = _as_middle(arrays)
-                self._resumed.append(f"{part} at step {middle.step:,}")
+                self._resumed.append(f"{part} from step {middle.step:,}{self._of_steps()}")
+                sys.stderr.write(f"continued: {self._resumed[-1]}\n")
                 return middle
         return None
 
     def resumed(self) -> str:
-        """In words, what this run took from checkpoints; empty: nothing."""
-        first, *others = self._resumed or [""]
-        more = f", and {len(others) - 1:,} more" if len(others) > 1 else ""
-        return first and f"continued from {first}{''.join(f', {one}' for one in others[-1:])}{more}"
+        """In words, what this run has taken from checkpoints; empty: nothing."""
+        return f"continued from checkpoints: {', '.join(self._resumed)}" if self._resumed else ""
 
     def finish(self, part: str, arrays: dict[str, np.ndarray]) -> None:
         """Saves the outcome of a part."""

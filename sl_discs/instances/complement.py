@@ -19,9 +19,7 @@ def complement(graph: Graph) -> Graph:
     """
     n = graph.num_nodes
     if graph.weights is not None and (graph.weights != 1).any():
-        raise InputError(
-            f"{graph.name}: missing edges have no weights; give a graph whose weights are all 1, or none"
-        )
+        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights other than 1")
     count = n * (n - 1) // 2 - graph.num_edges
     if count > MOST_EDGES:
         raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")
