@@ -96,6 +96,12 @@ def run_command(
         words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own_flags)
         sys.stderr.write(f"error: {' '.join(words.split())}\n")
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
+        sys.stderr.write(f"error: {error.filename}: {error.strerror}; give another path\n")
+        return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped; nothing more was saved\n")
         return 128 + signal.SIGINT

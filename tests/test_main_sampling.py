@@ -212,17 +212,24 @@ def test_config_files_are_programs(tmp_path, text, message, more, refusal):
 
 
 def test_names_that_are_too_long(tmp_path, refusal):
-    long = tmp_path / ("x" * 300)
-    for flag in (f"--config={long}.py", f"--config.experiment.save_root={long}", f"--model_config.data_root={long}"):
-        given = *chosen_configs(), "--samplers=gwg", flag
-        assert "too long" in refusal("run", *given) or "not a folder" in refusal("run", *given)
-    for command in ("solve", "sample --temperature=1", "convert", "check"):
-        name, *flags = command.split()
-        assert "too long" in refusal(name, *flags, f"{long}.txt", *(["out.npz"] if name == "convert" else []))
-    (tmp_path / "g").write_text("2 1\n1 2 1\n")
-    for flag in (f"--save={long}.json", f"--report={long}.html", f"--save={long}/a.json"):
-        assert "too long" in refusal("solve", tmp_path / "g", "--problem=mis", flag)
-    assert "too long" in refusal("sweep", "list", f"--sweep={long}.py") or True
+    long, graph = tmp_path / ("x" * 300), tmp_path / "g"
+    graph.write_text("2 1\n1 2 1\n")
+    run_flags = [*chosen_configs(), "--samplers=gwg"]
+    for arguments in (
+        ["run", *run_flags, f"--config={long}.py"],
+        ["run", *run_flags, f"--config.experiment.save_root={long}"],
+        ["run", *run_flags, f"--model_config.data_root={long}"],
+        ["solve", f"{long}.txt"],
+        ["sample", "--temperature=1", f"{long}.txt"],
+        ["convert", f"{long}.txt", "out.npz"],
+        ["convert", graph, f"{long}.npz"],
+        ["check", f"{long}.txt", f"{long}.json"],
+        ["solve", graph, "--problem=mis", f"--save={long}.json"],
+        ["solve", graph, "--problem=mis", f"--report={long}/a.html"],
+        ["sample", graph, "--problem=mis", "--temperature=1", "--method=chain", f"--store={long}.npy"],
+        ["sweep", "list", f"--sweep={long}.py"],
+    ):
+        assert "too long" in refusal(*arguments)
 
 
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")

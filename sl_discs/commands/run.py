@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from absl import flags
-from ml_collections import ConfigDict, config_flags
+from ml_collections import config_flags
 
 from sl_discs.command import attributes_of, error_of_file, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import borrow_samplers
@@ -178,7 +178,8 @@ def _fields(flag) -> dict | None:
         value = flag.value
         if value is None:
             return None
-        if not isinstance(value, ConfigDict):
+        # What stands for a file that could not be loaded raises its error at any attribute.
+        if getattr(value, "to_dict", None) is None:
             raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
         return value.to_dict()
     except InputError:

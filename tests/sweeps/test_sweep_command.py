@@ -99,7 +99,7 @@ def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra,
         ("def get_config():\n    return {}['model']", r"sweep.py:2: KeyError: 'model'"),
         ("def get_config():\n    return 3", r"get_config\(\) returns a int"),
         ("def get_config(", "never closed"),
-        (SWEEP.format(model="mis", graph_type="", more="").replace("[{", "{").replace("}],", "},"), "its sweep is {"),
+        (SWEEP.format(model="mis", graph_type="", more="").replace("[{", "3, #"), "its sweep is 3;"),
         (SWEEP.format(model="mis", graph_type="", more="").replace('"sweep": [', '"sweep": [3, '), "its sweep is .3"),
     ],
 )
