@@ -1,14 +1,17 @@
-"""Files that are either complete or absent, and folders known to be writable before the work starts."""
+"""Files that are either complete or absent, and checks of files and folders before the work starts."""
 
 from __future__ import annotations
 
 import os
+import stat
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from sl_discs.errors import InputError
+
+_BLOCK = 2**20
 
 
 def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
@@ -18,7 +21,8 @@ def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object
       InputError: the system refuses to write there.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    # The name of the file itself may have the length that the system allows.
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
@@ -64,11 +68,59 @@ def check_file(path: str | os.PathLike) -> Path:
     Raises:
       InputError: a folder stands in its place, or the system refuses to write there.
     """
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(f"{path}: a folder stands where this file should go; choose another name")
-    check_writable(path.parent)
-    return path
+    try:
+        wanted = Path(path)
+        mode = wanted.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: a folder stands where this file should go; choose another name")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: not a regular file; choose another name")
+    except InputError:
+        raise
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there ({error.strerror}); choose another name") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path!r}: not the path of a file ({error}); choose another name") from error
+    check_writable(wanted.parent)
+    return wanted
+
+
+def open_regular(path: str | os.PathLike) -> BinaryIO:
+    """Opens a file for reading; of a pipe or a device, the end may never come.
+
+    Raises:
+      InputError: there is no such file, it is not a regular one, or it cannot be read.
+    """
+    try:
+        path = Path(path)
+        if path.is_dir():
+            raise InputError(f"{path}: a folder; give a file")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a regular file; save it as one first")
+        return path.open("rb")
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{str(path)!r}: not a path ({error}); check it") from error
+
+
+def allocate(file: BinaryIO, size: int) -> None:
+    """Takes the space of a file's bytes up to `size`, which are 0 where nothing was written.
+
+    Raises:
+      OSError: there is not enough.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(file.seek(0, os.SEEK_END), size, _BLOCK):
+        file.write(bytes(min(_BLOCK, size - start)))
 
 
 def _remove(path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -74,3 +76,22 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{name}: {value!r} where a real number is expected") from None
     return exact_doubles(name, values)
+
+
+def keywords(given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]) -> None:
+    """Names that are not among a function's own arguments must be fields of its sampler's config.
+
+    Args:
+      given: the names.
+      arguments: the function's own, which may have been misspelt.
+      sampler: name of the sampler.
+      fields: of its config.
+    """
+    for name in given:
+        if name not in fields:
+            near = difflib.get_close_matches(name, [*arguments, *fields])
+            meant = f"did you mean {' or '.join(near)}? " if near else ""
+            raise InputError(
+                f"there is no argument {name!r}, and sampler {sampler!r} has no field {name!r}; "
+                f"{meant}its fields: {', '.join(fields) or 'none'}"
+            )

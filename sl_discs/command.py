@@ -11,6 +11,7 @@ import logging
 import shlex
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -95,6 +96,12 @@ def run_command(
         words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own_flags)
         sys.stderr.write(f"error: {' '.join(words.split())}\n")
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
+        sys.stderr.write(f"error: {error.filename}: {error.strerror}; give another path\n")
+        return 2
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped; nothing more was saved\n")
         return 128 + signal.SIGINT
@@ -125,11 +132,21 @@ def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool 
     """
     try:
         return values(list(argv), known_only=known_only)[1:]
-    except (AttributeError, KeyError, TypeError, ValueError, OSError, ImportError, SyntaxError) as error:
+    except flags.Error:
+        raise
+    except Exception as error:  # of a config file, which is a program
         # An override of an unknown config field raises an error whose cause holds nothing but the name.
         held = error.args[0] if error.args else None
-        words = f"a config has no field {held.args[0]}" if isinstance(held, KeyError) else str(error)
-        raise flags.Error(words) from error
+        field = held.args[0] if isinstance(held, KeyError) else None
+        raise flags.Error(error_of_file(error) if field is None else f"a config has no field {field}") from error
+
+
+def error_of_file(error: Exception) -> str:
+    """In words, an error that a file of Python raised, with the line that did."""
+    if isinstance(error, (OSError, ImportError, SyntaxError, ValueError)):
+        return " ".join(str(error).split())
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{last.filename}:{last.lineno}: {type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:

@@ -1,10 +1,12 @@
 """What all tests share: compiled native loops, and array arguments that are checked against their annotations."""
 
+import json
 import os
 import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jaxtyping import install_import_hook
 
@@ -50,3 +52,20 @@ def refusal(capsys, monkeypatch):
         return err
 
     return refusal
+
+
+@pytest.fixture
+def edited():
+    """Edits a file of `Result.save` or `Samples.save`: its arrays, or values in its JSON text."""
+
+    def edit(path, changes):
+        with np.load(path) as file:
+            arrays = dict(file)
+        text = json.loads(str(arrays["json"]))
+        for name, change in changes.items():
+            whole = arrays if name in arrays else text
+            whole[name] = change(whole[name]) if callable(change) else change
+        np.savez(path, **arrays | {"json": np.array(json.dumps(text))})
+        return path
+
+    return edit

@@ -190,6 +190,48 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, configs, arguments, pre
     assert not (data_root / "exploited").exists()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def get_config():\n    return 3", "get_config() returns a int"),
+        ("def get_config():\n    return 1 / 0", "bad.py:2: ZeroDivisionError: division by zero"),
+        ("def get_config():\n    raise RuntimeError('of\\ntwo lines')", "bad.py:2: RuntimeError: of two lines"),
+        ("assert False", "bad.py:1: AssertionError"),
+        (
+            "from ml_collections import ConfigDict\ndef get_config():\n    return ConfigDict({'experiment': 3})",
+            "is 3",
+        ),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--config.experiment.seed=3"]], ids=["as it is", "with a field"])
+def test_config_files_are_programs(tmp_path, text, message, more, refusal):
+    (tmp_path / "bad.py").write_text(text)
+    model = chosen_configs()[1]
+    said = refusal("run", f"--config={tmp_path / 'bad.py'}", model, "--samplers=gwg", *more)
+    assert more or message in said
+
+
+def test_names_that_are_too_long(tmp_path, refusal):
+    long, graph = tmp_path / ("x" * 300), tmp_path / "g"
+    graph.write_text("2 1\n1 2 1\n")
+    run_flags = [*chosen_configs(), "--samplers=gwg"]
+    for arguments in (
+        ["run", *run_flags, f"--config={long}.py"],
+        ["run", *run_flags, f"--config.experiment.save_root={long}"],
+        ["run", *run_flags, f"--model_config.data_root={long}"],
+        ["solve", f"{long}.txt"],
+        ["sample", "--temperature=1", f"{long}.txt"],
+        ["convert", f"{long}.txt", "out.npz"],
+        ["convert", graph, f"{long}.npz"],
+        ["check", f"{long}.txt", f"{long}.json"],
+        ["solve", graph, "--problem=mis", f"--save={long}.json"],
+        ["solve", graph, "--problem=mis", f"--report={long}/a.html"],
+        ["sample", graph, "--problem=mis", "--temperature=1", "--method=chain", f"--store={long}.npy"],
+        ["sweep", "list", f"--sweep={long}.py"],
+    ):
+        assert "too long" in refusal(*arguments)
+
+
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
 
 

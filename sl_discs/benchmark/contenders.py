@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import InputError
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
@@ -84,9 +85,10 @@ class Own:
         self._method = build_method(fields, settings.batch_size)
         self._dataset = dataset
         self._settings = dataclasses.replace(settings, engine=engine)
-        chosen, note = choose_engine(engine, self._method.sampler)
-        if chosen.name != engine:
-            raise NotPlayed(note)
+        try:
+            choose_engine(engine, self._method.sampler)
+        except InputError as error:
+            raise NotPlayed(str(error)) from error
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """Runs the whole chain, whatever `seconds`."""

@@ -29,7 +29,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, refuse_flags, run_command
+from sl_discs.command import attributes_of, error_of_file, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import borrow_samplers
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.discs_plugin.upstream import NAMESPACE
@@ -174,12 +174,18 @@ _MODEL_DISCS_ONLY = (
 
 def _fields(flag) -> dict | None:
     """The fields of a config flag, None if it was not given; reports a file that could not be loaded."""
-    if flag.value is None:
-        return None
     try:
-        return flag.value.to_dict()
-    except OSError as error:
-        raise InputError(f"--{flag.name}: {' '.join(str(error).split())}") from None
+        value = flag.value
+        if value is None:
+            return None
+        # What stands for a file that could not be loaded raises its error at any attribute.
+        if getattr(value, "to_dict", None) is None:
+            raise InputError(f"--{flag.name}: get_config() returns a {type(value).__name__}; expected a ConfigDict")
+        return value.to_dict()
+    except InputError:
+        raise
+    except Exception as error:  # of the file, which is a program
+        raise InputError(f"--{flag.name}: {error_of_file(error)}") from error
 
 
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
@@ -284,7 +290,10 @@ def run(hosts: Hosts) -> None:
     run_model = _sample if model.get("name") == _ISING else _optimise
     # DISCS's config of experiments that are not combinatorial names no schedule.
     schedule = {"t_schedule": "constant"} if run_model is _sample else {}
-    settings = settings_from(schedule | experiment.get("experiment", {}))
+    fields = experiment.get("experiment", {})
+    if not isinstance(fields, dict):
+        raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
+    settings = settings_from(schedule | fields)
     short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     run_model(settings, model, hosts)
@@ -350,14 +359,14 @@ def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
             return
         shares = hosts.collect(folder, notice)
         samplers = join_records([samplers, *map(unpack_records, shares)])
-        record = experiment_record(dataset, config, settings, samplers)
+        record = experiment_record(dataset, config, settings, samplers, hosts.count_cores(folder))
         try:
             paths = write_results(record, folder)
         except InputError:
-            sys.stdout.write(format_summary(record) + "\n")
+            sys.stdout.write(format_summary(record, resumed=checkpoints.resumed()) + "\n")
             raise
         remove_checkpoints(folder)
-    sys.stdout.write(format_summary(record, paths) + "\n")
+    sys.stdout.write(format_summary(record, paths, checkpoints.resumed()) + "\n")
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
         sys.stdout.write(f"  {figure.name}\n")

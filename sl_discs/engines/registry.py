@@ -45,14 +45,26 @@ def _load(name: str) -> Engine:
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
     """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
-    `auto` is the first engine of `_AUTO` that can run the sampler, otherwise the reference, which also replaces a
-    requested engine that cannot run it.
+    `auto` is the first engine of `_AUTO` that can run the sampler, otherwise the reference.
+
+    Raises:
+      InputError: there is no engine of this name, or it cannot run the sampler here.
     """
+    if wanted != AUTO:
+        engine = get_engine(wanted)
+        obstacle = engine.obstacle(sampler)
+        if obstacle is not None:
+            raise InputError(
+                f"engine is {wanted!r}, which cannot run {type(sampler).__name__}: {obstacle}; choose {AUTO!r} or "
+                "'reference'",
+                "engine",
+            )
+        return engine, ""
     obstacles = []
-    for name in _AUTO if wanted == AUTO else (wanted,):
+    for name, why in _AUTO.items():
         engine = get_engine(name)
         obstacle = engine.obstacle(sampler)
         if obstacle is None:
-            return engine, f"auto: {_AUTO[name]}" if wanted == AUTO else ""
+            return engine, f"auto: {why}"
         obstacles.append(f"not {engine.name}: {obstacle}")
     return get_engine("reference"), "; ".join(obstacles)

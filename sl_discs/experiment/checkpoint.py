@@ -22,10 +22,10 @@ import jax
 import numpy as np
 
 from sl_discs.atomic import write_atomically
-from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
 from sl_discs.finished_work import Damaged, differences, read_json, write_json
+from sl_discs.npz import read_npz
 
 _KEPT_STATES = 2
 
@@ -66,6 +66,7 @@ class Checkpoints:
         self._last = time.monotonic()
         self._number = 0
         self._failed = False
+        self._resumed: list[str] = []
         self._check_kind()
 
     def _check_kind(self) -> None:
@@ -85,20 +86,34 @@ class Checkpoints:
             )
         self._number = max((_number_of(path) for path in self._states()), default=0)
 
+    def _of_steps(self) -> str:
+        steps = self._kind.get("experiment", {}).get("chain_length")
+        return "" if steps is None else f" of {steps:,}"
+
     def _states(self) -> list[Path]:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
 
     def finished(self, part: str) -> dict[str, np.ndarray] | None:
         """The outcome of a finished part; None if the part has to be run."""
-        return _read(self.folder / _file_of(part))
+        found = _read(self.folder / _file_of(part))
+        if found is not None:
+            self._resumed.append(f"{part} was finished")
+        return found
 
     def middle(self, part: str) -> Middle | None:
         """The state at which a part was interrupted; None if it has to be run from its beginning."""
         for path in reversed(self._states()):
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:
-                return _as_middle(arrays)
+                middle = _as_middle(arrays)
+                self._resumed.append(f"{part} from step {middle.step:,}{self._of_steps()}")
+                sys.stderr.write(f"continued: {self._resumed[-1]}\n")
+                return middle
         return None
+
+    def resumed(self) -> str:
+        """In words, what this run has taken from checkpoints; empty: nothing."""
+        return f"continued from checkpoints: {', '.join(self._resumed)}" if self._resumed else ""
 
     def finish(self, part: str, arrays: dict[str, np.ndarray]) -> None:
         """Saves the outcome of a part."""
@@ -148,13 +163,12 @@ def _number_of(path: Path) -> int:
 
 def _read(path: Path) -> dict[str, np.ndarray] | None:
     """All arrays of a file; None if it is missing or corrupt (each array has a checksum)."""
-    try:
-        with np.load(path, allow_pickle=False) as saved:
-            return dict(saved)
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, *DAMAGED_NPZ) as error:
-        sys.stderr.write(f"warning: {path}: cannot be read ({error}); falling back to the previous checkpoint\n")
+    try:
+        return read_npz(path)
+    except InputError as error:
+        sys.stderr.write(f"warning: {error}; falling back to the previous checkpoint\n")
         return None
 
 

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import math
 import os
+import platform
 import shutil
 import sys
 import time
@@ -21,8 +22,10 @@ from typing import Any
 import jax
 
 from sl_discs.atomic import write_atomically
+from sl_discs.engines.devices import cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
+from sl_discs.finished_work import read_json, write_json
 
 _POLL_S = 0.2
 # On a network file system, a new folder may become visible some seconds late.
@@ -139,6 +142,7 @@ class Hosts:
           Interrupted: the run was told to stop before that.
         """
         path = self._share_of(self.index, folder)
+        write_json(_cores_beside(path), _own_cores())
         write_atomically(path, lambda file: file.write(mine))
         self._wait(lambda: not path.exists(), folder, notice)
 
@@ -151,6 +155,11 @@ class Hosts:
         paths = [self._share_of(host, folder) for host in range(1, self.count)]
         self._wait(lambda: all(path.exists() for path in paths), folder, notice)
         return [path.read_bytes() for path in paths]
+
+    def count_cores(self, folder: Path) -> int:
+        """The cores of all hosts, of which those on one machine may share some; called on host 0 after `collect`."""
+        others = (read_json(_cores_beside(self._share_of(host, folder))) or {} for host in range(1, self.count))
+        return len({(name, core) for one in (_own_cores(), *others) for name, found in one.items() for core in found})
 
     def _wait(self, is_true: Callable[[], bool], folder: Path, notice: Notice) -> None:
         if not _becomes_true(is_true, lambda: not notice.given):
@@ -190,6 +199,15 @@ def find_hosts(coordinator: str | None = None, count: int | None = None, index: 
     if count < 1 or not 0 <= index < count:
         raise InputError(f"--host is {index} of --num_hosts {count}; expected one of 0 to {count - 1}")
     return Hosts(index, count, coordinator) if count > 1 else Hosts()
+
+
+def _own_cores() -> dict[str, list[int]]:
+    """The cores of this process by the name of its machine."""
+    return {platform.node(): cores()}
+
+
+def _cores_beside(share: Path) -> Path:
+    return share.with_name("cores.json")
 
 
 def _checkpoints(folder: Path) -> Path:

@@ -37,12 +37,16 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def device_in_words() -> str:
-    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`."""
+def device_in_words(num_cores: int) -> str:
+    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`.
+
+    Args:
+      num_cores: cores of all hosts. JAX counts those of hosts on one machine several times.
+    """
     devices = jax.devices()
-    kind = devices[0].device_kind
+    count = min(len(devices), num_cores) if devices[0].platform == "cpu" else len(devices)
     hosts = f", {jax.process_count()} hosts" if jax.process_count() > 1 else ""
-    return f"{len(devices)} x {kind} ({platform.machine()}{hosts})"
+    return f"{count} x {devices[0].device_kind} ({platform.machine()}{hosts})"
 
 
 def _engines(samplers: dict[str, SamplerRecord]) -> str:
@@ -54,9 +58,9 @@ def _engines(samplers: dict[str, SamplerRecord]) -> str:
 
 
 def experiment_record(
-    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord]
+    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_cores: int
 ) -> ExperimentRecord:
-    """The record of an experiment, with its settings."""
+    """The record of an experiment, with its settings; `num_cores` is of all hosts."""
     every = settings.log_every_steps
     logged = np.arange(every, settings.chain_length + 1, every)
     return ExperimentRecord(
@@ -70,7 +74,7 @@ def experiment_record(
         logged_steps=logged,
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
-        device=device_in_words(),
+        device=device_in_words(num_cores),
         engine=_engines(samplers),
         samplers=samplers,
     )

@@ -66,7 +66,7 @@ class Settings:
       threads: of the CPU engine; 0: the number of cores that this process may use. Only affects speed.
       engine: `reference` (or `xla`, its earlier name), plain JAX; `cpu`, compiled loops on CPU cores for the samplers
         that they support; `gpu`, one kernel on a GPU for the same samplers; `auto`, `cpu` if possible, otherwise
-        `reference`. The reference also replaces an engine that cannot run the sampler.
+        `reference`. An engine given by name is refused where it cannot run the sampler.
     """
 
     batch_size: int = 32

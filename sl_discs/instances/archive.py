@@ -15,8 +15,9 @@ import numpy as np
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.instances.archive_arrays import check_array, check_names, check_rows, load_arrays
+from sl_discs.instances.archive_arrays import check_array, check_names, check_rows
 from sl_discs.instances.graph import Graph
+from sl_discs.npz import read_npz, save_npz
 
 _REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
 
@@ -30,7 +31,7 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
         a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
-    arrays = load_arrays(path, _REQUIRED, ("edge_weight", "reference"))
+    arrays = read_npz(path, _REQUIRED, (*_REQUIRED, "edge_weight", "reference"))
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
     count = _check_index(path, names, num_nodes, ptr, edges)
     weights = _optional(path, arrays, "edge_weight", len(edges))
@@ -62,7 +63,7 @@ def count_graphs(path: str | os.PathLike) -> int:
     Raises:
       InputError: as `read_archive`, for errors that the names reveal.
     """
-    return len(load_arrays(path, _REQUIRED, wanted=("names",))["names"])
+    return len(read_npz(path, _REQUIRED, ("names",))["names"])
 
 
 def write_archive(path: str | os.PathLike, graphs: Sequence[Graph]) -> None:
@@ -95,7 +96,7 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
         arrays["edge_weight"] = np.concatenate(
             [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
         )
-    np.savez_compressed(file, **arrays)
+    save_npz(file, arrays)
 
 
 def _check_index(path, names, num_nodes, ptr, edges) -> int:

@@ -1,45 +1,12 @@
-"""Arrays of an `.npz` archive, checked for presence, type and length; nothing in it is unpickled."""
+"""Checks of the type and length of arrays in an `.npz` archive."""
 
 from __future__ import annotations
 
 import os
-import zipfile
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
-
-
-def load_arrays(
-    path: str | os.PathLike,
-    required: Sequence[str],
-    optional: Sequence[str] = (),
-    wanted: Sequence[str] | None = None,
-) -> dict[str, np.ndarray]:
-    """The required arrays and the optional ones that are present, restricted to the wanted ones if given.
-
-    Raises:
-      InputError: the file is missing, cut short or not an archive, or a required array is missing.
-    """
-    if not Path(path).is_file():
-        raise InputError(f"{path}: no such file; give the path of an .npz archive")
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path}: not an .npz archive, or cut short; copy or make it again")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [key for key in required if key not in archive.files]
-            if missing:
-                raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(required)}")
-            return {key: archive[key] for key in wanted or [*required, *optional] if key in archive.files}
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except DAMAGED_NPZ as error:
-        raise InputError(f"{path}: not a readable .npz archive ({error}); copy or make it again") from error
 
 
 def check_names(path: str | os.PathLike, names: np.ndarray) -> int:

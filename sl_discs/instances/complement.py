@@ -14,11 +14,12 @@ def complement(graph: Graph) -> Graph:
     """The graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
 
     Raises:
-      InputError: the graph has weights, which its missing edges would lack, or there would be over 50 million edges.
+      InputError: the graph has weights other than 1, which its missing edges would lack, or there would be over 50
+        million edges.
     """
     n = graph.num_nodes
-    if graph.weights is not None:
-        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights")
+    if graph.weights is not None and (graph.weights != 1).any():
+        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights other than 1")
     count = n * (n - 1) // 2 - graph.num_edges
     if count > MOST_EDGES:
         raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")

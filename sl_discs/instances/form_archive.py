@@ -16,8 +16,9 @@ import numpy as np
 
 from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.instances.archive_arrays import check_array, check_names, check_rows, load_arrays
+from sl_discs.instances.archive_arrays import check_array, check_names, check_rows
 from sl_discs.instances.form import QuadraticForm
+from sl_discs.npz import read_npz, save_npz
 
 KEYS = (
     "names",
@@ -54,7 +55,7 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
             [np.nan if form.reference is None else form.reference for form in forms], dtype=np.float64
         ),
     }
-    write_atomically(path, lambda file: np.savez_compressed(file, **arrays))
+    write_atomically(path, lambda file: save_npz(file, arrays))
 
 
 def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
@@ -64,7 +65,7 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or a
         length that contradicts another; or a model is not valid.
     """
-    arrays = load_arrays(path, KEYS)
+    arrays = read_npz(path, KEYS, KEYS)
     names, num_variables, linear, ptr, pairs, couplings, *_ = (arrays[key] for key in KEYS)
     count = check_names(path, names)
     for key, kinds in (

@@ -21,17 +21,19 @@ WIDTH = 100
 _NAME_WIDTH = 22
 
 
-def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = None) -> str:
+def format_summary(record: ExperimentRecord, paths: Mapping[str, Path] | None = None, resumed: str = "") -> str:
     """The run, one row per sampler, SL minus base in pairs, the published numbers, and the paths of the files.
 
     Args:
       record: the finished experiment.
       paths: saved files, name to path, as `write_results` returns them.
+      resumed: what the run has taken from checkpoints, in words; empty: nothing.
 
     Raises:
       InputError: paired samplers have different instances.
     """
-    blocks = [_header(record), _quality(record), _cost(record), _pairs(record), _notes(record)]
+    continued = textwrap.wrap(resumed, WIDTH)
+    blocks = [_header(record) + continued, _quality(record), _cost(record), _pairs(record), _notes(record)]
     blocks.append(saved(paths or {}))
     return "\n\n".join("\n".join(block) for block in blocks if block)
 

@@ -41,6 +41,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of chains and draws, sampler, engine, seed.
       budget: time, interruption and progress.
     """
+    store = Store(options.groups, terms.num_sites, int(counts_of(terms).max()), options.draws_each, options.store)
     arena = Arena(
         terms,
         options.sampler,
@@ -59,7 +60,6 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    store = Store(options.groups, arena.size, int(counts_of(terms).max()), options.draws_each, options.store)
     interrupted = collect(arena, temperature, thinning, store, options, budget)
     how = {
         "sampler": options.sampler,

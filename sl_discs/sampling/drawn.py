@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import os
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from sl_discs.atomic import allocate
+from sl_discs.errors import InputError
 from sl_discs.sampling.packed import num_bytes, packed
 
 Say = Callable[[int, str], None]
@@ -119,6 +125,9 @@ class Store:
       most: the largest number of values of a variable.
       wanted: D; None: not known in advance.
       path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
+
+    Raises:
+      InputError: the file cannot be written, or the disk has no space for all draws.
     """
 
     def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
@@ -126,7 +135,7 @@ class Store:
         self._parts: list[np.ndarray] = []
         self._file = None
         if path is not None and wanted is not None:
-            self._file = np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=(groups, wanted, width))
+            self._file = _mapped(Path(path), (groups, wanted, width))
         self._count = 0
 
     def __len__(self) -> int:
@@ -147,3 +156,26 @@ class Store:
             return np.concatenate(self._parts, axis=1)
         self._file.flush()
         return self._file[:, : self._count]
+
+
+def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
+    """A new .npy file of bytes, mapped into memory.
+
+    Its space is allocated first: where a disk is full, writing to a mapped file would end the process.
+    """
+    temporary, size = path.with_name(f".{uuid.uuid4().hex}.tmp"), math.prod(shape)
+    try:
+        with temporary.open("xb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            allocate(file, file.tell() + size)
+        os.replace(temporary, path)  # noqa: PTH105
+        return np.lib.format.open_memmap(path, mode="r+")
+    except OSError as error:
+        raise InputError(
+            f"store is {str(path)!r}, where {size / 2**20:,.0f} MiB cannot be written ({error.strerror}); free some "
+            "space or choose another folder",
+            "store",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+from sl_discs.engines.devices import num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import device_in_words, versions
@@ -96,4 +97,4 @@ def run_ess(lattice: IsingLattice, methods: list[Method], settings: Settings, co
         for method in methods:
             report = functools.partial(progress, method.name)
             records[method.name] = play_chains(terms, method, settings, report)
-    return EssExperiment(lattice, config, settings, device_in_words(), versions(), records)
+    return EssExperiment(lattice, config, settings, device_in_words(num_cores()), versions(), records)

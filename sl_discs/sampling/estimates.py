@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Float64, Num
 
+# How the draws of a group may depend on each other, see `Batches`.
+DEPENDENCES = ("serial", "none", "group")
 # Batches of a chain, and the least number of draws per batch.
 _BATCHES = 10
 

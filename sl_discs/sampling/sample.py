@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from sl_discs.atomic import check_file
-from sl_discs.checks import real, whole
+from sl_discs.checks import keywords, real, whole
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.devices import check_threads
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.localization.method import method_fields
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.registry import base_name, build_sampler, is_localized, sampler_fields
+from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
 from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, judge, worst_events
 from sl_discs.sampling.drawn import Budget, Drawn
@@ -89,9 +92,9 @@ def sample(
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
         `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`, or `dmala` for variables of several values.
       groups: number of independent chains, ladders or populations; None: 8, or 16 for population and low_rank.
-      engine: `auto`, `cpu` or `reference`.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
-        `tempering`, and without a time limit.
+        `tempering`, and without a time limit. Its space is allocated before the first draw.
       interrupt: called repeatedly without arguments; a true result ends the run, which returns the draws so far.
       progress: whether to show a progress bar, with tqdm.
       **sampler_fields: of the sampler's config; for low_rank also `directions`, 1 or 2, by default chosen from the
@@ -168,23 +171,28 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
     base_name(sampler)
-    known = sorted({*sampler_fields(sampler), *_OWN_FIELDS.get(method, ())})
-    unknown = sorted(set(fields).difference(known))
-    if unknown and method != "localization":
-        raise InputError(f"sampler {sampler!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
+    name = localized_name(sampler) if method == "localization" else sampler
+    known = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
+    arguments = [one for one in inspect.signature(sample).parameters if one != "sampler_fields"]
+    keywords(sorted(fields), arguments, name, sorted(known))
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)
     if store is not None and (time_limit is not None or method not in ("chain", "tempering")):
         raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
     each = None if time_limit is not None else -(-draws // count)
-    options = Options(each, count, sampler, fields, engine, seed, None if store is None else str(check_file(store)))
+    if store is not None:
+        store = check_file(store)
+        if store.suffix != ".npy":
+            raise InputError(f"store is {str(store)!r}; the name of this file must end in .npy", "store")
+        store = str(store)
+    options = Options(each, count, sampler, fields, engine, seed, store)
     if method == "localization":
         localized.check_fields(options)
-        return options
     if method == "low_rank":
         low_rank.check_fields(options)
-    _kernel(sampler, fields, count)
+    if method != "exact":
+        choose_engine(engine, _kernel(sampler, fields, count))
     return options
 
 

@@ -286,7 +286,8 @@ class Samples:
         """Writes everything atomically to one .npz file, which `load` reads without unpickling.
 
         Raises:
-          InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
+          InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
+            strings, None and tuples.
         """
         from sl_discs.sampling.storing import write_samples
 
@@ -297,11 +298,11 @@ class Samples:
         """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, or it is another kind of file.
+          InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
         from sl_discs.sampling.storing import read_samples
 
-        return cls(**read_samples(Path(path)))
+        return cls(**read_samples(Path(path), cls))
 
     def __repr__(self) -> str:
         draws = f"{len(self):,} draws" + (", interrupted" if self.interrupted else "")

@@ -80,6 +80,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of ladders and draws, sampler, engine, seed.
       budget: time, interruption and progress.
     """
+    store = Store(options.groups, terms.num_sites, int(counts_of(terms).max()), options.draws_each, options.store)
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
     searched = 0
     for number in range(_ROUNDS):
@@ -93,9 +94,6 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             tempering.arena.restart(_at_other_rungs(before, tempering))
     warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
     thinning = sweeps_a_draw(tempering.by_rung(warm)[:, :, -1].T, warm.states)
-
-    size, most = tempering.arena.size, int(counts_of(terms).max())
-    store = Store(options.groups, size, most, options.draws_each, options.store)
     values, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.checks import boolean, real, whole
+from sl_discs.checks import boolean, keywords, real, whole
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
+from sl_discs.localization.method import DISCS_ONLY, method_fields
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import CHAINS, MOST_STEPS, Recipe, choose_sampler, given_annealing
+
+# Arguments of `sl_discs.solve` beside those of `check_arguments`.
+_OTHER_ARGUMENTS = "problem", "initial_states", "progress"
 
 
 def check_arguments(
@@ -50,8 +56,12 @@ def check_arguments(
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")
     name, fields = choose_sampler(sampler, engine, sampler_fields)
+    known = [field for field in method_fields(name) if field != "name"]
+    arguments = [*inspect.signature(check_arguments).parameters, *_OTHER_ARGUMENTS]
+    keywords(sorted(set(sampler_fields) - DISCS_ONLY), arguments, name, known)
     recipe = Recipe(name, fields, chains, engine, given_annealing(annealing), seed)
     method = recipe.method(steps, fit=time_limit is not None)
+    choose_engine(engine, method.sampler)
     if method.localization is not None:
         method.localization.levels(steps)
     return recipe

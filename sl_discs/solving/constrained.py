@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import get_engine
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
@@ -65,7 +65,7 @@ def solve_constrained(
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)
-    if sampler == AUTO and choose_engine(engine, Exchange())[0].on_host:
+    if sampler == AUTO and engine in (AUTO, "cpu") and get_engine("cpu").obstacle(Exchange()) is None:
         sampler = "exchange"
     states = as_states(problem, initial_states, CHAINS if chains is None else chains)
     sign = 1.0 if problem.maximise else -1.0

@@ -28,6 +28,11 @@ class Contraction(NamedTuple):
     field: Float64[np.ndarray, "Q"]
 
 
+def no_contraction() -> Contraction:
+    """Of chains that are not localized, or of no chains."""
+    return Contraction(np.empty(0, np.int64), *(np.empty(0) for _ in Contraction._fields[1:]))
+
+
 class ContractionRecorder:
     """A recorder that the player calls after each call to the engine."""
 

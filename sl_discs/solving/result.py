@@ -193,7 +193,8 @@ class Result:
         """Writes everything atomically to one .npz file, which `load` reads without unpickling.
 
         Raises:
-          InputError: the file cannot be written, or a label is not made of numbers, strings, None and tuples.
+          InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
+            strings, None and tuples.
         """
         return write_fields(Path(path), vars(self))
 
@@ -202,9 +203,9 @@ class Result:
         """Reads a file of `save`.
 
         Raises:
-          InputError: there is no such file, or it is another kind of file.
+          InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
-        return cls(**read_fields(Path(path)))
+        return cls(**read_fields(Path(path), cls))
 
     def __repr__(self) -> str:
         infeasible = "" if self.feasible else ", infeasible"

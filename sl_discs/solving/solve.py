@@ -24,7 +24,7 @@ from sl_discs.solving.bounds import bound
 from sl_discs.solving.categorical import solve_categorical
 from sl_discs.solving.collecting import Collector
 from sl_discs.solving.constrained import solve_constrained
-from sl_discs.solving.contraction import Contraction
+from sl_discs.solving.contraction import no_contraction
 from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.playing import play_members
 from sl_discs.solving.recipe import (
@@ -94,7 +94,7 @@ def solve(
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
       presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
         an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
-      engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
+      engine: `cpu`, `gpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result
         ends the run.
@@ -219,7 +219,7 @@ def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float, compili
     collector = Collector(presolved)
     collector.begin(states[best : best + 1])
     return collector.result(
-        contraction=Contraction(*(np.empty(0) for _ in Contraction._fields)),
+        contraction=no_contraction(),
         stopped="bound",
         bound=float(values[best]),
         timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": compiling, "run_s": 0.0},

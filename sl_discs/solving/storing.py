@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sl_discs.atomic import write_atomically
-from sl_discs.damaged_npz import DAMAGED_NPZ
 from sl_discs.errors import InputError
-from sl_discs.parse_json import parse_json
+from sl_discs.npz import check_fields, read_document, write_document
+from sl_discs.problem_names import CATEGORICAL
 from sl_discs.problems.labels import label_of, plain_label
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.trajectory import Trajectory
@@ -29,34 +25,45 @@ def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
     """Writes fields by name; errors are those of `Result.save`."""
     labels = fields["labels"]
     text = {name: fields[name] for name in _PLAIN}
-    text |= {
-        "format": _FORMAT,
-        "labels": None if isinstance(labels, range) else [plain_label(path, label) for label in labels],
-    }
+    text["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
     arrays = {name: fields[name] for name in _ARRAYS}
     arrays |= {f"trajectory_{name}": leaf for name, leaf in fields["trajectory"]._asdict().items()}
     arrays |= {f"contraction_{name}": leaf for name, leaf in fields["contraction"]._asdict().items()}
-    arrays["json"] = np.array(json.dumps(text))
-    return write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
+    return write_document(path, _FORMAT, arrays, text)
 
 
-def read_fields(path: Path) -> dict[str, Any]:
-    """Reads the fields by name; errors are those of `Result.load`."""
+def read_fields(path: Path, kind: type) -> dict[str, Any]:
+    """Reads the fields of `Result`, which is `kind`, by name; errors are those of `Result.load`."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-        text = parse_json(str(arrays["json"]))
-        if text.pop("format") != _FORMAT:
-            raise ValueError("another format")
-        labels = text.pop("labels")
-        if set(text) != set(_PLAIN):
-            raise ValueError("other fields")
-        labels = range(arrays["states"].shape[1]) if labels is None else tuple(map(label_of, labels))
-        trajectory = Trajectory(*(arrays[f"trajectory_{name}"] for name in Trajectory._fields))
-        contraction = Contraction(*(arrays[f"contraction_{name}"] for name in Contraction._fields))
-        whole = {name: arrays[name] for name in _ARRAYS}
-        return {"labels": labels, "trajectory": trajectory, "contraction": contraction, **whole, **text}
-    except OSError as error:
-        raise InputError(f"{path}: cannot read it ({error.strerror or error})") from error
-    except DAMAGED_NPZ as error:
+        arrays, text = read_document(path, _FORMAT)
+        labels, states = text.pop("labels"), arrays["states"]
+        fields = text | {
+            "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
+            "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
+            "contraction": Contraction(*(arrays.pop(f"contraction_{name}") for name in Contraction._fields)),
+            **arrays,
+        }
+        check_fields(kind, fields)
+        _check_values(fields)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
+    return fields
+
+
+def _check_values(fields: Mapping[str, Any]) -> None:
+    """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
+    labels, timing = fields["labels"], fields["timing"]
+    chains, size = fields["states"].shape
+    if chains < 1:
+        raise ValueError("no chains")
+    if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
+        raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
+    least, most = (-1, 1) if fields["spins"] else (0, 127 if fields["kind"] in CATEGORICAL else 1)
+    for name in "states", "final_states":
+        found = fields[name]
+        if ((found < least) | (found > most)).any() or (fields["spins"] and not found.all()):
+            raise ValueError(f"{name} has values that no variable has")
+    if not {"construct_s", "build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
+        raise ValueError("timing lacks a part")

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ml_collections import ConfigDict
+
+from sl_discs.command import error_of_file
 from sl_discs.errors import InputError
 from sl_discs.samplers.registry import PREFIX
 
@@ -65,16 +68,24 @@ def _config(path: Path) -> dict[str, Any]:
     """The fields of a sweep file."""
     try:
         get_config = runpy.run_path(str(path)).get("get_config")
-    except (SyntaxError, ImportError, NameError) as error:
-        raise InputError(f"{path}: cannot be run ({' '.join(str(error).split())})") from None
-    if get_config is None:
-        raise InputError(f"{path}: no get_config(); give a file such as those in discs/run_configs")
-    config = get_config().to_dict()
+        if get_config is None:
+            raise InputError(f"{path}: no get_config(); give a file such as those in discs/run_configs")
+        given = get_config()
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{path}: cannot be run ({error_of_file(error)})") from error
+    if not isinstance(given, ConfigDict):
+        raise InputError(f"{path}: get_config() returns a {type(given).__name__}; expected a ConfigDict")
+    config = given.to_dict()
     missing = sorted({"model", "sampler", "sweep"} - set(config))
     if missing:
         raise InputError(f"{path}: no field {missing[0]!r}; a sweep has model, sampler and sweep")
-    for flag, values in (item for block in config["sweep"] for item in block.items()):
-        if not flag.startswith(_FLAGS):
+    blocks = config["sweep"]
+    if not isinstance(blocks, (list, tuple)) or not all(isinstance(block, Mapping) for block in blocks):
+        raise InputError(f"{path}: its sweep is {blocks!r}; expected a list of dictionaries of flags and values")
+    for flag, values in (item for block in blocks for item in block.items()):
+        if not str(flag).startswith(_FLAGS):
             raise InputError(f"{path}: {flag!r} is not a flag of DISCS; they start with {', '.join(_FLAGS)}")
         if not isinstance(values, (list, tuple)):
             raise InputError(f"{path}: {flag!r} is {values!r}; expected a list of the values to run")

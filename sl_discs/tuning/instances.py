@@ -9,6 +9,7 @@ import runpy
 from pathlib import Path
 from typing import NamedTuple
 
+from sl_discs.command import error_of_file
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset, load_dataset
@@ -46,9 +47,9 @@ def experiment_settings(names: Names, file: str | None) -> Settings:
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
     try:
-        fields = runpy.run_path(str(path))["get_config"]().to_dict()["experiment"]
-    except (KeyError, AttributeError, TypeError, SyntaxError, ImportError, OSError) as error:
-        raise InputError(f"{path}: no experiment config ({' '.join(str(error).split())})") from None
+        fields = dict(runpy.run_path(str(path))["get_config"]().to_dict()["experiment"])
+    except Exception as error:  # of the file, which is a program
+        raise InputError(f"{path}: no experiment config ({error_of_file(error)})") from error
     return settings_from(fields)
 
 

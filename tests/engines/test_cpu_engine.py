@@ -4,14 +4,17 @@ import dataclasses
 
 import jax
 import jax.numpy as jnp
+import networkx as nx
 import numpy as np
 import pytest
 
+import sl_discs
 from sl_discs.engines.contract import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
+from sl_discs.experiment.player import Player
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
@@ -107,12 +110,28 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
     assert all(instance.feasible for instance in found["cpu"].instances)
 
 
+def test_an_engine_that_cannot_run_the_sampler_is_refused():
+    """By whatever runs chains: none falls back on another engine in silence."""
+    problem = sl_discs.maxcut(nx.cycle_graph(4))
+    calls = [
+        lambda: choose_engine("cpu", DMALA(shared_scale=True)),
+        lambda: sl_discs.solve(problem, "rlsa", steps=4, chains=2, engine="cpu"),
+        lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
+        lambda: sl_discs.sample(problem, 1.0, 8, "chain", sampler="dhams", engine="cpu"),
+        lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="acs", engine="cpu"),
+        lambda: Player(build_method({"name": "rlsa"}, 2), Settings(engine="cpu")),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=r"^engine is 'cpu', which cannot run \w+: .*; choose 'auto' or"):
+            call()
+
+
 def test_the_choice_of_an_engine_is_explained():
     reference = get_engine("reference")
     assert choose_engine("reference", GWG()) == choose_engine("xla", GWG()) == (reference, "")
     assert choose_engine("cpu", GWG()) == (CPU, "")
     assert choose_engine("auto", GWG()) == (CPU, "auto: the fastest on CPU cores")
-    engine, note = choose_engine("cpu", DMALA(shared_scale=True))
+    engine, note = choose_engine("auto", DMALA(shared_scale=True))
     assert engine is reference and note.startswith("not cpu: its chains are independent")
     assert choose_engine("auto", DMALA(scaling="fixed"))[0] is CPU
     assert choose_engine("auto", Metropolis(scan="sequential"))[0] is CPU

@@ -15,6 +15,7 @@ from sl_discs.engines import registry
 from sl_discs.engines.contract import Program, init_chains
 from sl_discs.engines.gpu.engine import Gpu, advance, dense_rows
 from sl_discs.engines.registry import choose_engine, get_engine
+from sl_discs.errors import InputError
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
@@ -159,7 +160,8 @@ def test_what_it_cannot_play_is_explained():
 
 
 def test_it_plays_only_where_it_is_asked_for_and_can():
-    assert choose_engine("gpu", GWG()) == (REFERENCE, "not gpu: it runs on GPUs, and JAX on cpu")
+    with pytest.raises(InputError, match="engine is 'gpu', which cannot run GWG: it runs on GPUs, and JAX on cpu"):
+        choose_engine("gpu", GWG())
     assert choose_engine("auto", GWG())[0].name != "gpu"
 
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,25 @@ def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, resample_e
     assert times >= 3
     for name, record in whole.items():
         assert_equal(record, resumed[name])
+
+
+def test_a_run_that_continues_says_so(tmp_path, short_calls, capsys):
+    kind = {"experiment": {"chain_length": 250}}
+    fresh = Checkpoints(tmp_path, kind, 0.0, Notice())
+    left = iter([False] * 8)
+
+    def tell(name, steps):
+        fresh.notice.given = next(left, True)
+
+    with pytest.raises(Interrupted):
+        play(checkpoints=fresh, tell=tell)
+    assert fresh.resumed() == "" and "continued" not in capsys.readouterr().err
+    again = Checkpoints(tmp_path, kind, 0.0, Notice())
+    play(checkpoints=again)
+    assert re.fullmatch(
+        r"continued from checkpoints: gwg-0 was finished, gwg-1 from step \d+ of 250", again.resumed()
+    ), again.resumed()
+    assert re.search(r"^continued: gwg-1 from step \d+ of 250$", capsys.readouterr().err, re.MULTILINE)
 
 
 def test_torn_and_corrupt_checkpoints_are_passed_over(tmp_path, short_calls, capsys):

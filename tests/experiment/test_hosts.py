@@ -13,13 +13,16 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import pytest
 from test_checkpoint import digests
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
+from sl_discs.engines.devices import num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice
+from sl_discs.experiment.provenance import device_in_words
 from sl_discs.experiment.run import run_methods
 from sl_discs.results.share import join_records, pack_records, unpack_records
 
@@ -93,6 +96,20 @@ def test_shares_reach_host_0_and_the_others_wait_for_it(tmp_path):
         remove_checkpoints(tmp_path)
         for other in others:
             other.result(60)
+
+
+def test_cores_that_hosts_share_count_once(tmp_path, monkeypatch):
+    """Two hosts on one machine, and one on another."""
+    notice = Notice()
+    for k, name in ((1, "a"), (2, "b")):
+        monkeypatch.setattr("platform.node", lambda name=name: name)
+        with pytest.raises(Interrupted):
+            notice.given = True
+            Hosts(k, 3).hand_in(b"share", tmp_path, notice)
+    monkeypatch.setattr("platform.node", lambda: "a")
+    assert Hosts(0, 3).count_cores(tmp_path) == 2 * num_cores()
+    assert device_in_words(10**6).startswith(f"{len(jax.devices())} x cpu")
+    assert device_in_words(1).startswith("1 x cpu")
 
 
 def test_a_host_that_waits_can_be_told_to_stop(tmp_path):
@@ -193,7 +210,8 @@ def test_one_or_two_processes(tmp_path):
     ((code, output, error),) = alone.end()
     assert code == 0, error
     assert [code for code, _, _ in ends] == [0, 0], ends
-    assert "5 instances" in output and "5 instances" in ends[0][1] and "2 hosts" in ends[0][1] and ends[1][1] == ""
+    assert "5 instances" in output and "5 instances" in ends[0][1] and ends[1][1] == ""
+    assert f"{num_cores()} x cpu" in ends[0][1] and "2 hosts" in ends[0][1]
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
     assert not (tmp_path / "2" / "checkpoint").exists()
 

@@ -4,6 +4,7 @@ All estimates of one run are compared with what is known in units of their own s
 limits of 5 errors a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -231,6 +232,82 @@ def test_draws_stream_to_a_file(tmp_path):
     assert isinstance(samples.bits, np.memmap)
 
 
+@pytest.mark.parametrize("method", ["chain", "tempering"])
+def test_a_disk_without_space_for_the_draws_is_refused_at_once(method, tmp_path):
+    """A mapped file on a full disk would end the process; an earlier file, and no other, is left as it was."""
+    resource = pytest.importorskip("resource")
+    problem, path = next(problems())[1], tmp_path / "draws.npy"
+    path.write_bytes(b"earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"^store is .*draws.npy', where 20 MiB cannot be written \(File"):
+            sl_discs.sample(problem, 2.0, 10 * 2**20, method, store=path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == b"earlier" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_store_that_cannot_be_one_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.npy")
+    for store, words in (
+        (3, "not the path of a file"),
+        (tmp_path / "pipe.npy", "not a regular file"),
+        (tmp_path / ("x" * 300 + ".npy"), "File name too long"),
+        ("null\0.npy", "null"),
+        (tmp_path / "draws.npz", r"must end in \.npy"),
+    ):
+        with pytest.raises(InputError, match=words) as error:
+            sl_discs.sample(next(problems())[1], 2.0, 8, "chain", store=store)
+        assert "\n" not in str(error.value)
+
+
+@pytest.fixture(scope="module")
+def drawn_by_ladders():
+    return sl_discs.sample(next(problems())[1], 1.7, 80, "tempering")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bits": lambda bits: bits[:, :, :0]},
+        {"bits": lambda bits: bits[:0]},
+        {"bits": lambda bits: bits.astype(np.int64)},
+        {"group_values": lambda values: values[:, 1:]},
+        {"group_overlaps": lambda values: values.astype("U8")},
+        {"labels": lambda labels: labels[1:]},
+        {"labels": lambda labels: [labels[0], *labels[:-1]]},
+        {"labels": lambda labels: [{}, *labels[1:]]},
+        {"labels": None, "num_labels": 10**30},
+        {"num_values": lambda _: [2, 2]},
+        {"temperature": "hot"},
+        {"temperature": -1.0},
+        {"dependence": "some"},
+        {"verdict": [1, []]},
+        {"diagnostics": lambda found: [found[0][:2]]},
+        {"log_z": [1.0]},
+        {"ladder_acceptance": lambda found: found[1:]},
+        {"ladder_round_trips": lambda found: found[1:]},
+        {"how": ["nothing"]},
+        {"seed": 1.5},
+        {"format": "another"},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_fields_that_contradict_each_other_are_refused(drawn_by_ladders, changes, tmp_path, edited):
+    path = drawn_by_ladders.save(tmp_path / "draws.npz")
+    sl_discs.Samples.load(edited(path, {}))
+    with pytest.raises(InputError, match=r"not a file that Samples\.save wrote") as error:
+        sl_discs.Samples.load(edited(path, changes))
+    assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
+
+
+def test_formats_are_told_by_the_suffix(drawn_by_ladders, tmp_path):
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        drawn_by_ladders.save(tmp_path / "draws.json")
+    assert not list(tmp_path.iterdir())
+
+
 def test_saved_and_loaded_again(tmp_path):
     problem = next(problems())[1]
     for method in ("tempering", "population", "exact"):
@@ -239,7 +316,7 @@ def test_saved_and_loaded_again(tmp_path):
         assert loaded.summary() == samples.summary() and loaded.marginals == samples.marginals
         assert repr(loaded) == repr(samples)
     (tmp_path / "other.npz").write_bytes(b"PK\x03\x04")
-    with pytest.raises(InputError, match=r"not a file that Samples\.save wrote"):
+    with pytest.raises(InputError, match=r"not an \.npz archive, or cut short"):
         sl_discs.Samples.load(tmp_path / "other.npz")
 
 
@@ -271,6 +348,11 @@ def test_other_libraries_and_pictures(tmp_path):
         ({"engine": "gpu"}, "engine is 'gpu'"),
         ({"groups": 1}, "groups is 1"),
         ({"num_flips": 2}, "has no field 'num_flips'"),
+        (
+            {"temprature": 2.0},
+            "no argument 'temprature', and sampler 'gibbs' has no field 'temprature'; did you mean",
+        ),
+        ({"method": "localization", "sigmaa": 2.0}, "no field 'sigmaa'; did you mean sigma?"),
         ({"store": "x.npy"}, "store: needs the method"),
         ({"interrupt": 3}, "interrupt is 3"),
         ({"method": "localization", "sigma": 10.0}, "sign(Y) is mostly noise"),

@@ -50,7 +50,7 @@ def test_a_file_holds_all_of_it(cut, tmp_path):
     with np.load(path, allow_pickle=False) as file:
         assert all(file[name].dtype.kind != "O" for name in file)
     spins = sl_discs.solve(sl_discs.ising([1.0, -1.0], {}), steps=20, chains=2)
-    assert_same(spins, Result.load(spins.save(tmp_path / "spins")))
+    assert_same(spins, Result.load(spins.save(tmp_path / "spins.npz")))
 
 
 def test_files_that_are_not_results(cut, tmp_path):
@@ -63,6 +63,53 @@ def test_files_that_are_not_results(cut, tmp_path):
     for name in ("other.npz", "text.npz", "pickle.npz", "cut.npz", "none.npz"):
         with pytest.raises(InputError, match=name):
             Result.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"states": lambda states: states * 77},
+        {"states": lambda states: states[:, 1:]},
+        {"states": lambda states: states.astype(float)},
+        {"final_states": lambda states: states[1:]},
+        {"final_states": lambda states: states - 1},
+        {"values": lambda values: values[:, None]},
+        {"spins": True},
+        {"spins": "no"},
+        {"labels": lambda labels: labels[1:]},
+        {"labels": lambda labels: [labels[1], *labels[1:]]},
+        {"labels": lambda labels: [{}, *labels[1:]]},
+        {"trajectory_best": lambda best: best[1:]},
+        {"contraction_step": lambda step: step.astype(float)},
+        {"timing": {}},
+        {"bound": "none"},
+        {"seed": None},
+        {"another": 1},
+        {"format": "another"},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_fields_that_contradict_each_other_are_refused(cut, changes, tmp_path, edited):
+    path = cut[1].save(tmp_path / "cut.npz")
+    Result.load(edited(path, {}))
+    with pytest.raises(InputError, match=r"not a file that Result\.save wrote") as error:
+        Result.load(edited(path, changes))
+    assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["cut.json", "cut", "cut.npz.gz"])
+def test_formats_are_told_by_the_suffix(cut, name, tmp_path):
+    with pytest.raises(InputError, match=rf"{name}: the name of this file must end in \.npz"):
+        cut[1].save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_reductions_solve_is_stored_too(tmp_path):
+    result = sl_discs.solve(sl_discs.maxcut(nx.path_graph(5)))
+    assert result.engine == "none"
+    assert_same(result, Result.load(result.save(tmp_path / "path.npz")))
+    several = dataclasses.replace(result, kind="coloring", states=2 * result.states)
+    assert_same(several, Result.load(several.save(tmp_path / "colours.npz")))
 
 
 def test_labels_that_cannot_be_written(tmp_path):

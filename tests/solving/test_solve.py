@@ -302,6 +302,9 @@ BAD = {
     "annealing with another field": ({"annealing": {"beta": 1}}, "no field 'beta'"),
     "too many states": ({"chains": 1, "initial_states": np.ones((2, 11), int)}, "2 initial_states for 1 chains"),
     "states of another size": ({"initial_states": [1, 1]}, "shape"),
+    "a misspelt argument": ({"stepz": 100}, "no argument 'stepz', .*did you mean steps"),
+    "a misspelt argument of the last ones": ({"initial_state": [1]}, "no argument .*did you mean initial_states"),
+    "a misspelt field": ({"sampler": "sl_gwg", "sigmaa": 1.0}, "no field 'sigmaa'; did you mean sigma\\? its fields"),
     "too many levels": ({"sampler": "sl_gibbs", "steps": 100, "K": 64, "n_min": 4}, "exceed"),
 }
 

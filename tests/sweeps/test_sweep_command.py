@@ -91,6 +91,26 @@ def test_what_cannot_be_run_is_refused_before_it_starts(tmp_path, fields, extra,
         checked(sweep_of(tmp_path, **fields), extra)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r"no get_config\(\)"),
+        ("1 / 0", r"sweep.py:1: ZeroDivisionError: division by zero"),
+        ("def get_config():\n    return {}['model']", r"sweep.py:2: KeyError: 'model'"),
+        ("def get_config():\n    return 3", r"get_config\(\) returns a int"),
+        ("def get_config(", "never closed"),
+        (SWEEP.format(model="mis", graph_type="", more="").replace("[{", "3, #"), "its sweep is 3;"),
+        (SWEEP.format(model="mis", graph_type="", more="").replace('"sweep": [', '"sweep": [3, '), "its sweep is .3"),
+    ],
+)
+def test_files_that_are_no_sweeps(tmp_path, text, message):
+    path = tmp_path / "sweep.py"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as error:
+        read_sweep(path)
+    assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
+
+
 def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
     path = tmp_path / "sweep.py"
     path.write_text(

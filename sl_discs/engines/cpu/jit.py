@@ -22,7 +22,6 @@ from numba.extending import intrinsic, overload
 from sl_discs.cache import Cache
 from sl_discs.engines.compiled import Stopwatch
 from sl_discs.engines.cpu.callee import CalleeCompiler
-from sl_discs.version import __version__
 
 # For loops over sites: products and sums may be fused.
 FUSED = frozenset({"contract"})
@@ -82,16 +81,11 @@ def from_python(function):
 
 
 @functools.cache
-def _version(folder: Path) -> str:
-    """A name for the version of the loops in a folder, which changes with any of their source files."""
-    here, package = Path(__file__).parent, Path(__file__).parents[2]
-    digest = hashlib.sha256(__version__.encode())
-    for source in (
-        *sorted({*here.glob("*.py"), *folder.glob("*.py")}),
-        package / "keys.py",
-        package / "localization" / "schedule.py",
-        package / "samplers" / "metropolis.py",
-    ):
+def _sources(package: Path = Path(__file__).parents[2]) -> str:
+    """A digest of all sources of the package: loops contain constants of any module that they import."""
+    digest = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        digest.update(f"{source.relative_to(package).as_posix()}\0".encode())
         digest.update(source.read_bytes())
     return digest.hexdigest()
 
@@ -111,10 +105,10 @@ class _KeptCode(NullCache):
         return Cache(numba.config.CACHE_DIR)  # type: ignore[attr-defined]  # set from the environment
 
     def _name(self, signature, codegen) -> str:
-        folder = Path(self._function.__code__.co_filename).parent
-        key = _version(folder), numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple(), signature
-        name = self._function.__name__
-        return f"{name}-{hashlib.sha256(repr((name, *key)).encode()).hexdigest()[:32]}.nbc"
+        function = f"{self._function.__module__}.{self._function.__qualname__}"
+        compiler = numba.__version__, sys.implementation.cache_tag, codegen.magic_tuple()
+        digest = hashlib.sha256(repr((function, _sources(), *compiler, signature)).encode()).hexdigest()
+        return f"{self._function.__name__}-{digest[:32]}.nbc"
 
     def load_overload(self, signature, target_context):
         target_context.refresh()

@@ -59,9 +59,9 @@ def write(path: str | os.PathLike, graph: Graph) -> None:
     """Writes an unweighted graph atomically.
 
     Raises:
-      InputError: the graph has weights, or the file cannot be written.
+      InputError: the graph has weights other than 1, or the file cannot be written.
     """
-    if graph.weights is not None:
+    if graph.weights is not None and (graph.weights != 1).any():
         raise InputError(f"{path}: DIMACS graphs have no weights, but {graph.name} has; write rudy or npz")
     write_lines(Path(path), f"p edge {graph.num_nodes} {graph.num_edges}\n", edge_words(graph, "e {} {}\n"))
 

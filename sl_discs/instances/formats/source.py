@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from sl_discs.atomic import open_regular
 from sl_discs.errors import InputError
 
 BLOCK_BYTES = 2**20
@@ -49,7 +50,7 @@ class Source:
           InputError: no such file, not a regular file, unreadable, empty, or its start cannot be unpacked.
         """
         self.path, self._progress = Path(path), progress
-        with self._open() as file:
+        with open_regular(self.path) as file:
             self.magic = file.read(6)
         if not self.magic:
             raise InputError(f"{path}: the file is empty; was it cut short while it was copied?")
@@ -102,25 +103,9 @@ class Source:
         if last := b"".join([ready, *parts]):
             yield last
 
-    def _open(self) -> BinaryIO:
-        try:
-            if self.path.is_dir():
-                raise InputError(f"{self.path}: a folder; give a file")
-            if self.path.exists() and not self.path.is_file():
-                raise InputError(f"{self.path}: not a regular file; save it as one first")
-            return self.path.open("rb")
-        except InputError:
-            raise
-        except FileNotFoundError:
-            raise InputError(f"{self.path}: no such file; check the path") from None
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be read ({error.strerror}); check its permissions") from error
-        except ValueError as error:
-            raise InputError(f"{str(self.path)!r}: not a path ({error}); check it") from error
-
     def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
         """Unpacked bytes in pieces, counted against the limit that the file's size sets."""
-        with self._open() as file:
+        with open_regular(self.path) as file:
             limit = max(_UNPACKED_BYTES, _UNPACKED_RATIO * os.fstat(file.fileno()).st_size)
             unpacked = taken = 0
             try:

@@ -60,6 +60,15 @@ def test_archives_of_several_graphs(tmp_path, capsys):
     assert "2 graphs, but a dimacs file holds one; write an .npz" in capsys.readouterr().err
 
 
+def test_weights_of_1_are_none(tmp_path, capsys):
+    """rudy's files always have weights; where all are 1, the graph has a complement, and DIMACS can hold it."""
+    (tmp_path / "in").write_text("3 1\n1 2 1\n")
+    for arguments, edges in ((["out.clq", "--complement"], 2), (["same.clq"], 1)):
+        assert run(tmp_path / "in", tmp_path / arguments[0], *arguments[1:]) == 0, capsys.readouterr().err
+        [instance] = read_instances(tmp_path / arguments[0], problem="mis")
+        assert instance.content.num_edges == edges
+
+
 def test_models_go_to_archives(tmp_path, capsys):
     (tmp_path / "bqp").write_text("2\n2 2\n1 1 3\n1 2 5\n3 1\n2 3 -1\n")
     assert run(tmp_path / "bqp", tmp_path / "out.npz") == 0
