@@ -255,12 +255,14 @@ class _Run:
         events, several = Events.of(counts), isinstance(self._terms, PottsTerms)
         groups, draws = observables[0][1].shape
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
-        scalars = [diagnose(name, column, effective) for name, column in observables]
+        most = drawn.most_effective
+        scalars = [diagnose(name, column, effective, most) for name, column in observables]
         variables = [
             diagnose(
                 event_name(labels[place], value, several=several),
                 event(drawn.bits, len(labels), place, value),
                 effective,
+                most,
             )
             for place, value in worst_events(drawn.bits, events)
         ]
