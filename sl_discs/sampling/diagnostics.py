@@ -114,7 +114,8 @@ def diagnose(
 
     groups, draws = values.shape
     if draws < LEAST_DRAWS:
-        return Diagnostic(name, float("nan"), 0.0, 0.0)
+        known = 0.0 if effective is None else min(effective, most)
+        return Diagnostic(name, float("nan"), known, known)
     if np.ptp(values) == 0:
         count = min(float(groups * draws if effective is None else effective), most)
         return Diagnostic(name, 1.0, count, count)
