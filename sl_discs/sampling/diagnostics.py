@@ -112,6 +112,7 @@ def diagnose(
     """
     from arviz_stats.base import array_stats
 
+    values = values.astype(np.float64)
     groups, draws = values.shape
     if draws < LEAST_DRAWS:
         known = 0.0 if effective is None else min(effective, most)

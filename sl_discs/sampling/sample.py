@@ -28,7 +28,7 @@ from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, 
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
 from sl_discs.sampling.events import Events, event_name
-from sl_discs.sampling.layout import Terms, counts_of, log_num_states, terms_of
+from sl_discs.sampling.layout import Terms, counts_of, log_num_states, reach_of, terms_of
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
 from sl_discs.sampling.values import observed
@@ -49,6 +49,8 @@ _ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
 # Independent groups; where the draws of a group depend on each other, more of them are needed.
 _GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# The largest value and temperature of chains, whose numbers are in single precision.
+_LARGEST = 1e30
 # Fields of a method in addition to those of its sampler.
 _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
@@ -213,6 +215,8 @@ class _Run:
           seconds: since the call of `sample` at which it has to end; None: when it has its draws.
           chosen: why this method was chosen.
         """
+        if method != "exact":
+            _check_range(self._terms, self._temperature)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
         budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
@@ -272,6 +276,18 @@ class _Run:
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
         return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)
+
+
+def _check_range(terms: Terms, temperature: float) -> None:
+    """InputError for values that chains in single precision cannot divide by the temperature."""
+    if not 1 / _LARGEST <= temperature <= _LARGEST:
+        raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
+    reach = reach_of(terms)
+    if not max(reach, reach / temperature) <= _LARGEST:
+        raise InputError(
+            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is beyond the range of "
+            f"single precision, {_LARGEST:g}; scale them down, or raise the temperature"
+        )
 
 
 def _choose(run: _Run, terms: Terms, time_limit: float | None) -> Samples:
