@@ -239,7 +239,7 @@ class Arena:
     def record(
         self, temperatures, moments: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
     ) -> Recorded:
-        """As `play`, but returns all records at once, for runs that record little; those of the calls until `is_over`."""
+        """As `play`, but returns all records until `is_over` at once, for runs that record little."""
         parts = []
         for part in self.play(temperatures, moments, sweeps):
             parts.append(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ _ROUNDING = 1e-12
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error: infinite of a single batch, and NaN where all draws agree, which says
-    nothing of how far off the values are that were not drawn.
+    """A mean and its Monte Carlo standard error: infinite of a single batch, and NaN where all draws agree, as
+    nothing bounds the values that were not drawn.
     """
 
     mean: float
@@ -48,7 +49,7 @@ class Batches:
         num_draws: int,
         dependence: str,
         log_weights: Float[np.ndarray, "C"] | None,
-        effective: float,
+        effective: float = math.inf,
     ):
         # Groups are independent, however few draws each of them is worth.
         self._effective = float(np.clip(effective, num_groups, num_groups * num_draws))

@@ -20,6 +20,7 @@ at the same z disagree, the verdict says so. Groups share only the grid, and the
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64, Int8
@@ -71,10 +72,10 @@ def check_fields(options: Options) -> None:
         raise InputError(f"{name} is {number}; a grid supports at most {MOST_DIRECTIONS}")
 
 
-def applies(terms: Coefficients, temperature: float) -> bool:
+def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
     """Whether few directions stand out from a rest that is narrow and small enough to sample."""
     spin = spin_terms(terms, temperature)
-    found = find_directions(spin)
+    found = find_directions(spin, is_over=is_over)
     if found is None or found.width >= NARROW or not locates(_reachable(found.loadings)):
         return False
     return len(spin.field) <= MOST_COUPLED or is_free(spin, found)

@@ -181,7 +181,7 @@ class Samples:
         return _estimate(self._batches.share(events.astype(float)))
 
     def mean(self, observable: str = VALUE) -> Estimate:
-        """The mean of `value`, `magnetisation` or `overlap`, with its standard error, which is NaN if all draws agree.
+        """The mean of `value`, `magnetisation` or `overlap`, with its standard error: NaN if all draws agree.
 
         Raises:
           InputError: an unknown observable.

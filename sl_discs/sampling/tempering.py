@@ -183,7 +183,7 @@ def _drawn(
     apart, limit = _dispersion(trips)
     if apart > limit:
         reasons.append(
-            f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean is {apart:.1f}, "
+            f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean {apart:.1f} is "
             f"above {limit:.1f}; some ladders may hold modes that others do not"
         )
     how = {
