@@ -194,7 +194,7 @@ def _base_checked(name: Any) -> str:
     """The name of a registered sampler."""
     if not isinstance(name, str):
         raise InputError(f"a {type(name).__name__} where the name of a sampler is expected")
-    base_name(name)
+    base_name(name, variants=False)
     return name
 
 

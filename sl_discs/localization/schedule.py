@@ -87,6 +87,11 @@ class Localization:
         end = alpha.horizon - self.eps_end
         return float(alpha.value(np.asarray(end))) ** 2 / (self.sigma**2 * end)
 
+    def first_signal_to_noise(self) -> float:
+        """alpha(t_0)^2 / (sigma^2 t_0): the squared signal that Y_0 should have and its noise leaves out."""
+        first = np.asarray(self.eps)
+        return float(parse_alpha(self.alpha, self.horizon).value(first)) ** 2 / (self.sigma**2 * self.eps)
+
     @property
     def localizes(self) -> bool:
         """Whether sign(Y) is X at the end of the run; with geom(2,1), if sigma^2 eps_end is at most about 1/16."""

@@ -19,6 +19,8 @@ def scalar(name: str, value: Any) -> Float[Array, ""]:
     value = jnp.asarray(value)
     if value.shape != ():
         raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
+    if jnp.iscomplexobj(value):
+        raise InputError(f"{name} returns a complex number; expected a real one, such as its real part", name)
     return value.astype(jnp.float32)
 
 

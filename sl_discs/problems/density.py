@@ -66,7 +66,7 @@ def from_log_density(
 
     Raises:
       InputError: `fn` is not a function, cannot be traced on `params` and an x of this shape, does not return a
-        scalar, or is not finite at all zeros, all ones or random states, from which chains start; or `params` or
+        real scalar, or is not finite at all zeros, all ones or random states, from which chains start; or `params` or
         `shape` are not as above.
     """
     if not callable(fn):

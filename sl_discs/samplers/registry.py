@@ -73,11 +73,15 @@ def known_samplers() -> list[str]:
     return [*_FACTORIES, *map(localized_name, _FACTORIES)]
 
 
-def base_name(name: str) -> str:
-    """The name of the base sampler of a sampler or its variant; InputError if unknown."""
+def base_name(name: str, *, variants: bool = True) -> str:
+    """The name of the base sampler of a sampler or its variant; InputError if unknown, which lists the names of
+    variants where they are accepted.
+    """
     base = name[len(PREFIX) :] if is_localized(name) else name
     if base not in _FACTORIES or name not in (base, localized_name(base)):
-        raise InputError(f"unknown sampler {name!r}; known: {', '.join(known_samplers())}")
+        raise InputError(
+            f"unknown sampler {name!r}; known: {', '.join(known_samplers() if variants else _FACTORIES)}"
+        )
     return base
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax
@@ -236,9 +236,15 @@ class Arena:
         calls = -(-moments // (1 << (most.bit_length() - 1)))
         return -(-moments // calls)
 
-    def record(self, temperatures, moments: int, sweeps: int = 1) -> Recorded:
-        """As `play`, but returns all records at once, for runs that record little."""
-        parts = list(self.play(temperatures, moments, sweeps))
+    def record(
+        self, temperatures, moments: int, sweeps: int = 1, is_over: Callable[[], bool] = lambda: False
+    ) -> Recorded:
+        """As `play`, but returns all records until `is_over` at once, for runs that record little."""
+        parts = []
+        for part in self.play(temperatures, moments, sweeps):
+            parts.append(part)
+            if is_over():
+                break
         values, states, exchanged = zip(*parts, strict=True)
         joined = None if exchanged[0] is None else np.concatenate(exchanged)
         return Recorded(np.concatenate(values), np.concatenate(states), joined)

@@ -23,6 +23,11 @@ def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[
     return found
 
 
+def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
+    """Whether a grid for locating the mass on this box is not much coarser than its spacing should be."""
+    return bool((box[:, 1] - box[:, 0]).max() <= 2 * COARSE * _MOST_CELLS[len(box)])
+
+
 class DensityTable:
     """G densities on one grid.
 

@@ -98,7 +98,9 @@ def worst_events(bits: UInt8[np.ndarray, "C D W"], events: Events) -> list[tuple
     return [(place // kinds, events.values[place % kinds]) for place in order[: min(_WORST, events.number)].tolist()]
 
 
-def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | None = None) -> Diagnostic:
+def diagnose(
+    name: str, values: Float[np.ndarray, "C D"], effective: float | None = None, most: float = math.inf
+) -> Diagnostic:
     """Diagnoses one observable.
 
     Args:
@@ -106,24 +108,27 @@ def diagnose(name: str, values: Float[np.ndarray, "C D"], effective: float | Non
       values: of D draws of each of C groups.
       effective: the number of independent draws that they are worth, if known; None: draws of a group form a chain,
         and their autocorrelation determines it.
+      most: that they are worth at most.
     """
     from arviz_stats.base import array_stats
 
+    values = values.astype(np.float64)
     groups, draws = values.shape
     if draws < LEAST_DRAWS:
-        return Diagnostic(name, float("nan"), 0.0, 0.0)
+        known = 0.0 if effective is None else min(effective, most)
+        return Diagnostic(name, float("nan"), known, known)
     if np.ptp(values) == 0:
-        count = float(groups * draws if effective is None else effective)
+        count = min(float(groups * draws if effective is None else effective), most)
         return Diagnostic(name, 1.0, count, count)
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):
         r_hat = float(array_stats.rhat(values, **axes)) if groups > 1 else float("nan")
         if effective is not None:
-            return Diagnostic(name, r_hat, effective, effective)
+            return Diagnostic(name, r_hat, min(effective, most), min(effective, most))
         bulk = float(array_stats.ess(values, **axes, method="bulk"))
         tail = float(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
     # If almost all values are equal, so are the quantiles, and tails carry no information.
-    return Diagnostic(name, r_hat, bulk, bulk if np.isnan(tail) else tail)
+    return Diagnostic(name, r_hat, min(bulk, most), min(bulk if np.isnan(tail) else tail, most))
 
 
 def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:

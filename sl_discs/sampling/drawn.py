@@ -36,6 +36,7 @@ class Drawn(NamedTuple):
       interrupted: whether the run was stopped before its end.
       exact: whether the draws are exact, however few they are.
       families: effective number of independent draws, of populations.
+      most_effective: independent draws that all draws together are worth at most, whatever their autocorrelation.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -49,6 +50,7 @@ class Drawn(NamedTuple):
     interrupted: bool = False
     exact: bool = False
     families: float | None = None
+    most_effective: float = math.inf
 
 
 class Ladder(NamedTuple):
@@ -93,6 +95,11 @@ class Budget:
     def left(self) -> float:
         """The remaining seconds."""
         return float("inf") if self._end is None else self._end - time.perf_counter()
+
+    def after(self, part: float) -> Callable[[], bool]:
+        """Whether this part of the time that is left now has passed, without asking for an interruption."""
+        left = (1 - part) * self.left()
+        return lambda: self.left() < left
 
     def is_over(self) -> bool:
         """Whether to stop now."""

@@ -56,6 +56,13 @@ def best_number_of_rungs(rates: Float64[np.ndarray, "Q"]) -> int:
     return int(np.clip(wanted, 3, _MOST_RUNGS))
 
 
+def sweeps_a_round_trip(rates: Float64[np.ndarray, "Q"]) -> int:
+    """Sweeps per round trip of a ladder, all its walkers together, where chains forget their state between swaps:
+    2 + 2 sum of r/(1 - r) over the swaps (Syed et al. 2022). Where they do not, round trips take longer.
+    """
+    return math.ceil(2 + 2 * (rates / np.maximum(1 - rates, _LEAST_RATE)).sum())
+
+
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     """The number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 

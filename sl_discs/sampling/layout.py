@@ -38,6 +38,19 @@ def log_num_states(terms: Terms) -> float:
     return float(np.log(counts_of(terms)).sum())
 
 
+def reach_of(terms: Terms) -> float:
+    """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
+    with np.errstate(over="ignore"):
+        if isinstance(terms, PottsTerms):
+            fields = np.abs(np.where(terms.exists, terms.fields, 0.0)).max(axis=1).sum()
+            return float(fields + np.abs(terms.scale * terms.couplings).sum())
+        if isinstance(terms, Coefficients):
+            pairs = np.abs(terms.scale * (terms.weights - terms.background)).sum()
+            background = abs(terms.scale * terms.background) * terms.num_sites * (terms.num_sites - 1) / 2
+            return float(np.abs(terms.linear).sum() + pairs + background)
+    return 0.0
+
+
 def lay_out(terms: Terms, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int) -> tuple[Model, Batch]:
     """The model and the batch of instances that are all alike.
 

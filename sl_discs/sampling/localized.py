@@ -6,10 +6,16 @@ posterior means that the base sampler estimates at each level: if it cannot cros
 weights are wrong, and nothing in the independent draws shows it. Therefore chains of the base sampler, which leaves
 the target invariant, are continued from some of the draws for as many sweeps as a draw takes. The draws are reliable
 only if the means stay the same and these chains forget where they began; otherwise they carry no information on mode
-weights.
+weights. A change of the means that is too small for that still counts: the draws are worth no more independent ones
+than have a standard error of its size, nor than the chains' own error allows to say.
+
+Y begins as pure noise, although it should hold the signal that alpha(eps) has. Where this is not negligible, as with
+geom(1,1), the draws are biased whatever the chains do.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Int8
@@ -35,11 +41,15 @@ from sl_discs.sampling.values import magnetisations, values_of
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
 _LEVELS, _SWEEPS_A_LEVEL = 256, 8
+# The largest signal-to-noise ratio of the first observation that may be left out.
+_MOST_AT_FIRST = 0.01
 # Records of the continued chains, and the largest fraction of an observable's variance that may lie between chains:
 # it is a sixteenth if chains forget their state from one record to the next, and 1 if they never leave their mode.
 _LOOKS, _MOST_KEPT = 16, 0.5
-# The largest number of draws compared with these chains.
-_MOST_COMPARED = 4096
+# More records make the comparison as precise as the draws: as many as fit into so many bytes.
+_MOST_LOOKS, _RECORDED = 256, 2**23
+# Draws that are compared with these chains at once.
+_COMPARED = 4096
 # Chains of a group that run at once; number of batches that are continued as chains, and the stream of their arena.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
@@ -73,7 +83,9 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of groups and draws, sampler and its fields, localization's among them; engine, seed.
       budget: time, interruption and progress.
     """
-    levels = _method(options, None)[1]
+    method, levels = _method(options, None)
+    assert method.localization is not None
+    at_first = method.localization.first_signal_to_noise()
     play = _Batches(terms, temperature, options)
     found: list[np.ndarray] = []
     wanted = options.draws_each or 2**31
@@ -81,40 +93,62 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         found.append(play(len(found), levels))
         budget.say(len(found[-1]))
     states = np.concatenate(found)[: wanted * options.groups]
-    reasons, going_on = _what_chains_say(terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL)
+    reasons, worth, going_on = _what_chains_say(
+        terms, temperature, options, np.concatenate(found), levels * _SWEEPS_A_LEVEL
+    )
+    if at_first > _MOST_AT_FIRST:
+        reasons = (
+            f"the observation starts as noise where its signal-to-noise ratio should be {at_first:.2g}, above "
+            f"{_MOST_AT_FIRST:g}: raise sigma, lower eps or take another alpha",
+            *reasons,
+        )
     how = {
         "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
         "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps + going_on,
     }  # fmt: skip
-    note = "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow"
+    note = (
+        "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow; "
+        f"chains continued from the draws confirm means to the precision of {worth:,.0f} independent draws"
+    )
     each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
     bits = packed(each, int(counts_of(terms).max()))
-    return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted)
+    return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth)
 
 
 def _what_chains_say(
     terms: Terms, temperature: float, options: Options, states: Int8[np.ndarray, "B N"], sweeps: int
-) -> tuple[tuple[str, ...], int]:
-    """Reasons against the draws, found by continuing chains from some of them for `sweeps`, and the steps taken."""
+) -> tuple[tuple[str, ...], float, int]:
+    """Reasons against the draws, found by continuing chains from some of them for `sweeps`; the number of independent
+    draws that they are worth at most; and the steps taken.
+    """
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)
     arena = Arena(terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM)
     arena.restart(states[:number])
     arena.record(temperature, 1, -(-sweeps // 2))
-    later = arena.record(temperature, _LOOKS, max(1, sweeps // (2 * _LOOKS)))
+    looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))
+    later = arena.record(temperature, looks, max(1, sweeps // (2 * looks)))
     values, events = values_of(terms), Events.of(counts_of(terms))
 
     def observed(one: np.ndarray) -> np.ndarray:
         """f, the magnetisation and which value each variable has."""
         return np.column_stack([values(one), magnetisations(terms, one), events.occur(one)])
 
-    now = observed(states[:_MOST_COMPARED])
+    now, variance, total = _moments(
+        observed(states[start : start + _COMPARED]) for start in range(0, len(states), _COMPARED)
+    )
     then = np.stack([observed(one) for one in later.states])
-    of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / len(now)
-    error = np.sqrt(now.var(axis=0) / len(now) + of_chains.var(axis=0) / number)
-    apart = float((np.abs(now.mean(axis=0) - of_chains.mean(axis=0)) / np.maximum(error, hardly)).max())
-    limit = float(stats.norm.isf(FALSE_ALARM / (2 * now.shape[1])))
+    of_chains, hardly = then.mean(axis=0), 1e-9 + 1 / total
+    of_error = of_chains.var(axis=0) / number
+    change = np.abs(now - of_chains.mean(axis=0))
+    apart = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())
+    limit = float(stats.norm.isf(FALSE_ALARM / (2 * len(now))))
+    # In units of each observable's variance: what is left of the squared changes without their noise.
+    changed = np.maximum(variance, hardly)
+    noise = float((of_error / changed).mean())
+    bias = max(0.0, float((change**2 / changed).mean()) - 1 / total - noise)
+    worth = 1 / (max(1 / total, noise) + bias)
     reasons = []
     if (of_chains.var(axis=0) / np.maximum(then.var(axis=(0, 1)), hardly)).max() > _MOST_KEPT:
         reasons.append("chains continued from the draws stay where they began: mode weights are unknown")
@@ -123,7 +157,16 @@ def _what_chains_say(
             f"chains continued from the draws drift: means change by {min(apart, 99):.1f} standard errors, "
             f"above {limit:.1f}"
         )
-    return tuple(reasons), arena.steps
+    return tuple(reasons), worth, arena.steps
+
+
+def _moments(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
+    """Means and variances of the columns of all parts together, and the number of rows."""
+    each = [(len(one), one.mean(axis=0), one.var(axis=0)) for one in parts]
+    counts, means, variances = (np.array(one) for one in zip(*each, strict=True))
+    shares = counts / counts.sum()
+    mean = shares @ means
+    return mean, shares @ (variances + (means - mean) ** 2), int(counts.sum())
 
 
 class _Batches:

@@ -20,6 +20,7 @@ at the same z disagree, the verdict says so. Groups share only the grid, and the
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64, Int8
@@ -30,7 +31,7 @@ from scipy.special import logsumexp
 from sl_discs.checks import whole
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
-from sl_discs.sampling.density_table import COARSE, FINE, DensityTable, even_axes
+from sl_discs.sampling.density_table import COARSE, FINE, DensityTable, even_axes, locates
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import MOST_DIRECTIONS, NARROW, Directions, SpinTerms, find_directions, spin_terms
 from sl_discs.sampling.drawn import Budget, Drawn
@@ -71,11 +72,11 @@ def check_fields(options: Options) -> None:
         raise InputError(f"{name} is {number}; a grid supports at most {MOST_DIRECTIONS}")
 
 
-def applies(terms: Coefficients, temperature: float) -> bool:
+def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]) -> bool:
     """Whether few directions stand out from a rest that is narrow and small enough to sample."""
     spin = spin_terms(terms, temperature)
-    found = find_directions(spin)
-    if found is None or found.width >= NARROW:
+    found = find_directions(spin, is_over=is_over)
+    if found is None or found.width >= NARROW or not locates(_reachable(found.loadings)):
         return False
     return len(spin.field) <= MOST_COUPLED or is_free(spin, found)
 
@@ -96,6 +97,11 @@ def draw(terms: Coefficients, temperature: float, options: Options, budget: Budg
     directions = find_directions(spin, options.fields.get(FIELD))
     if directions is None:
         raise InputError("method low_rank: no direction stands out from the couplings; use method='tempering'")
+    if not locates(_reachable(directions.loadings)):
+        raise InputError(
+            f"method low_rank: at temperature {temperature:g} the grid over the directions has too many points; use "
+            "method='tempering'"
+        )
     options = options._replace(fields={name: value for name, value in options.fields.items() if name != FIELD})
     if is_free(spin, directions):
         return _in_closed_form(spin, directions, options, budget)

@@ -89,5 +89,9 @@ def paint_round_trips(samples, axes) -> None:
 
 
 def _bins(values: np.ndarray):
+    if np.ptp(values) == 0:
+        # Of any magnitude: an edge at a fixed distance may be rounded to the value.
+        half = max(0.5, abs(values[0]) * 1e-3)
+        return values[0] + np.array([-half, half])
     whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
     return np.arange(values.min() - 0.5, values.max() + 1) if whole else min(40, max(1, len(np.unique(values))))

@@ -23,12 +23,14 @@ from sl_discs.sampling.packed import packed
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
 _MOST_STEPS = 10_000
+# A step that changes the weights by no more than this keeps all members.
+_HARDLY = 1e-3
 # Sweeps at each temperature.
 _SWEEPS = 4
 # Least number of members of a population, fewer if there are many variables.
 _LEAST_MEMBERS, _MEMBERS_TIMES_VARIABLES = (64, 512), 2**19
-# Part of a time limit that the populations may plan with.
-_SAFE = 0.7
+# Parts of a time limit that the smaller run may take, and that the populations may plan with.
+_PILOT_PART, _SAFE = 0.3, 0.7
 # Above this error Z is a guess.
 _MOST_LOG_Z_ERROR = 0.25
 
@@ -45,7 +47,12 @@ def _next_inverse(inverse: float, last: float, values: np.ndarray) -> float:
         return _effective(step * values) - _KEPT
 
     most = last - inverse
-    return last if excess(most) >= 0 else inverse + optimize.brentq(excess, 0.0, most, xtol=1e-6 * most)
+    if excess(most) >= 0:
+        return last
+    # On a logarithmic scale, as energies may be far larger than the temperature.
+    least = min(most, _HARDLY / np.ptp(values))
+    found = optimize.brentq(lambda step: excess(np.exp(step)), np.log(least), np.log(most), xtol=1e-6)
+    return min(last, inverse + np.exp(found))
 
 
 class _Cooling:
@@ -79,15 +86,17 @@ class _Cooling:
         return 1 / (counts**2).sum(axis=1)
 
 
-def _steps(terms: Terms, temperature: float, options: Options) -> tuple[list[float], int]:
+def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -> tuple[list[float], int]:
     """Inverse temperatures between which a small run keeps most of its members, and its number of Markov steps."""
+    is_over = budget.after(_PILOT_PART)
     pilot = _Cooling(terms, options, 1, _PILOT, 3)
     last = 1 / temperature
     found: list[float] = []
-    while pilot.inverse < last and len(found) < _MOST_STEPS:
+    while pilot.inverse < last and len(found) < _MOST_STEPS and not is_over():
+        budget.check_interrupt()
         found.append(_next_inverse(pilot.inverse, last, pilot.values))
         pilot.cool(found[-1])
-    return found, pilot.arena.steps
+    return [*found, last] if pilot.inverse < last else found, pilot.arena.steps
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -100,7 +109,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       budget: time, interruption and progress.
     """
     begin = budget.left()
-    steps, searched = _steps(terms, temperature, options)
+    steps, searched = _steps(terms, temperature, options, budget)
     least = int(np.clip(_MEMBERS_TIMES_VARIABLES // terms.num_sites, *_LEAST_MEMBERS))
     members = max(options.draws_each or 1, least)
     if budget.timed:
@@ -109,6 +118,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     main = _Cooling(terms, options, options.groups, members, 4)
     for number, inverse in enumerate(steps):
         budget.check_interrupt()
+        if budget.left() <= 0:
+            # Weights are right for any steps; few families are left of a large one, which the verdict says.
+            main.cool(steps[-1])
+            break
         main.cool(inverse)
         done = number * options.groups * members // len(steps)
         budget.say((number + 1) * options.groups * members // len(steps) - done)

@@ -20,6 +20,7 @@ from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.localization.method import method_fields
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.density import Density
 from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
@@ -28,10 +29,11 @@ from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
 from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, judge, worst_events
+from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.estimates import Estimate
 from sl_discs.sampling.events import Events, event_name
-from sl_discs.sampling.layout import Terms, counts_of, log_num_states, terms_of
+from sl_discs.sampling.layout import Terms, counts_of, log_num_states, reach_of, terms_of
 from sl_discs.sampling.options import Options
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
 from sl_discs.sampling.values import observed
@@ -46,12 +48,14 @@ METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
-# `auto` enumerates up to so many variables of two values, or as many states of others, and gives chains and low-rank
-# localization these parts of a time limit.
-_ENUMERATED, _FIRST_PART, _SECOND_PART = 16, 0.3, 0.6
+# `auto` enumerates up to so many variables of two values, or as many states of others, and gives the search for
+# certificates and low-rank localization these parts of a time limit.
+_ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # Independent groups; where the draws of a group depend on each other, more of them are needed.
 _GROUPS = {"population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# The largest value and temperature of chains, whose numbers are in single precision.
+_LARGEST = 1e30
 # Fields of a method in addition to those of its sampler.
 _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
@@ -85,8 +89,8 @@ def sample(
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
-        problems and runs chains on larger ones. If the chains do not agree, it switches to low_rank where one or two
-        directions stand out from a narrow rest, and otherwise to tempering. `Samples.chosen` says what it chose.
+        problems, runs chains where the couplings are so weak that a local sampler is known to mix fast, low_rank
+        where one or two directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
       seed: at least 0, less than 2^64.
       time_limit: seconds, including compilation, which then determine the number of draws.
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
@@ -170,7 +174,7 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
         real("time_limit", time_limit, above=0)
     if not isinstance(sampler, str) or is_localized(sampler):
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
-    base_name(sampler)
+    base_name(sampler, variants=False)
     name = localized_name(sampler) if method == "localization" else sampler
     known = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
     arguments = [one for one in inspect.signature(sample).parameters if one != "sampler_fields"]
@@ -202,12 +206,20 @@ class _Run:
     def __init__(
         self, problem: Problem | LogDensity, terms: Terms, temperature: float, options: Options, interrupt, bar, begin
     ):
-        self._problem, self._terms, self._temperature = problem, terms, temperature
+        self._problem, self._terms, self.temperature = problem, terms, temperature
         self._options, self._interrupt, self._bar, self._begin = options, interrupt, bar, begin
 
-    def has_few_directions(self) -> bool:
-        """Whether low-rank localization applies."""
-        return isinstance(self._terms, Coefficients) and low_rank.applies(self._terms, self._temperature)
+    def mixes_fast(self, seconds: float) -> bool:
+        """Whether a local sampler is known to mix fast; False if so many seconds since the call do not tell."""
+        terms, temperature = self._terms, self.temperature
+        return not isinstance(terms, Density) and mixes_fast(terms, temperature, lambda: self.elapsed() > seconds)
+
+    def has_few_directions(self, seconds: float) -> bool:
+        """Whether low-rank localization applies; False if so many seconds since the call do not tell."""
+        terms, temperature = self._terms, self.temperature
+        return isinstance(terms, Coefficients) and low_rank.applies(
+            terms, temperature, lambda: self.elapsed() > seconds
+        )
 
     def elapsed(self) -> float:
         """Seconds since the call."""
@@ -221,10 +233,12 @@ class _Run:
           seconds: since the call of `sample` at which it has to end; None: when it has its draws.
           chosen: why this method was chosen.
         """
+        if method != "exact":
+            _check_range(self._terms, self.temperature)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
         budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
-        drawn = METHODS[method](self._terms, self._temperature, self._options, budget)
+        drawn = METHODS[method](self._terms, self.temperature, self._options, budget)
         drew = time.perf_counter()
         found = self._samples(method, chosen, drawn)
         compiled = compile_seconds() - compiled
@@ -246,11 +260,11 @@ class _Run:
         sign = 1.0 if problem.maximise else -1.0
         log_z = drawn.log_z
         if log_z is not None:
-            offset = self._terms.constant / self._temperature * (method != "exact")
+            offset = self._terms.constant / self.temperature * (method != "exact")
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
-            spins=problem.spins, num_values=num_values, temperature=self._temperature, method=method, chosen=chosen,
+            spins=problem.spins, num_values=num_values, temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
             group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
             ladder=drawn.ladder, diagnostics=diagnostics, verdict=verdict, notes=drawn.notes,
@@ -263,12 +277,14 @@ class _Run:
         events, several = Events.of(counts), isinstance(self._terms, PottsTerms)
         groups, draws = observables[0][1].shape
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
-        scalars = [diagnose(name, column, effective) for name, column in observables]
+        most = drawn.most_effective
+        scalars = [diagnose(name, column, effective, most) for name, column in observables]
         variables = [
             diagnose(
                 event_name(labels[place], value, several=several),
                 event(drawn.bits, len(labels), place, value),
                 effective,
+                most,
             )
             for place, value in worst_events(drawn.bits, events)
         ]
@@ -280,19 +296,32 @@ class _Run:
         return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)
 
 
+def _check_range(terms: Terms, temperature: float) -> None:
+    """InputError for values that chains in single precision cannot divide by the temperature."""
+    if not 1 / _LARGEST <= temperature <= _LARGEST:
+        raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
+    reach = reach_of(terms)
+    if not max(reach, reach / temperature) <= _LARGEST:
+        raise InputError(
+            f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is beyond the range of "
+            f"single precision, {_LARGEST:g}; scale them down, or raise the temperature"
+        )
+
+
 def _choose(run: _Run, terms: Terms, time_limit: float | None) -> Samples:
     """Method `auto`."""
     if log_num_states(terms) < (_ENUMERATED + 1e-9) * np.log(2):
         return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
-    part = None if time_limit is None else _FIRST_PART * time_limit
-    found = run("chain", part, "auto: chains with different starts agree")
-    if found.reliable or found.interrupted:
-        return found
-    why = f"auto: chains were not enough ({found.verdict.reasons[0]})"
-    if run.has_few_directions():
-        part = None if time_limit is None else _SECOND_PART * time_limit
-        found = run("low_rank", part, f"{why}, and few directions stand out from the couplings")
+    _check_range(terms, run.temperature)
+    # Agreement of chains is no reason to trust them: all of them may have met the same mode.
+    searching = np.inf if time_limit is None else _SEARCH_PART * time_limit
+    if run.mixes_fast(searching):
+        return run("chain", time_limit, "auto: a local sampler is known to mix fast here")
+    why = "auto: nothing is known of how fast a local sampler mixes here"
+    if run.has_few_directions(searching):
+        part = None if time_limit is None else _LOW_RANK_PART * time_limit
+        found = run("low_rank", part, "auto: few directions stand out from the couplings")
         if found.reliable or found.interrupted:
             return found
-        why = f"{why}, nor was low_rank ({found.verdict.reasons[0]})"
+        why = f"auto: low_rank was not enough ({found.verdict.reasons[0]})"
     return run("tempering", time_limit, why)

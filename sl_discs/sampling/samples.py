@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8, UInt8
+from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import new_figure, save_figure
@@ -132,7 +132,8 @@ class Samples:
     @property
     def _batches(self) -> Batches:
         groups, draws = self.group_values.shape
-        return Batches(groups, draws, self.dependence, self.log_weights)
+        least = min(one.ess_bulk for one in self.diagnostics if one.name in (VALUE, MAGNETISATION, OVERLAP))
+        return Batches(groups, draws, self.dependence, self.log_weights, least)
 
     @functools.cached_property
     def marginals(self) -> dict[Hashable, Any]:
@@ -176,11 +177,11 @@ class Samples:
         """`pair_marginal` of each pair."""
         return {(first, second): self.pair_marginal(first, second, values) for first, second in pairs}
 
-    def _share(self, events: Bool[np.ndarray, "C D"]) -> Estimate:
+    def _share(self, events: Num[np.ndarray, "C D"]) -> Estimate:
         return _estimate(self._batches.share(events.astype(float)))
 
     def mean(self, observable: str = VALUE) -> Estimate:
-        """The mean of `value`, `magnetisation` or `overlap`, with its standard error.
+        """The mean of `value`, `magnetisation` or `overlap`, with its standard error: NaN if all draws agree.
 
         Raises:
           InputError: an unknown observable.
@@ -197,15 +198,24 @@ class Samples:
         return known[name]
 
     def expectation(self, function) -> Estimate:
-        """The mean of a function that maps states [S, N], in the problem's own values, to [S] numbers."""
-        size, parts = len(self.labels), []
+        """The mean of a function that maps states [S, N], in the problem's own values, to [S] numbers.
+
+        Of a function that returns booleans it is the probability of an event, with the error of `marginal`, also if
+        all draws agree. Of any other function the error is then NaN, as nothing bounds its values at other states.
+
+        Raises:
+          InputError: the function returns another shape.
+        """
+        size, parts, is_event = len(self.labels), [], True
         for _, states in pieces(self.bits, size):
             own = self._own(states)
-            found = np.asarray(function(own.reshape(-1, size)), np.float64)
+            found = np.asarray(function(own.reshape(-1, size)))
+            is_event = is_event and found.dtype == bool
             if found.shape != (own.shape[0] * own.shape[1],):
                 raise InputError(f"the function returned shape {found.shape}; expected a number for each state")
-            parts.append(found.reshape(own.shape[:2]))
-        return _estimate(self._batches.estimate(np.concatenate(parts, axis=1)))
+            parts.append(found.reshape(own.shape[:2]).astype(np.float64))
+        values = np.concatenate(parts, axis=1)
+        return self._share(values) if is_event else _estimate(self._batches.estimate(values))
 
     @functools.cached_property
     def _places(self) -> dict[Hashable, int]:

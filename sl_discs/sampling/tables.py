@@ -64,6 +64,8 @@ def _numbers(found: Estimate) -> tuple[str, str]:
     """A mean to the digit of its error, and the error."""
     if found.error == 0:
         return f"{found.mean:.10g}", "exact"
+    if math.isnan(found.error):
+        return f"{found.mean:.10g}", "unknown: all draws agree"
     if not math.isfinite(found.error):
         return f"{found.mean:.6g}", "unknown"
     digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))

@@ -8,13 +8,23 @@ fixed, and draws are taken from its coldest rung. R-hat compares the ladders.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from scipy import stats
 
 from sl_discs.sampling.arena import Arena, Recorded
-from sl_discs.sampling.chain import frozen_after, sweeps_a_draw
-from sl_discs.sampling.diagnostics import Agreement
+from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, frozen_after, sweeps_a_draw
+from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
 from sl_discs.sampling.drawn import Budget, Drawn, Ladder, Store
-from sl_discs.sampling.ladder import adapted_ladder, best_number_of_rungs, first_ladder, rejection_rates, round_trips
+from sl_discs.sampling.ladder import (
+    adapted_ladder,
+    best_number_of_rungs,
+    first_ladder,
+    rejection_rates,
+    round_trips,
+    sweeps_a_round_trip,
+)
 from sl_discs.sampling.layout import Terms, counts_of, log_num_states
 from sl_discs.sampling.log_z import log_z_of_ladder
 from sl_discs.sampling.options import Options
@@ -23,6 +33,8 @@ from sl_discs.sampling.options import Options
 # keeps their number, and is followed by a round that warms the chains up.
 _FIRST_RUNGS, _ROUNDS, _FIRST_ROUND = 16, 5, 32
 _LAST_ROUND = 256
+# Parts of a time limit after which the search for a ladder ends, and the warm-up.
+_SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 # Relative tolerance of the number of rungs.
 _ABOUT_RIGHT = 0.2
 # Of the first arena; the others follow.
@@ -55,9 +67,10 @@ class _Tempering:
         values = recorded.values.reshape(-1, self.ladders, self.rungs)
         return np.swapaxes(values, 0, 1)[:, :, ::-1]
 
-    def better_ladder(self, sweeps: int, *, keep_rungs: bool) -> np.ndarray:
+    def better_ladder(self, sweeps: int, is_over: Callable[[], bool], *, keep_rungs: bool) -> np.ndarray:
         """Continues the chains, and returns better rungs; keeps their number if it is about right."""
-        rates = rejection_rates(self.inverse, self.by_rung(self.arena.record(self.temperatures, sweeps)))
+        recorded = self.arena.record(self.temperatures, sweeps, is_over=is_over)
+        rates = rejection_rates(self.inverse, self.by_rung(recorded))
         rungs = best_number_of_rungs(rates)
         if keep_rungs or abs(rungs - self.rungs) <= _ABOUT_RIGHT * self.rungs:
             rungs = self.rungs
@@ -82,18 +95,21 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     """
     store = Store(options.groups, terms.num_sites, int(counts_of(terms).max()), options.draws_each, options.store)
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
-    searched = 0
+    searched, is_over = 0, budget.after(_SEARCH_PART)
     for number in range(_ROUNDS):
         budget.check_interrupt()
-        inverse = tempering.better_ladder(_FIRST_ROUND << number, keep_rungs=number == _ROUNDS - 1)
+        if is_over():
+            break
+        inverse = tempering.better_ladder(_FIRST_ROUND << number, is_over, keep_rungs=number == _ROUNDS - 1)
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
         else:
             before, searched = tempering, searched + tempering.arena.steps
             tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
             tempering.arena.restart(_at_other_rungs(before, tempering))
-    warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND)
-    thinning = sweeps_a_draw(tempering.by_rung(warm)[:, :, -1].T, warm.states)
+    warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
+    thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
+
     values, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
@@ -116,6 +132,35 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     )  # fmt: skip
 
 
+def _sweeps_a_draw(tempering: _Tempering, warm: Recorded) -> int:
+    """As `chain.sweeps_a_draw`, but at least those of a round trip: modes that only the hot rungs connect are drawn
+    anew by round trips, however fast a mode's values decorrelate.
+    """
+    values = tempering.by_rung(warm)
+    trip = sweeps_a_round_trip(rejection_rates(tempering.inverse, values))
+    return max(sweeps_a_draw(values[:, :, -1].T, warm.states), min(trip, MOST_SWEEPS_A_DRAW))
+
+
+def _effective(trips: np.ndarray) -> float:
+    """The independent draws of modes that R round trips of each of C ladders are worth.
+
+    A ladder's mean has the variance of as many draws, so the mean over all ladders has that of C times the harmonic
+    mean: round trips of one ladder do not make up for another one without any.
+    """
+    return 0.0 if trips.min() == 0 else len(trips) / float((1 / trips).mean())
+
+
+def _dispersion(trips: np.ndarray) -> tuple[float, float]:
+    """Variance over mean of the ladders' round trips, and the limit that Poisson numbers pass by chance.
+
+    Round trips of equal ladders are more even than Poisson numbers. Where some ladders hold modes that others do not,
+    they are less even, although their sum may be large.
+    """
+    freedom = len(trips) - 1
+    found = float(trips.var(ddof=1) / max(trips.mean(), 1e-9))
+    return found, float(stats.chi2.isf(FALSE_ALARM, freedom) / freedom)
+
+
 def _drawn(
     tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
 ) -> Drawn:
@@ -134,6 +179,12 @@ def _drawn(
         reasons.append(
             f"{trips.sum()} round trips between hottest and coldest rung, below {_LEAST_ROUND_TRIPS}: draw more"
         )
+    apart, limit = _dispersion(trips)
+    if apart > limit:
+        reasons.append(
+            f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean {apart:.1f} is "
+            f"above {limit:.1f}; some ladders may hold modes that others do not"
+        )
     how = {
         "sampler": options.sampler,
         "engine": arena.engine.name,
@@ -146,4 +197,5 @@ def _drawn(
     return Drawn(
         store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,
         log_z=log_z_of_ladder(log_num_states(tempering.terms), tempering.inverse, values[:, ::every]),
+        most_effective=_effective(trips),
     )  # fmt: skip
