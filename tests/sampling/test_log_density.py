@@ -113,6 +113,7 @@ def test_a_lookup_is_enough_for_samplers_without_gains():
             r"fn cannot be traced .* of shape \(5,\)",
         ),
         (lambda: sl_discs.from_log_density(lambda p, x: jnp.log(x.sum()), (), 4), "fn is -inf at all zeros"),
+        (lambda: sl_discs.from_log_density(lambda p, x: x.sum() * 1j, (), 4), "fn returns a complex number"),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), 0), "shape is 0"),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), (2, 1.5)), "shape is 1.5"),
         (lambda: sl_discs.from_log_density(lambda p, x: x.sum(), (), ()), "shape is empty"),

@@ -211,8 +211,8 @@ def test_localization_counts_its_bias():
     problem = next(problems())[1]
     samples = sl_discs.sample(problem, 1.7, 2000, "localization", alpha="geom(1,1)")
     assert "signal-to-noise ratio" in str(samples.verdict)
-    # Draws without any Markov steps to speak of are biased, and worth few independent ones.
-    poor = sl_discs.sample(problem, 1.7, 4000, "localization", K=8, sampler="metropolis")
+    # Poor posterior means bias the draws, which are then worth few independent ones.
+    poor = sl_discs.sample(problem, 1.7, 4000, "localization", K=16, sampler="gwg")
     assert poor.diagnostics[0].ess_bulk < len(poor) / 4 and poor.marginals["s0"].error > 0.5 / np.sqrt(len(poor))
 
 
@@ -316,7 +316,7 @@ def test_energies_far_above_the_temperature(scale, temperature, method):
 @pytest.mark.parametrize("method", [*METHODS[1:], "low_rank"])
 def test_what_single_precision_cannot_hold_is_refused(method):
     problem = sl_discs.ising(dict.fromkeys(range(9), 1e300), {(0, 1): 1.0})
-    with pytest.raises(InputError, match=r"coefficients add up to 9e\+300"):
+    with pytest.raises(InputError, match=r"coefficients add up to 1.8e\+301"):
         sl_discs.sample(problem, 1.0, 64, method)
     with pytest.raises(InputError, match="temperature is 1e-300"):
         sl_discs.sample(next(problems())[1], 1e-300, 64, method)
