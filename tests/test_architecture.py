@@ -31,7 +31,7 @@ ORDER = [
 ]
 ROOT_FILES = {
     "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "damaged_npz", "errors",
-    "exact_doubles", "exact_sum", "finished_work", "keys", "parse_json", "problem_names", "version",
+    "exact_doubles", "exact_sum", "finished_work", "keys", "own_code", "parse_json", "problem_names", "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling"}
 
