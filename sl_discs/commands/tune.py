@@ -248,7 +248,7 @@ def run(command: str, notice: Notice) -> int:
     one_device_per_core()
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
-        raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
+        raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
     from sl_discs.tuning import storage
     from sl_discs.tuning.search import Played, Search, play_trials, rungs_of
 
