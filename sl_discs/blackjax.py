@@ -24,7 +24,7 @@ try:
     from blackjax.base import SamplingAlgorithm
 except ImportError as error:
     raise ImportError(
-        "sl_discs.blackjax needs blackjax; install it with: pip install 'sl_discs[blackjax]'"
+        "sl_discs.blackjax needs blackjax; install it with: pip install -e '.[blackjax]' in the clone"
     ) from error
 
 from sl_discs import keys

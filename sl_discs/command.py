@@ -19,8 +19,12 @@ from typing import Any
 from absl import flags
 
 from sl_discs.errors import InputError
+from sl_discs.own_code import import_code
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
+
+
+_IMPORT = "import"
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
@@ -60,13 +64,14 @@ def run_command(
     body: Callable[[list[str]], int],
     foreign_help: Callable[[list[str]], str] | None = None,
 ) -> int:
-    """Runs a command of `sl-discs`, which has flags of its own.
+    """Runs a command of `sl-discs`, which has flags of its own and --import.
 
     Args:
       argv: name of the command, such as `bench rates`, and its arguments.
       takes: the arguments before the flags; if empty, every argument that is not a flag is refused.
       words: the docstring of its module.
-      own_flags: the command's flags, which are parsed here.
+      own_flags: the command's flags, which are parsed here, after what --import names was imported: the flags' own
+        config files, choices and defaults may need it.
       body: takes the arguments that are not flags and returns the exit code.
       foreign_help: for a command that starts another program: takes the arguments that are not its own flags and
         returns the list of that program's flags. The body gets the same arguments.
@@ -79,6 +84,7 @@ def run_command(
     for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)
     try:
+        _import_code(argv, own_flags)
         if asks_for_help(argv):
             listed, note = own_flags.get_help(), ""
             if foreign_help is not None:
@@ -107,6 +113,26 @@ def run_command(
         return 128 + signal.SIGINT
     finally:
         own_flags.unparse_flags()
+
+
+def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
+    """Adds the flag --import to the others, and imports what it names."""
+    if _IMPORT not in own_flags:
+        flags.DEFINE_multi_string(
+            _IMPORT,
+            [],
+            "Python file or module with samplers of your own (register_sampler), imported before anything else; may "
+            "be repeated, or list several, separated by commas.",
+            flag_values=own_flags,
+        )
+    alone = flags.FlagValues()
+    alone[_IMPORT] = own_flags[_IMPORT]
+    own = list(argv[: argv.index("--")] if "--" in argv else argv)
+    parse_flags(alone, own, known_only=True)
+    for value in own_flags[_IMPORT].value or []:
+        for given in filter(None, value.split(",")):
+            import_code(given)
+    own_flags[_IMPORT].unparse()
 
 
 def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help) -> tuple[str, str]:

@@ -24,7 +24,9 @@ from jaxtyping import Float64, Int
 try:
     import dimod
 except ImportError as error:
-    raise ImportError("sl_discs.dimod needs dimod; install it with: pip install 'sl_discs[dimod]'") from error
+    raise ImportError(
+        "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
+    ) from error
 
 from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError

@@ -31,7 +31,8 @@ ORDER = [
 ]
 ROOT_FILES = {
     "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "errors",
-    "exact_doubles", "exact_sum", "finished_work", "keys", "npz", "parse_json", "problem_names", "version",
+    "exact_doubles", "exact_sum", "finished_work", "keys", "npz", "own_code", "parse_json", "problem_names",
+    "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling"}
 

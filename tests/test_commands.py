@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import sl_discs
+from sl_discs import own_code
 from sl_discs.commands.main import COMMANDS, main, module_of
 
 ROOT = Path(__file__).parents[1]
@@ -86,3 +87,44 @@ def test_a_command_does_not_hide_the_function_of_its_name():
     assert callable(sl_discs.solve)
     root = {path.stem for path in Path(sl_discs.__file__).parent.glob("*") if path.suffix == ".py" or path.is_dir()}
     assert not root & set(sl_discs.__all__)
+
+
+@pytest.mark.parametrize("name", ["run", "sweep", "tune", "reproduce", "study samplers", "solve", "sample"])
+def test_every_command_imports_code_of_the_user(name, capsys):
+    assert main(["sl-discs", *name.split(), "--import=none.py"]) == 2
+    assert capsys.readouterr().err == "error: --import=none.py: there is no such file\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("x = 1\ny = unknown", "line 2: NameError: name 'unknown' is not defined"),
+        ("def f(:", "SyntaxError: invalid syntax (broken_code.py, line 1)"),
+        ("raise SystemExit(3)", "line 1: SystemExit: 3"),
+        ("from sl_discs.samplers import register_sampler as r\nr('gwg', dict)", "line 2: sampler 'gwg' is already"),
+    ],
+)
+def test_code_that_cannot_be_imported_is_one_line_and_exit_code_2(code, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", sys.path[:])  # which the folder is added to
+    file = tmp_path / "broken_code.py"
+    file.write_text(code)
+    assert main(["sl-discs", "tune", f"--import={file}", "--dataset=mis/ertest/r-800", "--sampler=mine"]) == 2
+    out, err = capsys.readouterr()
+    assert not out and err.startswith(f"error: --import={file}: {said}") and err.count("\n") == 1
+
+
+def test_code_that_does_not_register_the_sampler_is_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(own_code, "_IMPORTED", {})
+    file = tmp_path / "registers_nothing.py"
+    file.write_text("")
+    arguments = ["--config=configs/experiment/mis/er_density.py", "--model_config=configs/model/mis_config.py"]
+    monkeypatch.chdir(ROOT)
+    assert main(["sl-discs", "run", f"--import={file}", "--samplers=mine", *arguments]) == 2
+    assert f"unknown sampler 'mine'; not registered by --import={file}; known: gwg, " in capsys.readouterr().err
+
+
+def test_a_module_in_use_is_not_replaced(tmp_path, capsys):
+    file = tmp_path / "numpy.py"
+    file.touch()
+    assert main(["sl-discs", "solve", f"--import={file}"]) == 2
+    assert "there already is a module numpy; rename the file" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """The command: what it prints and saves, and its one-line errors."""
 
 import csv
+import hashlib
 import json
 import os
 import pickle
@@ -84,6 +85,27 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path):
     assert other.returncode == 2 and "samplers.path_auxiliary.adaptive False there, True here" in other.stderr
     assert other.stderr.count("\n") == 1 and "--overwrite" in other.stderr
     assert (tmp_path / "results.json").read_bytes() == kept
+
+
+OWN_SAMPLER = """
+from sl_discs.samplers import register_sampler
+from sl_discs.samplers.gwg import GWG
+
+register_sampler("mine", GWG, num_flips=2)
+"""
+
+
+def test_a_sampler_of_ones_own_by_import(tmp_path):
+    file = tmp_path / "my_sampler.py"
+    file.write_text(OWN_SAMPLER)
+    done = run(
+        f"--import={file}", "--sampler_config=configs/sampler/own_config.py:mine", *SHORT,
+        f"--config.experiment.save_root={tmp_path / 'out'}", cache=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    saved = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert saved["config"]["samplers"]["mine"]["num_flips"] == 2
+    assert saved["versions"][f"import {file}"] == hashlib.sha256(OWN_SAMPLER.encode()).hexdigest()
 
 
 def test_effective_sample_sizes_of_a_lattice(tmp_path):

@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sl_discs.instances.formats import READERS
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
 
@@ -34,6 +36,22 @@ def test_the_readme_is_short_and_its_example_runs(capsys):
     graph = names["nx"].random_regular_graph(3, 100, seed=0)
     assert result.best_value == sum((u in names["left"]) != (v in names["left"]) for u, v in graph.edges)
     assert result.best_value >= 130 and len(samples) == 2000 and samples.reliable, samples.verdict
+
+
+def test_the_readme_counts_the_formats():
+    words = ("eight", "nine", "ten", "eleven", "twelve", "thirteen")
+    assert f"in {words[len(READERS) - 8]} file formats" in (ROOT / "README.md").read_text()
+
+
+def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    table = (ROOT / "docs/index.md").read_text().partition("| extra |")[2].partition("\n\n")[0]
+    named = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:]))
+    assert sorted(named) == sorted(extras)
+    for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "sl_discs").rglob("*.py")]:
+        for line in re.findall(r"pip install [^\n]*", path.read_text()):
+            assert not re.search(r"""install ["']?sl_discs""", line), f"{path}: {line}"  # it is on no index
+            assert extras >= set(re.findall(r"\.\[(\w+)\]", line)), f"{path}: {line}"
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ def _blocks_of(spins: Spins) -> None:
 def _imported(*names: str) -> list:
     absent = [name for name in names if importlib.util.find_spec(name.partition(".")[0]) is None]
     if absent:
-        raise NotPlayed(f"{absent[0]} is not installed: pip install 'sl_discs[peers]'")
+        raise NotPlayed(f"{absent[0]} is not installed: pip install -e '.[peers]' in the clone")
     return [importlib.import_module(name) for name in names]
 
 

@@ -21,6 +21,7 @@ from sl_discs.benchmark.contenders import Own
 from sl_discs.engines.devices import num_cores, one_device_per_core
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
+from sl_discs.own_code import import_code, imported
 
 _Result = TypeVar("_Result")
 
@@ -105,10 +106,15 @@ def _measure_task(task: Task) -> Cost:
     return measure(task.engine, task.sampler, case.dataset(task.graphs), settings, task.seconds)
 
 
+def _import_all(codes: tuple[str, ...]) -> None:
+    for code in codes:
+        import_code(code)
+
+
 def in_new_processes(times: int, function: Callable[..., _Result], *arguments) -> list[_Result]:
     """function(*arguments) so many times, each in a process of its own, one after the other."""
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(1, spawn, _import_all, (tuple(imported()),), max_tasks_per_child=1) as pool:
         return [pool.submit(function, *arguments).result() for _ in range(times)]
 
 

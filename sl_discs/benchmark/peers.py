@@ -178,12 +178,12 @@ class Peer(NamedTuple):
     how: str
 
 
-_EXTRA = "pip install 'sl_discs[peers]'"
+_EXTRA = "pip install -e '.[peers]' in the clone"
 _PEERS = {
     Discs.name: Peer(
         Discs,
         ("discs.samplers", "flax", "optax"),
-        "a checkout of google-research/discs on PYTHONPATH, and pip install 'sl_discs[discs]'",
+        "a checkout of google-research/discs on PYTHONPATH, and pip install -e '.[discs]' in the clone",
     ),
     DWave.name: Peer(DWave, ("dwave.samplers", "dimod"), _EXTRA),
     Tabu.name: Peer(Tabu, ("dwave.samplers", "dimod"), _EXTRA),

@@ -26,6 +26,7 @@ from sl_discs.command import parse_flags, run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.pickles import load_pickle
+from sl_discs.samplers.registry import is_localized
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
@@ -53,11 +54,11 @@ def _run(arguments: list[str]) -> int:
         ) from None
     config = module.get_main_config()
     module.update_save_dir(config)
-    return _summarize(Path(config.experiment.save_root), start)
+    return _summarize(Path(config.experiment.save_root), start, config.sampler.name)
 
 
-def _summarize(folder: Path, start: float) -> int:
-    """Prints what DISCS has written; returns exit code 1 if it has written no result."""
+def _summarize(folder: Path, start: float, sampler: str) -> int:
+    """Prints what DISCS has written for this sampler; returns exit code 1 if it has written no result."""
     written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
     results = [path for path in written if path.suffix in (".pkl", ".csv")]
     if not results:
@@ -68,12 +69,12 @@ def _summarize(folder: Path, start: float) -> int:
         return 1
     sys.stdout.write(f"took {time.time() - start:.1f} s\n")
     for path in results:
-        sys.stdout.write(f"saved {path}{_headline(path)}\n")
+        sys.stdout.write(f"saved {path}{_headline(path, sampler)}\n")
     return 0
 
 
-def _headline(path: Path) -> str:
-    """The main figure of a results file."""
+def _headline(path: Path, sampler: str) -> str:
+    """The main figure of a results file of this sampler."""
     if path.name == "results.pkl":
         try:
             found = load_pickle(path)
@@ -82,6 +83,8 @@ def _headline(path: Path) -> str:
         if isinstance(found, dict) and "best_ratio" in found:
             best = np.asarray(found["best_ratio"])
             return f": best ratio {best.mean():.4f}, mean of the last batch's {best.size} instances"
+    if path.name == "results.csv" and is_localized(sampler):
+        return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
     if path.name == "results.csv":
         with path.open(newline="") as file:
             row = next(csv.DictReader(file), {})

@@ -22,6 +22,7 @@ from sl_discs.command import run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import check_data_root
+from sl_discs.own_code import imported
 from sl_discs.sweeps.discs_arguments import discs_arguments
 from sl_discs.sweeps.sweep_file import Sweep, read_sweep
 
@@ -69,6 +70,7 @@ def run(more: Sequence[str]) -> int:
         check_data_root(_DATA_ROOT.value)
     root = Path(_SAVE_ROOT.value or f"discs-{sweep.name}")
     shared = ["--nocompat"] if not FLAGS.compat else []
+    shared += [f"--import={code}" for code in imported()]
     shared += [f"--fixes={','.join(FLAGS.fixes)}"] if FLAGS.fixes else []
     failed = []
     for number in _chosen(sweep):

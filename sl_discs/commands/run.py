@@ -30,9 +30,8 @@ from absl import flags
 from ml_collections import config_flags
 
 from sl_discs.command import attributes_of, error_of_file, refuse_flags, run_command
-from sl_discs.discs_plugin.borrowed import borrow_samplers
+from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
@@ -204,8 +203,7 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
                 f"--sampler_config is of {given.get('name')!r}, which --samplers={','.join(names)} lacks; add it "
                 "there, or give the config of one of these"
             )
-    if any(NAMESPACE in name for name in names):
-        borrow_samplers()
+    borrow_named(names)
     overridden = config_flags.get_override_values(FLAGS["sampler_config"]) if given else {}
     configs = {}
     for name in names:

@@ -25,6 +25,8 @@ from absl import flags
 
 from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, run_command
+from sl_discs.discs_plugin.borrowed import borrow_named
+from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.devices import one_device_per_core
 from sl_discs.engines.kept_programs import keep_programs
 from sl_discs.errors import InputError
@@ -37,7 +39,7 @@ from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
-from sl_discs.samplers.registry import base_name, is_localized, sampler_fields
+from sl_discs.samplers.registry import base_name, code_of, is_localized, sampler_fields
 from sl_discs.tuning import space
 from sl_discs.tuning.instances import Split, experiment_settings, folder_of, parse_dataset, split_instances
 from sl_discs.tuning.playing import Stage
@@ -51,7 +53,11 @@ _DATASET = flags.DEFINE_string(
     "dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", flag_values=FLAGS
 )
 _SAMPLER = flags.DEFINE_string(
-    "sampler", None, "Sampler, such as path_auxiliary or sl_path_auxiliary.", flag_values=FLAGS
+    "sampler",
+    None,
+    "Sampler, such as path_auxiliary or sl_path_auxiliary; with a checkout of DISCS on PYTHONPATH also "
+    "its own, such as discs:dlmc or sl:discs:dlmc.",
+    flag_values=FLAGS,
 )
 _SEARCH = flags.DEFINE_enum(
     "search",
@@ -222,6 +228,7 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "chain_length": settings.chain_length,
         "penalty": _PENALTY.value,
         "version": __version__,
+        **code_of(sampler),
     }
 
 
@@ -241,13 +248,14 @@ def run(command: str, notice: Notice) -> int:
     one_device_per_core()
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
-        raise InputError("the search needs Optuna, which is not installed: pip install 'sl_discs[tune]'")
+        raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
     from sl_discs.tuning import storage
     from sl_discs.tuning.search import Played, Search, play_trials, rungs_of
 
     data_root = default_data_root() if _DATA_ROOT.value is None else _DATA_ROOT.value
     check_data_root(data_root)
     names, sampler = parse_dataset(_required(_DATASET)), _required(_SAMPLER)
+    borrow_named([sampler])
     wanted = _SEARCH.value or ("sl" if _NULL.value else "all")
     stage = _stage(names)
     settings = stage.settings
@@ -354,4 +362,5 @@ def main(argv: Sequence[str]) -> int:
             sys.stderr.write(f"{interruption}\n")
             return RESUME_ME
 
+    add_working_directory()
     return run_command(argv, "", __doc__, FLAGS, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -75,6 +76,12 @@ def borrow_samplers() -> None:
             fields = upstream.sampler_config(name).to_dict()
             del fields["name"]
             register_sampler(NAMESPACE + name, functools.partial(_build, name), **fields, fixes=False)
+
+
+def borrow_named(names: Iterable[str]) -> None:
+    """Calls `borrow_samplers` if one of the names is that of a sampler of DISCS; InputError likewise."""
+    if any(NAMESPACE in name for name in names):
+        borrow_samplers()
 
 
 def _build(name: str, *, num_chains: int = 1, fixes: bool = False, **fields: Any) -> BorrowedSampler:

@@ -23,7 +23,9 @@ def check_tensorboardx() -> None:
       InputError: tensorboardX is not installed.
     """
     if importlib.util.find_spec("tensorboardX") is None:
-        raise InputError("tensorboardX is missing, so no events; install it with: pip install 'sl_discs[run]'")
+        raise InputError(
+            "tensorboardX is missing, so no events; install it with: pip install -e '.[run]' in the clone"
+        )
 
 
 class EventsFile:

@@ -13,15 +13,18 @@ import numpy as np
 from sl_discs.experiment.record import ExperimentRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
+from sl_discs.own_code import imported
 from sl_discs.version import __version__
 
 
 def versions() -> dict[str, str]:
-    """Versions of the software that a result depends on."""
+    """Versions of the software that a result depends on, and digests of the user's own code."""
     names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
-    return {"sl_discs": __version__, "python": platform.python_version()} | {
-        name: importlib.metadata.version(name) for name in names
-    }
+    return (
+        {"sl_discs": __version__, "python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in names}
+        | {f"import {name}": sha256 for name, sha256 in imported().items()}
+    )
 
 
 def commit() -> str:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 try:
     from flax import linen
 except ImportError as error:
-    raise ImportError("this energy needs flax; install it with: pip install 'sl_discs[energy]'") from error
+    raise ImportError("this energy needs flax; install it with: pip install -e '.[energy]' in the clone") from error
 
 
 class ResidualEnergy(linen.Module):

@@ -12,7 +12,10 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
+from sl_discs.own_code import imported
 from sl_discs.reproduction.datasets import PublishedSet
+from sl_discs.samplers.registry import BUILT_IN, known_samplers
+from sl_discs.sweeps.arguments import sampler_config
 from sl_discs.tuning.points import Candidate
 
 DEFAULTS = "defaults"
@@ -65,13 +68,14 @@ class Cell:
         wanted = dataclasses.asdict(self.settings) | graphs
         default = method_fields(self.method)
         flags = [
+            *(("import", code) for code in imported()),
             ("config", self.dataset.config_file),
             *((f"config.experiment.{name}", value) for name, value in wanted.items() if value != config[name]),
             ("model_config", f"configs/model/{self.dataset.problem}_config.py"),
             ("model_config.graph_type", self.dataset.graph_type),
             ("model_config.cfg_str", self.dataset.cfg_str),
             ("model_config.data_root", data_root or ""),
-            ("sampler_config", f"configs/sampler/{self.method}_config.py"),
+            ("sampler_config", sampler_config(self.method)),
             *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
         ]
         if graph_kind(self.dataset.problem).penalty is not None:
@@ -145,9 +149,10 @@ class Choice:
 
 
 def check_methods(names: list[str], known: tuple[str, ...]) -> None:
-    """InputError if a method is unknown or named twice."""
+    """InputError if a method is named twice, or is neither one of `known` nor the user's own."""
+    own = set(known_samplers()) - BUILT_IN
     for name in names:
-        if name not in known:
+        if name not in known and name not in own:
             raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(known)}")
         if names.count(name) > 1:
             raise InputError(f"--methods: {name!r} is named twice; name each once")

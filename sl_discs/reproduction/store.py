@@ -21,6 +21,7 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.digest import dataset_digest
 from sl_discs.models.kind import PENALTY
 from sl_discs.reproduction.cell import Cell
+from sl_discs.samplers.registry import code_of
 from sl_discs.version import __version__
 
 # Fields of `Settings` that only affect speed, memory, or the location of results.
@@ -90,6 +91,7 @@ def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
         "sampler": dict(cell.sampler),
         "seeds": list(cell.seeds),
         "version": __version__,
+        **code_of(cell.method),
     }
 
 

@@ -39,7 +39,7 @@ def check_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except Exception as error:  # broken installations fail in many ways
         raise InputError(
-            "matplotlib is missing, so no figure; install it with: pip install 'sl_discs[run]'"
+            "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the clone"
             if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
             else f"matplotlib cannot be imported, so no figure ({error})"
         ) from error

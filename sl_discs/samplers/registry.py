@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sl_discs.errors import InputError
+from sl_discs.own_code import imported
 from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
@@ -58,6 +59,11 @@ def register_sampler(
     _SEARCHED[name] = search
 
 
+def code_of(name: str) -> dict[str, str]:
+    """The user's code on which a sampler's results depend, with the digests of its files; none if it is built in."""
+    return {} if name in BUILT_IN else {f"import {code}": sha256 for code, sha256 in imported().items()}
+
+
 def localized_name(base: str) -> str:
     """The name of a base sampler's localized variant: `sl_gwg`, `sl:discs:gwg`."""
     return f"sl{_SEPARATOR}{base}" if _SEPARATOR in base else PREFIX + base
@@ -79,9 +85,9 @@ def base_name(name: str, *, variants: bool = True) -> str:
     """
     base = name[len(PREFIX) :] if is_localized(name) else name
     if base not in _FACTORIES or name not in (base, localized_name(base)):
-        raise InputError(
-            f"unknown sampler {name!r}; known: {', '.join(known_samplers() if variants else _FACTORIES)}"
-        )
+        code = f"; not registered by --import={','.join(imported())}" if imported() else ""
+        known = ", ".join(known_samplers() if variants else _FACTORIES)
+        raise InputError(f"unknown sampler {name!r}{code}; known: {known}")
     return base
 
 
@@ -198,3 +204,6 @@ register_sampler(
 register_sampler("rlsa", RLSA, search=(Dimension("num_flips", _FLIPS), Dimension("adjusted", (True, False))))
 register_sampler("dhams", DHAMS, search=(_TARGET, _PERSISTENCE, Dimension("correction", (0.0, 0.15, 0.3))))
 register_sampler("pdhams", PDHAMS, search=(_PERSISTENCE,))
+
+# The names that every process knows; any other was registered by a user's code or taken from DISCS.
+BUILT_IN = frozenset(known_samplers())

@@ -94,7 +94,7 @@ def _libraries() -> list[ModuleType]:
         return [importlib.import_module(name) for name in ("dimod", "dwave.samplers")]
     except ImportError:
         raise InputError(
-            "tree decomposition needs dwave-samplers; install it with: pip install 'sl_discs[exact]', or use "
+            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
             "method='tempering'"
         ) from None
 

@@ -13,10 +13,12 @@ from sl_discs.experiment import settings as experiment
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.instances.families import find_family
 from sl_discs.localization import method
+from sl_discs.own_code import imported
 from sl_discs.problem_names import GRAPH_PROBLEMS
-from sl_discs.samplers.registry import PREFIX, known_samplers, localized_name
+from sl_discs.samplers.registry import BUILT_IN, PREFIX, known_samplers, localized_name
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep
 
+_IMPORT = "import"
 _SAVE_ROOT = "config.experiment.save_root"
 _CFG_STR = "model_config.cfg_str"
 _DATA_ROOT = "model_config.data_root"
@@ -24,12 +26,12 @@ _CONFIGS = ("config", "model_config", "sampler_config")
 
 
 def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
-    """Flags and values of `--flag=value` arguments for every run.
+    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep imported.
 
     Raises:
       InputError: an argument has another form, or sets the folder of the results, which the sweep chooses.
     """
-    extra = {}
+    extra = {_IMPORT: ",".join(imported())} if imported() else {}
     for argument in arguments:
         flag, equals, value = argument.removeprefix("--").partition("=")
         if not (argument.startswith("--") and equals):
@@ -38,6 +40,8 @@ def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
             raise InputError(
                 f"--{_SAVE_ROOT} cannot be set in a sweep, whose runs have their own folders; give --save_root"
             )
+        if flag == _IMPORT:
+            raise InputError(f"--{_IMPORT} belongs before --, since the sweep needs the samplers too")
         extra[flag] = value
     return extra
 
@@ -53,7 +57,7 @@ def run_arguments(sweep: Sweep, number: int, data_root: str | None, extra: Mappi
     arguments = {
         "config": f"configs/experiment/{sweep.model}/{sweep.graph_type}.py",
         "model_config": f"configs/model/{sweep.model}_config.py",
-        "sampler_config": f"configs/sampler/{_config_file(name)}",
+        "sampler_config": sampler_config(name),
         "model_config.graph_type": str(sweep.graph_type),
         _CFG_STR: "_",
     }
@@ -110,8 +114,10 @@ def _own_name(name: str) -> str:
     return localized_name(base) if name.startswith(PREFIX) else base
 
 
-def _config_file(name: str) -> str:
-    return f"discs_config.py:{name}" if NAMESPACE in name else f"{name}_config.py"
+def sampler_config(name: str) -> str:
+    """The sampler config of a sampler, for --sampler_config, from the folder that holds `configs`."""
+    own = f"{name}_config.py" if name in BUILT_IN else f"own_config.py:{name}"
+    return f"configs/sampler/{f'discs_config.py:{name}' if NAMESPACE in name else own}"
 
 
 def _is_left_out(flag: str, sampler: str) -> bool:
@@ -146,8 +152,9 @@ def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> N
             names = [sweep.sampler_of(other) for other in range(1, len(sweep.runs) + 1)]
             ours = [one for one in dict.fromkeys(names) if NAMESPACE not in _own_name(one)]
             raise InputError(
-                f"run {number}: sampler {theirs!r} is DISCS's own; put a checkout of google-research/discs on "
-                f"PYTHONPATH" + (f", or choose --samplers={','.join(ours)}" if ours else "")
+                f"run {number}: sampler {theirs!r} is not one of this project; if it is DISCS's, put a checkout of "
+                "google-research/discs on PYTHONPATH; if it is yours, give --import=FILE"
+                + (f", or choose --samplers={','.join(ours)}" if ours else "")
             )
         return
     known = method.method_fields(name)

@@ -42,7 +42,7 @@ SMALL = Target(small_problem, 3.0, warm_up=20, sweeps=3)
 
 def skip_unless_installed(name):
     if name in MODULES and importlib.util.find_spec(MODULES[name]) is None:
-        pytest.skip(f"{name} is not installed: pip install 'sl_discs[peers]'")
+        pytest.skip(f"{name} is not installed: pip install -e '.[peers]' in the clone")
 
 
 def test_spins_have_the_law_of_the_terms_and_blocks_no_neighbours():

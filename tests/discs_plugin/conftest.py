@@ -61,7 +61,7 @@ def discs():
     if spec is None:
         pytest.skip("DISCS is not importable: put a checkout of google-research/discs on PYTHONPATH")
     if not all(importlib.util.find_spec(name) for name in ("flax", "optax")):
-        pytest.skip("DISCS needs flax and optax: pip install 'sl_discs[discs]'")
+        pytest.skip("DISCS needs flax and optax: pip install -e '.[discs]' in the clone")
     discs_plugin.register(compat=True)
     yield Path(spec.submodule_search_locations[0])
     forget_discs()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("numba", reason="the CPU engine needs numba: pip install 'sl_discs[cpu]'")
+pytest.importorskip("numba", reason="the CPU engine needs numba")
 
 import numba
 

@@ -16,7 +16,7 @@ from sl_discs.experiment.interruption import Interrupted, Notice
 from sl_discs.experiment.monitor import Monitor
 from sl_discs.experiment.run import run_methods
 
-pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install 'sl_discs[run]'")
+pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install -e '.[run]' in the clone")
 
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 

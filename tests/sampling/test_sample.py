@@ -112,7 +112,7 @@ def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
     if method == "exact":
-        pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+        pytest.importorskip("dwave.samplers", reason="pip install -e '.[exact]' in the clone")
     samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
     check(samples, truth.log_z, truth.mean_value, truth.marginals)
     assert samples.reliable, samples.verdict
@@ -490,7 +490,7 @@ def test_an_unknown_sampler_is_told_names_that_are_accepted():
 
 
 def test_what_is_too_wide_for_exact_is_refused():
-    pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+    pytest.importorskip("dwave.samplers", reason="pip install -e '.[exact]' in the clone")
     graph = nx.gnp_random_graph(200, 0.2, seed=0)
     with pytest.raises(InputError, match=r"treewidth.*method='tempering'"):
         sl_discs.sample(sl_discs.mis(graph), 1.0, method="exact")

@@ -199,7 +199,7 @@ def test_flags_are_checked_before_the_file_is_read(tmp_path, capsys, monkeypatch
 )
 def test_what_the_file_does_not_allow_is_one_line(tmp_path, capsys, graph, flags, message):
     if "--method=exact" in flags:
-        pytest.importorskip("dwave.samplers", reason="pip install 'sl_discs[exact]'")
+        pytest.importorskip("dwave.samplers", reason="pip install -e '.[exact]' in the clone")
     path = tmp_path / "g.rudy"
     lines = [f"{len(graph)} {graph.number_of_edges()}", *(f"{u + 1} {v + 1} 1" for u, v in graph.edges)]
     path.write_text("\n".join(lines) + "\n")

@@ -111,6 +111,22 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
+def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path):
+    (tmp_path / "own_gwg.py").write_text(
+        "from sl_discs.samplers import register_sampler\nfrom sl_discs.samplers.gwg import GWG\n"
+        "register_sampler('own_gwg', GWG)\n"
+    )
+    (tmp_path / "sweep.py").write_text(
+        SWEEP.format(model="mis", graph_type='"graph_type": "satlib",', more="").replace("gwg", "own_gwg")
+    )
+    listed = command("list", f"--sweep={tmp_path / 'sweep.py'}", f"--import={tmp_path / 'own_gwg.py'}")
+    assert listed.returncode == 0, listed.stderr
+    assert listed.stdout.count(f"--import={tmp_path / 'own_gwg.py'} ") == 2
+    assert "own_config.py:own_gwg " in listed.stdout and "own_config.py:sl_own_gwg " in listed.stdout
+    with pytest.raises(InputError, match="--import belongs before --"):
+        parse_extra(["--import=own_gwg.py"])
+
+
 def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
     path = tmp_path / "sweep.py"
     path.write_text(
@@ -124,7 +140,8 @@ def test_a_sampler_of_discs_needs_discs(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(
-        InputError, match=r"'sl_hammingball' is DISCS's own; put a checkout .*, or choose --samplers=gwg"
+        InputError,
+        match=r"'sl_hammingball' is not one of this project; if it is DISCS's, .*, or choose --samplers=gwg",
     ):
         checked(sweep)
     checked(read_sweep(path, ["gwg"]))

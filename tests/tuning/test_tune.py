@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("optuna", reason="optuna is not installed: pip install 'sl_discs[tune]'")
+pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
 
 import optuna
 

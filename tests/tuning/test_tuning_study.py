@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install 'sl_discs[tune]'")
+optuna = pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
 
 from sl_discs.errors import InputError  # noqa: E402
 from sl_discs.experiment.settings import Settings  # noqa: E402

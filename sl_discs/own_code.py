@@ -1,0 +1,96 @@
+"""The user's own Python code, such as the definition of a sampler, that a command imports before anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+from sl_discs.errors import InputError
+
+# What was imported, as it was given -> SHA-256 of its file.
+_IMPORTED: dict[str, str] = {}
+
+
+def import_code(given: str) -> None:
+    """Imports a Python file or module; a second time does nothing.
+
+    What the code imports is also looked for in the file's folder, and a module in the working directory, after all
+    other places.
+
+    Args:
+      given: path of a file, such as `samplers/mine.py`, or name of a module, such as `mine.samplers`.
+
+    Raises:
+      InputError: it does not exist, or raises an error.
+    """
+    module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
+    path = getattr(module, "__file__", None)
+    _IMPORTED[given] = hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+
+
+def imported() -> dict[str, str]:
+    """What was imported, as it was given and in this order, with the SHA-256 of each file.
+
+    Results depend on these files as they depend on the version of a package.
+    """
+    return dict(_IMPORTED)
+
+
+def _file(given: str) -> types.ModuleType:
+    path = Path(given).resolve()
+    if not path.is_file():
+        raise InputError(f"--import={given}: there is no such file")
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"--import={given}: not a Python file, whose name ends in .py")
+    found = importlib.util.find_spec(name)
+    if found is not None and (found.origin is None or Path(found.origin).resolve() != path):
+        raise InputError(f"--import={given}: there already is a module {name}; rename the file")
+    if name in sys.modules:
+        return sys.modules[name]
+    _look_in(path.parent)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where dataclasses look for it while its code runs
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise InputError(f"--import={given}: {_line_of(error, path)}{_in_words(error)}") from error
+    return module
+
+
+def _module(given: str) -> types.ModuleType:
+    _look_in(Path.cwd())
+    try:
+        return importlib.import_module(given)
+    except (Exception, SystemExit) as error:
+        raise InputError(f"--import={given}: {_in_words(error)}; expected FILE.py or a module's name") from error
+
+
+def _look_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    """The line of the file at which an error arose, if it arose there."""
+    if isinstance(error, SyntaxError):
+        return ""  # names it
+    lines, trace = [], error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            lines.append(trace.tb_lineno)
+        trace = trace.tb_next
+    return f"line {lines[-1]}: " if lines else ""
+
+
+def _in_words(error: BaseException) -> str:
+    words = str(error)
+    return (
+        words if isinstance(error, InputError) and words else f"{type(error).__name__}{f': {words}' if words else ''}"
+    )
