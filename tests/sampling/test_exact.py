@@ -9,8 +9,8 @@ from scipy import stats
 
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.enumeration import enumerate_law
 from sl_discs.sampling.elimination import narrow_elimination
-from sl_discs.sampling.enumeration import enumerate_law
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.tree import tree_decomposition
 from sl_discs.testing import truths

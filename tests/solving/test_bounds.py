@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.solving.bounds import bound
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
@@ -32,7 +31,7 @@ def test_no_set_or_cut_passes_its_bound(seed, size, density):
         graph[u][v]["weight"] = (u * v + seed) % 5 - 2
     for kind in GRAPH_KINDS:
         problem = getattr(sl_discs, kind)(graph)
-        assert no_worse(problem, bound(problem))
+        assert no_worse(problem, problem.bound(2.0))
 
 
 @settings(deadline=None, max_examples=60)
@@ -46,14 +45,14 @@ def test_no_value_of_a_form_passes_its_bound(seed, size, spins, maximise):
         problem = sl_discs.ising(fields, couplings, maximise=maximise)
     else:
         problem = sl_discs.qubo(couplings, maximise=maximise)
-    assert no_worse(problem, bound(problem))
+    assert no_worse(problem, problem.bound(2.0))
 
 
 def test_a_tight_bound_ends_the_search():
     """Cliques in a row, of which a set takes one node each; reductions alone would solve it."""
     graph = nx.disjoint_union_all([nx.complete_graph(5)] * 8)
     problem = sl_discs.mis(graph)
-    assert bound(problem) == 8
+    assert problem.bound(2.0) == 8
     result = sl_discs.solve(problem, "metropolis", steps=4_000, chains=2)
     assert (result.best_value, result.bound, result.optimal, result.gap) == (8, 8, True, 0)
 
@@ -61,5 +60,5 @@ def test_a_tight_bound_ends_the_search():
 @pytest.mark.parametrize("kind", GRAPH_KINDS[:3])
 def test_a_large_graph_has_none_in_a_short_time(kind):
     problem = getattr(sl_discs, kind)(nx.gnm_random_graph(2_000, 20_000, seed=1))
-    assert bound(problem) is not None
-    assert bound(problem, 0.1) is None
+    assert problem.bound(2.0) is not None
+    assert problem.bound(0.005) is None
