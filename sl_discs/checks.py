@@ -54,7 +54,17 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
 
 def _is_enormous(value: Any) -> bool:
     """Whether a number is too large for a float, or to be written down."""
-    return isinstance(value, int | Fraction) and abs(value) > 2**1023
+    return isinstance(value, int | Fraction) and not -(2**1023) <= value <= 2**1023
+
+
+def check_label(where: str, label: Any) -> None:
+    """An InputError unless it is hashable, as labels are."""
+    try:
+        hash(label)
+    except TypeError:
+        raise InputError(
+            f"{where}: {label!r} is not a label; expected a number, a string or a tuple of these"
+        ) from None
 
 
 def boolean(name: str, value: Any) -> bool:

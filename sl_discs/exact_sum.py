@@ -56,7 +56,7 @@ def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
     """Raises an InputError where sums of finite numbers, or four times these, leave the range of doubles."""
     # Scaled, so that this sum does not overflow.
     if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
-        raise InputError(f"{name}: coefficients that add up to more than 4e307; scale all of them")
+        raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
 
 
 def expansion(values: Iterable[float]) -> list[float]:
