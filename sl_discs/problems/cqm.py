@@ -24,7 +24,7 @@ _LARGEST_DENOMINATOR = 10_000
 def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
     """A dimod constrained quadratic model of binary variables, to be minimised, with its own labels and order.
 
-    Spins s are replaced by 2x - 1, so that answers have 1 for spin 1 and 0 for spin -1.
+    Spins s are replaced by 2x - 1 without rounding, so that answers have 1 for spin 1 and 0 for spin -1.
 
     Args:
       cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear

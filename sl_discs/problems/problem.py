@@ -99,6 +99,11 @@ class Problem:
         return self._kind.allowed(self.source, states)
 
     @property
+    def whole_values(self) -> bool:
+        """Whether every value is surely a whole number."""
+        return self._kind.whole_values(self.source)
+
+    @property
     def constrained(self) -> bool:
         """Whether answers are checked against constraints that the objective has no penalties for."""
         return self._kind.constrained

@@ -39,6 +39,9 @@ from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.search import Member, first_round
 from sl_discs.solving.stage import Stage, terms_of
 
+# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
+_ROUNDED = 2.0**-40
+
 
 @fields_are_keywords()
 def solve(
@@ -202,9 +205,16 @@ def _bound(presolved: Presolved, time_limit: float | None) -> float | None:
     """A value that no answer to the original problem is better than, from what reductions leave of it."""
     problem, reduced = presolved.original, presolved.problem
     assert reduced is not None
-    best = reduced.bound(seconds_for_bound(time_limit))
-    if best is None:
-        return None
-    best += presolved.constant
+    seconds = seconds_for_bound(time_limit)
+    best = reduced.bound(seconds)
+    if best is None or reduced is problem:
+        return best
+    worst, tightest = (max, min) if problem.maximise else (min, max)
     found = problem.evaluate(presolved.found).values.tolist() if len(presolved.found) else []
-    return problem.rounded_bound(max([best, *found]) if problem.maximise else min([best, *found]))
+    best = worst([best + presolved.constant, *found])
+    if problem.whole_values:
+        return problem.rounded_bound(best)
+    # What is left is rounded, unlike the problem as given, whose own bound may be met.
+    best += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+    own = problem.bound(seconds)
+    return best if own is None else tightest(best, own)

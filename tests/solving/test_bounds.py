@@ -88,6 +88,22 @@ def test_what_reductions_leave_has_no_fractional_bound(maximise):
     assert float(result.bound).is_integer() and (result.bound >= result.best_value) == problem.maximise
 
 
+def test_a_bound_on_what_reductions_leave_is_not_rounded_below_the_optimum():
+    """All couplings of a ferromagnet, up to a change of signs, can be met; reductions remove its pendant spins."""
+    proved = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = nx.random_regular_graph(5, 12, seed=seed)
+        graph.add_edges_from((node, 12 + 2 * node + k) for node in range(12) for k in (0, 1))
+        best = rng.choice([-1, 1], 36)
+        couplings = {(u, v): float(-best[u] * best[v] * rng.uniform(0.5, 1.5)) for u, v in graph.edges}
+        problem = sl_discs.ising(None, couplings, offset=0.1)
+        result = sl_discs.solve(problem, steps=3_000, chains=2)
+        assert result.bound == problem.value(best)
+        proved += result.optimal
+    assert proved > 10
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 7), st.booleans(), st.booleans())
 def test_small_problems_are_enumerated(seed, size, spins, maximise):
