@@ -1,4 +1,4 @@
-"""Conversion, up to rounding in double precision, between f(x) = c.x + 1/2 x'Jx on {0,1}^N and the paper's form on spins s = 2x - 1.
+"""Conversion between f(x) = c.x + 1/2 x'Jx on {0,1}^N and the paper's form on spins s = 2x - 1, in double precision.
 
 The paper writes nu(s) ~ exp(-beta/2 <s, Ws> + <s, b>) with W symmetric and zero on the diagonal.
 """
