@@ -24,6 +24,7 @@ _HOMES = {
     "from_bqm": "sl_discs.problems",
     "from_cqm": "sl_discs.problems",
     "from_log_density": "sl_discs.problems.density",
+    "register_problem": "sl_discs.problems",
     "sample": "sl_discs.sampling.sample",
     "solve": "sl_discs.solving.solve",
 } | dict.fromkeys((*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, *_CONSTRAINTS), "sl_discs.problems")

@@ -6,6 +6,7 @@ import difflib
 import math
 import numbers
 from collections.abc import Collection, Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int
       bits: 2^bits - 1 is the largest one allowed; None: no bound.
     """
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if _is_enormous(value):
+        raise InputError(f"{name} has over 300 digits; expected a smaller number", name)
     if not known or value < least or (bits is not None and value >= 2**bits):
         allowed = f", at least {least}" if bits is None else f" from {least} to 2^{bits} - 1"
         raise InputError(f"{name} is {value!r}; expected a whole number{allowed}", name)
@@ -41,12 +44,29 @@ def real(name: str, value: Any, *, least: float | None = None, above: float | No
       above: it must be larger than this.
     """
     allowed = ""
+    if _is_enormous(value):
+        raise InputError(f"{name} has over 300 digits; expected a finite number", name)
     if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
         if (least is None or not value < least) and (above is None or not value <= above):
             return exact_doubles(name, value).item()
         allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
     shown = value.item() if isinstance(value, np.generic) else value
     raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}", name)
+
+
+def _is_enormous(value: Any) -> bool:
+    """Whether a number is too large for a float, or to be written down."""
+    return isinstance(value, int | Fraction) and not -(2**1023) <= value <= 2**1023
+
+
+def check_label(where: str, label: Any) -> None:
+    """An InputError unless it is hashable, as labels are."""
+    try:
+        hash(label)
+    except TypeError:
+        raise InputError(
+            f"{where}: {label!r} is not a label; expected a number, a string or a tuple of these"
+        ) from None
 
 
 def boolean(name: str, value: Any) -> bool:

@@ -28,6 +28,7 @@ except ImportError as error:
         "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
     ) from error
 
+from sl_discs.capacity import check_memory
 from sl_discs.checks import boolean, real, real_array, whole
 from sl_discs.errors import InputError
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
@@ -47,6 +48,9 @@ CRITERIA = {"Metropolis": "metropolis", "Gibbs": "gibbs"}
 NUM_SWEEPS = 1_000
 # The temperature that represents beta = 0, in units of the largest bias: every flip is accepted there.
 _HOT = 1e9
+# Of a variable of a read: initial, best and last states, and a sample set; and of how many variables the energies,
+# keys and weights of a read take the memory.
+_STATE_BYTES, _READ_VARIABLES = 8, 16
 
 
 class BoltzmannSampler(dimod.Sampler):
@@ -110,7 +114,7 @@ class BoltzmannSampler(dimod.Sampler):
         self.remove_unknown_kwargs(**kwargs)
         if not isinstance(bqm, dimod.BinaryQuadraticModel):
             raise InputError(f"a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
-        beta, num_reads = real("beta", beta, above=0), whole("num_reads", num_reads, 1, bits=31)
+        beta, num_reads = real("beta", beta, above=0), _check_reads(bqm, num_reads)
         temperature = real("1/beta", 1 / beta)
         seed = random.getrandbits(32) if seed is None else whole("seed", seed, bits=32)
         if not bqm.num_variables:
@@ -243,6 +247,8 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             raise InputError(f"randomize_order is True; {name} has no order of variables, so leave it out")
         count = steps if num_sweeps is None else whole("num_sweeps", num_sweeps, 1)
         betas = _betas(bqm, beta_range, num_sweeps, num_sweeps_per_beta, beta_schedule_type, beta_schedule)
+        if num_reads is not None:
+            _check_reads(bqm, num_reads)
         try:
             parsed = self.parse_initial_states(bqm, initial_states, initial_states_generator, num_reads, seed)
         except (TypeError, ValueError) as error:
@@ -294,6 +300,17 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
             },
         )
         return found
+
+
+def _check_reads(bqm: dimod.BinaryQuadraticModel, num_reads: Any) -> int:
+    """The number of reads; InputError if it is none, or they do not fit into memory."""
+    num_reads = whole("num_reads", num_reads, 1, bits=31)
+    check_memory(
+        f"num_reads is {num_reads:,}: reads of {bqm.num_variables:,} variables",
+        num_reads * (bqm.num_variables + _READ_VARIABLES) * _STATE_BYTES,
+        "give fewer reads",
+    )
+    return num_reads
 
 
 def _sampler(sampler: str, criterion: str | None, engine: str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int
+
+from sl_discs.errors import InputError
 
 # Below so many numbers, and near the ends of the range of doubles, `math.fsum` does it.
 _FEW = 256
@@ -47,6 +50,22 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
         left = rest != 0
         places, rest = places[left], rest[left]
     return ExactParts(parts, (places, rest))
+
+
+def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
+    """Raises an InputError where sums of finite numbers, or four times these, leave the range of doubles."""
+    # Scaled, so that this sum does not overflow.
+    if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
+        raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
+
+
+def expansion(values: Iterable[float]) -> list[float]:
+    """Few numbers with exactly the same sum, the first of them that sum as it is rounded; none where it is 0."""
+    left, found = list(values), []
+    while total := math.fsum(left):
+        found.append(total)
+        left.append(-total)
+    return found
 
 
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:

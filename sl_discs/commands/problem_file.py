@@ -19,7 +19,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
+from sl_discs.models.kinds import KINDS
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem, coloring
 from sl_discs.problems.problem import in_order
@@ -160,11 +160,13 @@ def _problem_of(instance: Instance, kind: str | None, penalty: float | None, col
         kind = kind or ("mis" if instance.format == "cnf" else None)
         if kind is None:
             raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(ON_GRAPHS)}")
-        if penalty is not None and (kind == COLORING or graph_kind(kind).penalty is None):
+        if penalty is not None and KINDS[kind].penalty is None:
             raise InputError(f"--penalty has no effect in {kind}, which has no penalty; leave it out")
         if colors is not None:
             return dataclasses.replace(coloring(content, colors), labels=in_order(instance.labels))
-        return Problem(kind, content.name, in_order(instance.labels), content, penalty or PENALTY)
+        return Problem(
+            kind, content.name, in_order(instance.labels), content, penalty or KINDS[kind].penalty or PENALTY
+        )
     if penalty is not None:
         raise InputError("--penalty has no effect in a quadratic model, which has no conflicts; leave it out")
     return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)

@@ -112,7 +112,7 @@ def _checked_arguments() -> dict[str, Any]:
     if FLAGS.temperature is None:
         raise InputError("--temperature=TAU is missing: a number above 0, in units of the problem's value")
     arguments = {name: FLAGS[name].value for name in _ARGUMENTS}
-    arguments["sampler"] = choose_sampler(FLAGS.sampler, FLAGS.problem)
+    arguments["sampler"] = choose_sampler(FLAGS.sampler, FLAGS.colors is not None)
     fields = fields_of(FLAGS.field, _ARGUMENTS)
     check_arguments(**arguments, fields=fields)
     return arguments | fields

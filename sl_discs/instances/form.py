@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int, Int32
 
 from sl_discs.checks import boolean, real, real_array
 from sl_discs.errors import InputError
-from sl_discs.exact_sum import exact_sum
+from sl_discs.exact_sum import check_sum, exact_sum
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +28,7 @@ class QuadraticForm:
       spins: whether variables are -1 and 1 instead of 0 and 1.
       maximise: whether the largest value is the best; otherwise the smallest one is.
       reference: best known value, or None.
+      offset_rest: further constants, where one number in double precision cannot hold their sum.
     """
 
     name: str
@@ -38,21 +39,41 @@ class QuadraticForm:
     spins: bool = False
     maximise: bool = False
     reference: float | None = None
+    offset_rest: tuple[float, ...] = ()
+
+    @property
+    def offsets(self) -> Float64[np.ndarray, "K"]:
+        """All constants."""
+        return np.array([self.offset, *self.offset_rest])
 
     @property
     def num_variables(self) -> int:
         """Number of variables N."""
         return len(self.linear)
 
+    def magnitude(self) -> float:
+        """The sum of all absolute terms as a function of zeros and ones."""
+        return float(sum(np.abs(terms).sum() for terms in (4 * self.couplings, 2 * self.linear, self.offsets)))
+
     @classmethod
     def from_arrays(
-        cls, name, linear, pairs, couplings, offset=0.0, *, spins=False, maximise=False, reference=None
+        cls,
+        name,
+        linear,
+        pairs,
+        couplings,
+        offset=0.0,
+        *,
+        spins=False,
+        maximise=False,
+        reference=None,
+        offset_rest=(),
     ) -> QuadraticForm:
         """Checks arrays of any integer or float dtype.
 
         Raises:
           InputError: no variables, an index out of range, a number that is not finite or a whole number that is not
-            exact in double precision, or arrays of unequal length.
+            exact in double precision, numbers too large to be added up, or arrays of unequal length.
         """
         linear = real_array(f"{name}: linear coefficients", linear)
         couplings = real_array(f"{name}: couplings", couplings)
@@ -75,10 +96,11 @@ class QuadraticForm:
             if not np.isfinite(numbers).all():
                 row = int(np.argmax(~np.isfinite(numbers)))
                 raise InputError(f"{name}: {what} {row} is {numbers[row]}; expected a finite number")
+        check_sum(name, linear, couplings, offset)
         if reference is not None and not np.isfinite(reference):
             reference = None
         pairs = pairs.astype(np.int32, copy=False)
-        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference)
+        return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, tuple(offset_rest))
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
@@ -92,4 +114,4 @@ class QuadraticForm:
         v = 2.0 * x - 1.0 if self.spins else x.astype(np.float64)
         # Products with -1, 0 and 1 are exact.
         products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
-        return exact_sum(np.concatenate([[self.offset], self.linear * v, products]))
+        return exact_sum(np.concatenate([self.offsets, self.linear * v, products]))

@@ -23,10 +23,11 @@ class FormValues:
 
     def __init__(self, form: QuadraticForm):
         self._spins, size = form.spins, form.num_variables
-        last = np.full(size + 1, size, np.int32)
-        first = np.concatenate([form.pairs[:, 0], np.arange(size + 1, dtype=np.int32)])
+        constants = np.full(len(form.offsets), size, np.int32)
+        last = np.full(size + len(constants), size, np.int32)
+        first = np.concatenate([form.pairs[:, 0], np.arange(size, dtype=np.int32), constants])
         second = np.concatenate([form.pairs[:, 1], last])
-        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, [form.offset]]))
+        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, form.offsets]))
         shape = size + 1, size + 1
         self._parts = [sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts]
         self._rest = first[places], second[places], rest

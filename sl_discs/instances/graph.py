@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int32, Int64
 from sl_discs.capacity import check_memory, check_number
 from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
+from sl_discs.exact_sum import check_sum
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.
@@ -48,7 +49,8 @@ class Graph:
         Raises:
           InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
             either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
-            number that is not exact in double precision, or arrays of unequal length.
+            number that is not exact in double precision, weights too large to be added up, or arrays of unequal
+            length.
         """
         if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
@@ -81,6 +83,7 @@ class Graph:
             weights = real_array(f"{name}: weights", weights)
             if weights.shape != (len(edges),):
                 raise InputError(f"{name}: {weights.shape} weights for {len(edges)} edges")
+            check_sum(name, weights[np.isfinite(weights)])
             if not np.isfinite(weights).all():
                 row = int(np.argmax(~np.isfinite(weights)))
                 raise InputError(f"{name}: the weight of edge {tuple(int(v) for v in edges[row])} is {weights[row]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,9 @@ from jaxtyping import Float64, Int32
 from scipy import sparse
 
 from sl_discs.instances.form import QuadraticForm
+
+# Of what sums are exact: multiples of 2^-10 below 2^33.
+_BITS, _LARGEST_SUM = 10, 2.0**33
 
 
 class Coefficients(NamedTuple):
@@ -45,6 +49,11 @@ class Coefficients(NamedTuple):
         """The largest absolute value of K, including a background."""
         return float(np.abs(self.weights).max(initial=abs(self.background)))
 
+    def magnitude(self) -> float:
+        """The sum of all absolute terms."""
+        couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
+        return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
+
     def listed(self) -> Coefficients:
         """The same terms, all of them listed, which takes O(N^2) memory with a background."""
         if not self.background:
@@ -58,6 +67,26 @@ class Coefficients(NamedTuple):
         return self._replace(edges=edges, weights=weights, background=0.0)
 
 
+def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
+    """Whether these are whole numbers whose sums are below 2^33."""
+    return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
+
+
+def has_whole_values(form: QuadraticForm) -> bool:
+    """Whether every value of a form is surely a whole number, below 2^33.
+
+    That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
+    are computed without rounding from multiples of 2^-10.
+    """
+    given = np.concatenate([form.linear, form.couplings, form.offsets])
+    finest = given * 2**_BITS
+    if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
+        return False
+    terms = form_coefficients(form)
+    found = [*terms.linear.tolist(), *(terms.scale * terms.weights).tolist(), terms.background, terms.constant]
+    return all(number.is_integer() for number in found)
+
+
 def form_coefficients(form: QuadraticForm) -> Coefficients:
     """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
 
@@ -67,7 +96,7 @@ def form_coefficients(form: QuadraticForm) -> Coefficients:
     sign = 1.0 if form.maximise else -1.0
     first, second = form.pairs.T
     own = first == second
-    linear, constant = form.linear.copy(), form.offset
+    linear, constant = form.linear.copy(), math.fsum(form.offsets)
     couplings = form.couplings
     if form.spins:
         # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.

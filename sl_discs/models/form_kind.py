@@ -11,7 +11,8 @@ from jaxtyping import Int8
 
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_values import FormValues
-from sl_discs.models.coefficients import Coefficients, form_coefficients
+from sl_discs.models.bounds import of_form
+from sl_discs.models.coefficients import Coefficients, form_coefficients, has_whole_values
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.problem_names import FORM_PROBLEMS
 
@@ -22,6 +23,7 @@ class FormKind(Kind):
 
     recounted: str = "all terms as given, summed in exact arithmetic"
     answer: str = "{ones:,} of {size:,} variables are 1"
+    reduction: str = "sl_discs.reductions.quadratic:reduce_form"
 
     @property
     def spins(self) -> bool:
@@ -43,6 +45,18 @@ class FormKind(Kind):
     def terms(self, source: QuadraticForm, penalty: float = PENALTY) -> Coefficients:
         """The form as a function of zeros and ones that is maximised; there is nothing to penalise."""
         return form_coefficients(source)
+
+    def bound_of(self, source: QuadraticForm, seconds: float) -> float:
+        """As `Kind.bound_of`."""
+        return of_form(source)
+
+    def whole_values(self, source: QuadraticForm) -> bool:
+        """As `Kind.whole_values`."""
+        return has_whole_values(source)
+
+    def magnitude(self, source: QuadraticForm, penalty: float) -> float:
+        """As `Kind.magnitude`: of the terms as given, which may cancel."""
+        return source.magnitude()
 
     def evaluator(self, source: QuadraticForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """The exact value of each state."""

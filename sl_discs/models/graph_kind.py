@@ -110,8 +110,10 @@ class GraphKind(Kind):
       repair: makes an infeasible choice feasible.
       improve: what makes feasible choices of a graph at least as good by an exact local search; it is None, or
         returns None, where there is none.
+      bound: an objective that no choice is better than, found in about so many seconds; None: not known, or nothing
+        is known of this problem.
+      whole: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
       maximise: whether the best objective is the largest.
-      penalty: of a conflict, by default; None: there are no conflicts.
       weighted: whether the weights of edges count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       searched_references: whether generated graphs have no references, so that the reproduction searches for them.
@@ -126,6 +128,8 @@ class GraphKind(Kind):
     violations: Callable[[Edges, Chosen], int] = no_violations
     repair: Callable[[Edges, Chosen], Chosen] = unchanged
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
+    bound: Callable[[Graph, float], float | None] | None = None
+    whole: Callable[[Graph], bool] | None = None
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
@@ -174,6 +178,18 @@ class GraphKind(Kind):
         """As `Kind.improver`."""
         improved = self.improve(source) if self.improve else None
         return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
+
+    def bound_of(self, source: Graph, seconds: float) -> float | None:
+        """As `Kind.bound_of`."""
+        return self.bound(source, seconds) if self.bound else None
+
+    def whole_values(self, source: Graph) -> bool:
+        """As `Kind.whole_values`."""
+        return self.whole(source) if self.whole else self.count is set_size
+
+    def num_terms(self, source: Graph) -> int:
+        """One an edge."""
+        return source.num_edges
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """Verifies states one by one."""

@@ -11,9 +11,15 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.potts_terms import PottsTerms
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
+# The penalty at which exchanges of nodes cross plateaus that flips do not: with one close to 1, two flips exchange
+# nodes by way of conflicts, which are as good and far more numerous.
+EXCHANGE_PENALTY = 1.3
+# How far rounding in double precision moves a bound on whole numbers at most.
+_ROUNDED = 1 / 64
 
 
 class Evaluated(NamedTuple):
@@ -39,12 +45,21 @@ class Kind(abc.ABC):
       title: the heading of a report.
       recounted: a text on how an answer is verified.
       answer: a text on an answer, with its `size` and the numbers of `ones` and `zeros`.
+      penalty: of a conflict, by default; None: there are no conflicts.
+      exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
+      constrained: whether answers are checked against constraints that the model has no penalties for.
+      reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`;
+        named, since they are built on models; empty: there are none.
     """
 
     name: str
     title: str
     recounted: str
     answer: str
+    penalty: float | None = None
+    exchange_penalty: float | None = None
+    constrained: bool = False
+    reduction: str = ""
 
     @abc.abstractmethod
     def accepts(self, source: Any) -> bool:
@@ -78,6 +93,36 @@ class Kind(abc.ABC):
     def improver(self, source: Any) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
         """What makes a feasible state at least as good by an exact local search; None where there is none."""
         return None
+
+    def bound_of(self, source: Any, seconds: float) -> float | None:
+        """A value that no answer is better than, found in about so many seconds; None: not known."""
+        return None
+
+    def whole_values(self, source: Any) -> bool:
+        """Whether every value is surely a whole number, below 2^33, so that bounds can be rounded."""
+        return False
+
+    def rounded_bound(self, source: Any, bound: float) -> float:
+        """A bound, up to errors of rounding, made as tight as whole numbers allow."""
+        if not (np.isfinite(bound) and self.whole_values(source)):
+            return bound
+        return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
+
+    def objective(self, source: Any, penalty: float) -> Coefficients | PottsTerms:
+        """What is maximised, which at feasible states is the value, or its negative if it is minimised."""
+        return self.terms(source, penalty)
+
+    def magnitude(self, source: Any, penalty: float) -> float:
+        """The sum of all absolute terms that the objective is the sum of, in units of which it is rounded."""
+        return self.objective(source, penalty).magnitude()
+
+    def allowed(self, source: Any, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
+        """Which states satisfy the constraints that `terms` have no penalties for."""
+        return np.ones(len(states), bool)
+
+    def num_terms(self, source: Any) -> int:
+        """Number of edges or quadratic terms."""
+        return len(source.couplings)
 
     def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""

@@ -48,6 +48,10 @@ class PottsTerms(NamedTuple):
         """The largest absolute value of a coefficient."""
         return float(max(np.abs(self.fields).max(), abs(self.scale) * np.abs(self.couplings).max(initial=0)))
 
+    def magnitude(self) -> float:
+        """The sum of all absolute terms."""
+        return float(np.abs(self.fields).sum() + abs(self.scale) * np.abs(self.couplings).sum())
+
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """f at many states."""
         size = self.num_sites

@@ -1,4 +1,4 @@
-"""Exact conversion between f(x) = c.x + 1/2 x'Jx on {0,1}^N and the paper's form on spins s = 2x - 1.
+"""Conversion between f(x) = c.x + 1/2 x'Jx on {0,1}^N and the paper's form on spins s = 2x - 1, in double precision.
 
 The paper writes nu(s) ~ exp(-beta/2 <s, Ws> + <s, b>) with W symmetric and zero on the diagonal.
 """
@@ -23,7 +23,7 @@ class SpinForm(NamedTuple):
 def to_spin(
     c: Float64[np.ndarray, "N"], J: Float64[np.ndarray, "N N"], beta: float = 1.0, constant: float = 0.0
 ) -> SpinForm:
-    """The spin form of f + constant, equal to it on every state; J symmetric with zero diagonal.
+    """The spin form of f + constant, equal to it on every state up to rounding; J symmetric with zero diagonal.
 
     With x = (1 + s)/2: W = -J/(4 beta), b = c/2 + J1/4, constant = sum c/2 + sum J/8.
     """
@@ -32,7 +32,7 @@ def to_spin(
 
 
 def from_spin(form: SpinForm) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndarray, "N N"], float]:
-    """(c, J, constant) with c.x + 1/2 x'Jx + constant equal to the spin form on every state."""
+    """(c, J, constant) with c.x + 1/2 x'Jx + constant equal to the spin form on every state, up to rounding."""
     J = -4 * form.beta * form.W
     c = 2 * (form.b - J.sum(1) / 4)
     return c, J, form.constant - c.sum() / 2 - J.sum() / 8

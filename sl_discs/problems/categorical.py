@@ -10,6 +10,7 @@ from scipy import sparse
 
 from sl_discs.checks import real_array, whole
 from sl_discs.errors import InputError
+from sl_discs.exact_sum import check_sum
 from sl_discs.instances.potts import PottsForm
 from sl_discs.problems.forms import coupling_terms
 from sl_discs.problems.graphs import read_graph
@@ -70,6 +71,7 @@ def potts(
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"{name}: h at {labels[at]!r} is {fields[at]}; expected finite numbers")
+    check_sum(name, couplings, fields)
     form = PottsForm(name, values, pairs, found.data.astype(np.float64), fields, bool(maximise))
     return Problem("potts", name, labels, form)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl_discs.checks import whole
+from sl_discs.checks import check_label, whole
 from sl_discs.errors import InputError
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
@@ -124,6 +124,8 @@ def _group(labels: Iterable[Hashable], name: str) -> dict[Hashable, int]:
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise InputError(f"{_words(name)}: the group is {labels!r}; expected labels, such as a list")
     labels = list(labels)
+    for label in labels:
+        check_label(_words(name), label)
     group = dict.fromkeys(labels, 1)
     if not group:
         raise InputError(f"{_words(name)}: the group is empty; give at least one label")

@@ -11,6 +11,7 @@ import numpy as np
 
 from sl_discs.checks import real, real_array
 from sl_discs.errors import InputError
+from sl_discs.exact_sum import check_sum, expansion
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.constraints import Linear, with_constraints
 from sl_discs.problems.problem import Problem, in_order, timed
@@ -23,7 +24,7 @@ _LARGEST_DENOMINATOR = 10_000
 def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
     """A dimod constrained quadratic model of binary variables, to be minimised, with its own labels and order.
 
-    Spins s are replaced by 2x - 1, so that answers have 1 for spin 1 and 0 for spin -1.
+    Spins s are replaced by 2x - 1 without rounding, so that answers have 1 for spin 1 and 0 for spin -1.
 
     Args:
       cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear
@@ -57,12 +58,26 @@ def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> Qua
     pairs = np.array([(place[u], place[v]) for u, v in model.quadratic], np.int64).reshape(-1, 2)
     couplings = real_array(f"{name}: quadratic biases", list(model.quadratic.values()))
     first, second = pairs.T
-    linear = given * scale
-    np.add.at(linear, first, couplings * scale[first] * shift[second])
-    np.add.at(linear, second, couplings * scale[second] * shift[first])
-    constants = [real(f"{name}: offset", model.offset), *(given * shift), *(couplings * shift[first] * shift[second])]
+    offset = real(f"{name}: offset", model.offset)
+    check_sum(name, given, couplings, offset)
+    # Products with -2, -1, 1, 2 and 4 are exact, sums are kept as numbers that add up exactly.
+    terms: list[list[float]] = [[number] for number in (given * scale).tolist()]
+    for here, there in ((first, second), (second, first)):
+        shared = (couplings * scale[here] * shift[there]).tolist()
+        for one, number in zip(here.tolist(), shared, strict=True):
+            terms[one].append(number)
+    sums = [expansion(numbers) for numbers in terms]
+    linear = [numbers[0] if numbers else 0.0 for numbers in sums]
+    rest = [(one, number) for one, numbers in enumerate(sums) for number in numbers[1:]]
+    own = np.array([(one, one) for one, _ in rest], np.int64).reshape(-1, 2)
+    constants = expansion([offset, *(given * shift), *(couplings * shift[first] * shift[second])])
     return QuadraticForm.from_arrays(
-        name, linear, pairs, couplings * scale[first] * scale[second], math.fsum(constants)
+        name,
+        linear,
+        np.concatenate([pairs, own]),
+        np.concatenate([couplings * scale[first] * scale[second], [number for _, number in rest]]),
+        constants[0] if constants else 0.0,
+        offset_rest=constants[1:],
     )
 
 

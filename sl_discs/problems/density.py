@@ -33,6 +33,7 @@ class LogDensity:
     name: str
 
     kind: ClassVar[str] = "log_density"
+    num_values: ClassVar[None] = None
     maximise: ClassVar[bool] = True
     spins: ClassVar[bool] = False
 

@@ -12,7 +12,7 @@ from sl_discs.instances.from_networkx import graph_from_networkx, is_networkx
 from sl_discs.instances.graph import Graph
 from sl_discs.models.graph_kind import GraphKind
 from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import GRAPH_KINDS
+from sl_discs.models.kinds import GRAPH_KINDS, register
 from sl_discs.problems.matrices import entries, is_sparse
 from sl_discs.problems.problem import Problem, timed
 
@@ -66,6 +66,24 @@ def _constructor(kind: GraphKind) -> Callable[..., Problem]:
 
 
 CONSTRUCTORS = {name: _constructor(kind) for name, kind in GRAPH_KINDS.items()}
+
+
+def register_problem(kind: GraphKind) -> Callable[..., Problem]:
+    """Makes a kind of problem on graphs known that is not part of the package.
+
+    Args:
+      kind: a `sl_discs.models.graph_kind.GraphKind`. Without a bound, reduction and improvement it has none of these.
+
+    Returns:
+      the function that makes such a problem from a graph, as `sl_discs.mis` does.
+
+    Raises:
+      InputError: it is no `GraphKind`, or its name is that of another problem.
+    """
+    if not isinstance(kind, GraphKind):
+        raise InputError(f"the kind is a {type(kind).__name__}; expected a GraphKind")
+    register(kind)
+    return _constructor(kind)
 
 
 def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:

@@ -20,6 +20,7 @@ from sl_discs.instances.potts import PottsForm
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.kinds import KINDS
+from sl_discs.models.potts_terms import PottsTerms
 
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
@@ -84,6 +85,42 @@ class Problem:
     @functools.cached_property
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
         return self._kind.evaluator(self.source)
+
+    def objective(self) -> Coefficients | PottsTerms:
+        """What is maximised, as `Kind.objective`."""
+        return self._kind.objective(self.source, self.penalty)
+
+    def magnitude(self) -> float:
+        """Of the objective's terms, as `Kind.magnitude`."""
+        return self._kind.magnitude(self.source, self.penalty)
+
+    def allowed(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
+        """Which states satisfy the constraints that the objective has no penalties for."""
+        return self._kind.allowed(self.source, states)
+
+    @property
+    def whole_values(self) -> bool:
+        """Whether every value is surely a whole number."""
+        return self._kind.whole_values(self.source)
+
+    @property
+    def constrained(self) -> bool:
+        """Whether answers are checked against constraints that the objective has no penalties for."""
+        return self._kind.constrained
+
+    @property
+    def num_terms(self) -> int:
+        """Number of edges or quadratic terms."""
+        return self._kind.num_terms(self.source)
+
+    def bound(self, seconds: float) -> float | None:
+        """A value, in the problem's sense, that no answer is better than; None: not known after so many seconds."""
+        found = self._kind.bound_of(self.source, seconds)
+        return None if found is None else self.rounded_bound(found)
+
+    def rounded_bound(self, bound: float) -> float:
+        """A bound made as tight as whole numbers allow, where all values are whole."""
+        return self._kind.rounded_bound(self.source, bound)
 
     def improve(self, states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "B N"]:
         """Feasible states, made at least as good by an exact local search where there is one for this problem.

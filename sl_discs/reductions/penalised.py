@@ -15,6 +15,7 @@ from jaxtyping import Float64, Int8, Int64
 from scipy import sparse
 
 from sl_discs.capacity import check_memory
+from sl_discs.exact_sum import expansion
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.coefficients import form_coefficients
@@ -134,7 +135,8 @@ def penalised(problem: Problem, penalties: Float64[np.ndarray, "C"]) -> Penalise
     size = form.num_variables
     starts = np.cumsum([size, *map(len, sizes)])
     linear = np.concatenate([form.linear, np.zeros(starts[-1] - size)])
-    pairs, couplings, constants, slacks = [form.pairs], [form.couplings], [form.offset], []
+    own: list[list[float]] = [[number] for number in linear.tolist()]
+    pairs, couplings, constants, slacks = [form.pairs], [form.couplings], form.offsets.tolist(), []
     for c, penalty in enumerate(penalties):
         row = slice(matrix.indptr[c], matrix.indptr[c + 1])
         places = np.concatenate([matrix.indices[row], np.arange(starts[c], starts[c + 1])])
@@ -142,17 +144,30 @@ def penalised(problem: Problem, penalties: Float64[np.ndarray, "C"]) -> Penalise
         # Slack fills what is open between low and high.
         first = int(low[c] if len(sizes[c]) == 0 else high[c])
         cost = sign * penalty
-        linear[places] += cost * (numbers**2 - (first + int(high[c])) * numbers)
+        for place, number in zip(
+            places.tolist(), (numbers**2 - (first + int(high[c])) * numbers).tolist(), strict=True
+        ):
+            own[place].append(cost * number)
         one, other = np.triu_indices(len(places), 1)
         pairs.append(np.stack([places[one], places[other]], axis=1))
         couplings.append(2 * cost * (numbers[one] * numbers[other]))
         constants.append(cost * (first * int(high[c])))
         if len(sizes[c]):
             slacks.append(_Slack(matrix[[c]].toarray()[0], int(high[c]), sizes[c]))
+    # No sum is rounded, so that what is best with the penalties is best.
+    sums, constants = [expansion(numbers) for numbers in own], expansion(constants)
+    rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]
+    pairs.append(np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2))
+    couplings.append(np.array([number for _, number in rest]))
     whole = QuadraticForm.from_arrays(
-        problem.name, linear, np.concatenate(pairs), np.concatenate(couplings), math.fsum(constants),
+        problem.name,
+        [numbers[0] if numbers else 0.0 for numbers in sums],
+        np.concatenate(pairs),
+        np.concatenate(couplings),
+        constants[0] if constants else 0.0,
         maximise=form.maximise,
-    )  # fmt: skip
+        offset_rest=constants[1:],
+    )
     return Penalised(problem, Problem("qubo", problem.name, range(len(linear)), whole), tuple(slacks))
 
 

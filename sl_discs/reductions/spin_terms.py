@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ def terms_of_form(form: QuadraticForm) -> SpinTerms:
     first, second = form.pairs.T
     own = first == second
     pairs, couplings = _merged(form.num_variables, form.pairs[~own], sign * form.couplings[~own])
-    fields, constant = sign * form.linear, sign * form.offset
+    fields, constant = sign * form.linear, sign * math.fsum(form.offsets)
     if form.spins:
         return SpinTerms(fields, pairs, couplings, constant + sign * float(form.couplings[own].sum()))
     # x = (1 + s) / 2.

@@ -11,7 +11,7 @@ from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.density import Density
-from sl_discs.sampling.enumeration import enumerate_density, enumerate_law
+from sl_discs.models.enumeration import enumerate_density, enumerate_law
 from sl_discs.sampling.tree import tree_decomposition
 
 # Above this, tree decomposition is tried first.

@@ -115,7 +115,7 @@ def sample(
             f"the problem is a {type(problem).__name__}; make one with "
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm', 'from_log_density'])}"
         )
-    sampler = choose_sampler(sampler, problem.kind)
+    sampler = choose_sampler(sampler, problem.num_values is not None)
     options = check_arguments(
         temperature, draws, method, seed, time_limit, sampler, groups, engine, store, sampler_fields
     )
@@ -153,15 +153,15 @@ def _kernel(name: str, fields: Mapping[str, Any], num_chains: int) -> Sampler:
     return build_sampler(name, own, num_chains)
 
 
-def choose_sampler(sampler: str, kind: str | None) -> str:
-    """The sampler itself, or the one that `auto` means on a kind of problem.
+def choose_sampler(sampler: str, several_values: bool) -> str:
+    """The sampler itself, or the one that `auto` means, also on variables of several values.
 
     With several values that is `dmala`, which changes several variables at once: on the reference engine each step
     reads the gains of all of them.
     """
     if sampler != AUTO:
         return sampler
-    return "dmala" if kind in CATEGORICAL else "gibbs"
+    return "dmala" if several_values else "gibbs"
 
 
 def check_arguments(temperature, draws, method, seed, time_limit, sampler, groups, engine, store, fields) -> Options:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 
+from sl_discs.checks import check_label
 from sl_discs.errors import InputError
 from sl_discs.results.canvas import new_figure, save_figure
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
@@ -223,6 +224,7 @@ class Samples:
 
     def _has(self, label: Hashable, value: int) -> Bool[np.ndarray, "C D"]:
         """Whether a variable has a value, in each draw."""
+        check_label(self.name, label)
         place = self._places.get(label)
         if place is None:
             raise InputError(f"{self.name}: {label!r} is not a label")

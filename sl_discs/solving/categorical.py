@@ -1,6 +1,6 @@
 """Problems whose variables have several values: chains of a Potts model on the reference engine.
 
-There are no reductions for them, and `auto` plays one sampler, `path_auxiliary`.
+There are no reductions for them. `auto` enumerates few states, and otherwise plays one sampler, `path_auxiliary`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from scipy import sparse
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.instances.potts import PottsForm
-from sl_discs.models.potts_terms import PottsTerms, potts_terms
+from sl_discs.models.potts_terms import PottsTerms
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolved import unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
-from sl_discs.solving.bounds import bound
+from sl_discs.solving.exact import by_enumeration
 from sl_discs.solving.playing import play_members
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps
+from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, seconds_for_bound
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.scale import range_of
@@ -68,11 +67,13 @@ def solve_categorical(
     recipe = check_arguments(sampler, engine=_ENGINE, chains=chains, **others)
     if not recipe.method(MOST_STEPS, fit=True).sampler.several_values:
         raise InputError(f"sampler is {sampler!r}, which is for variables of two values")
-    form = problem.source
-    assert isinstance(form, PottsForm)
-    terms = potts_terms(form)
+    terms = problem.objective()
+    assert isinstance(terms, PottsTerms)
     check_range(problem, terms.largest())
     recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, lambda: _temperatures(terms)))
+    exactly = presolve is None and sampler == AUTO and initial_states is None
+    if exactly and (result := by_enumeration(problem, recipe.seed, clock)):
+        return result
     size, growing = problem.num_variables, time_limit is not None and steps is None
     wanted = None if growing else int(steps or default_steps(recipe.sampler, size))
     first, unit = first_round(recipe, chosen, size, wanted)
@@ -82,7 +83,8 @@ def solve_categorical(
     member = Member(problem, lay_out, recipe, chosen, note, first, unit)
     return play_members(
         unreduced(problem), [member], states, clock,
-        growing=growing, time_limit=time_limit, target=target, bound=bound(problem), ends_at_bound=sampler == AUTO,
+        growing=growing, time_limit=time_limit, target=target,
+        bound=problem.bound(seconds_for_bound(time_limit)), ends_at_bound=sampler == AUTO,
         callback=callback, interrupt=interrupt, progress=progress, warned=False, compiled_before=compiled_before,
     )  # fmt: skip
 

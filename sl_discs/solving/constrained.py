@@ -22,9 +22,9 @@ from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.arguments import as_states
-from sl_discs.solving.bounds import bound
 from sl_discs.solving.descent import Descent
-from sl_discs.solving.recipe import AUTO, CHAINS
+from sl_discs.solving.exact import by_enumeration
+from sl_discs.solving.recipe import AUTO, CHAINS, seconds_for_bound
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
 
@@ -45,6 +45,7 @@ def solve_constrained(
     target: float | None = None,
     chains: int | None = None,
     initial_states: Any = None,
+    presolve: bool | None = None,
     engine: str = AUTO,
     seed: int = 0,
     callback: Callable[[int, float], object] | None = None,
@@ -65,6 +66,9 @@ def solve_constrained(
     """
     source = problem.source
     assert isinstance(source, ConstrainedForm)
+    exactly = sampler == AUTO and initial_states is None if presolve is None else presolve
+    if exactly and (result := by_enumeration(problem, seed, Clock())):
+        return result
     if sampler == AUTO and engine in (AUTO, "cpu") and get_engine("cpu").obstacle(Exchange()) is None:
         sampler = "exchange"
     states = as_states(problem, initial_states, CHAINS if chains is None else chains)
@@ -72,7 +76,7 @@ def solve_constrained(
     clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
     played: list[Result] = []
     best: Result | None = None
-    best_possible = bound(problem)
+    best_possible = problem.bound(seconds_for_bound(time_limit))
     raises, part = 0, _TRIAL
 
     def left() -> float:
@@ -96,6 +100,7 @@ def solve_constrained(
                 target=target,
                 chains=chains,
                 initial_states=None if states is None else model.extend(states),
+                presolve=presolve,
                 engine=engine,
                 seed=(seed + len(played)) % 2**64,
                 callback=None if callback is None else told,

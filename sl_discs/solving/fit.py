@@ -7,8 +7,6 @@ from sl_discs.engines.contract import Engine
 from sl_discs.experiment.memory import batch_bytes, program_bytes
 from sl_discs.experiment.mesh import Layout
 from sl_discs.experiment.packing import Shape, padded_size
-from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import Recipe, tries_one_site
 
@@ -31,7 +29,7 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
     Raises:
       InputError: it does not fit.
     """
-    size, terms = problem.num_variables, _num_terms(problem)
+    size, terms = problem.num_variables, problem.num_terms
     shape = shape or Shape(padded_size(size), 1, recipe.chains, 0, Layout(1, 1))
     logged = min(steps, 100)
     need = terms * _TERM_BYTES + program_bytes(steps, not tries_one_site(recipe.sampler))
@@ -45,11 +43,4 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
 
 def layout_seconds(problem: Problem) -> float:
     """An upper estimate of the time to build the arrays of a problem."""
-    return _num_terms(problem) / _TERMS_PER_S
-
-
-def _num_terms(problem: Problem) -> int:
-    source = problem.source
-    if isinstance(source, ConstrainedForm):
-        source = source.form
-    return source.num_edges if isinstance(source, Graph) else len(source.couplings)
+    return problem.num_terms / _TERMS_PER_S

@@ -16,7 +16,7 @@ from sl_discs.experiment.annealing import SCHEDULES
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
@@ -29,6 +29,8 @@ CHAINS = 32
 _UPDATES_PER_SECOND, _SLOW_SWEEPS = 5e7, 20_000
 # The temperatures of so many steps take a few hundred megabytes.
 MOST_STEPS = 10_000_000
+# Seconds of a bound, and the part of a time limit.
+_MOST_BOUND_S, _BOUND_PART = 2.0, 0.05
 _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 
 _ANNEALING = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", "anneal_every")
@@ -60,19 +62,16 @@ def choose_sampler(sampler: str, engine: str, fields: Mapping[str, Any]) -> tupl
     return sampler, fields
 
 
-# Kinds on which exchanges of nodes cross plateaus that flips do not, and the penalty at which they do: close to 1,
-# two flips exchange nodes by way of conflicts, which are as good and far more numerous.
-_EXCHANGED, _EXCHANGE_PENALTY = ("mis", "maxclique", "vertex_cover"), 1.3
-
-
 def rivals(problem: Problem, recipe: Recipe) -> list[tuple[Problem, Recipe]]:
     """What `auto` also tries under a time limit, beside its first choice, if the CPU engine can run it.
 
-    That is `exchange` with a penalty of its own, unless the problem's owner has chosen one.
+    That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's owner
+    has chosen one.
     """
-    if not tries_one_site(recipe.sampler) or problem.kind not in _EXCHANGED:
+    kind = KINDS[problem.kind]
+    if not tries_one_site(recipe.sampler) or kind.exchange_penalty is None:
         return []
-    penalty = _EXCHANGE_PENALTY if problem.penalty == PENALTY else problem.penalty
+    penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
     exchange = dataclasses.replace(recipe, sampler="exchange", fields={})
     return [(dataclasses.replace(problem, penalty=penalty), exchange)]
 
@@ -92,6 +91,11 @@ def default_chains(sampler: str, num_sites: int, time_limit: float | None) -> in
     cores = num_cores()
     sweeps = time_limit * cores * _UPDATES_PER_SECOND / num_sites
     return int(min(max(sweeps / _SLOW_SWEEPS // cores * cores, cores), CHAINS))
+
+
+def seconds_for_bound(time_limit: float | None) -> float:
+    """So many seconds a bound may take: a twentieth of a time limit, and at most two."""
+    return _MOST_BOUND_S if time_limit is None else min(_BOUND_PART * time_limit, _MOST_BOUND_S)
 
 
 def default_steps(sampler: str, num_sites: int) -> int:

@@ -69,7 +69,7 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
 def proof(result: Result) -> str:
     """How good the best answer is at least, in words; empty where no bound is known."""
     if result.optimal:
-        return "optimal, as a bound proves"
+        return "optimal, as a bound proves" if result.rounds else f"optimal: {result.engine_note}"
     if result.bound is None:
         return ""
     gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
@@ -139,7 +139,8 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         for name, value in result.annealing.items()
     )
     if not result.rounds:
-        return [("reductions", result.presolved), ("end", result.ending)]
+        reductions = [("reductions", result.presolved)] if result.presolved else []
+        return [*reductions, ("proof", result.engine_note), ("end", result.ending)]
     return [
         *([("reductions", result.presolved)] if result.presolved else []),
         ("sampler", result.sampler),

@@ -8,23 +8,19 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.contract import Engine
 from sl_discs.engines.devices import check_threads
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
-from sl_discs.problem_names import CATEGORICAL, CONSTRAINED, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
+from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.arguments import as_states, check_arguments
-from sl_discs.solving.bounds import bound
 from sl_discs.solving.categorical import solve_categorical
-from sl_discs.solving.collecting import Collector
 from sl_discs.solving.constrained import solve_constrained
-from sl_discs.solving.contraction import no_contraction
+from sl_discs.solving.exact import by_enumeration, by_reductions
 from sl_discs.solving.fit import check_fit, layout_seconds
 from sl_discs.solving.playing import play_members
 from sl_discs.solving.recipe import (
@@ -35,12 +31,16 @@ from sl_discs.solving.recipe import (
     default_chains,
     default_steps,
     rivals,
+    seconds_for_bound,
 )
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.scale import temperature_range
 from sl_discs.solving.search import Member, first_round
 from sl_discs.solving.stage import Stage, terms_of
+
+# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
+_ROUNDED = 2.0**-40
 
 
 @fields_are_keywords()
@@ -92,9 +92,10 @@ def solve(
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
-      presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
-        an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
-      engine: `cpu`, `gpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
+      presolve: whether a problem of up to 2^20 states is enumerated instead, exact reductions remove variables of
+        larger ones first (`sl_discs.reductions`), and the run ends as soon as an answer is proved to be optimal;
+        None: for the sampler `auto`, without initial states.
+      engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result
         ends the run.
@@ -138,7 +139,7 @@ def solve(
             initial_states=initial_states, presolve=presolve, engine=engine, seed=seed, callback=callback,
             interrupt=interrupt, progress=progress, **sampler_fields,
         )  # fmt: skip
-    if problem.kind == CONSTRAINED:
+    if problem.constrained:
         return solve_constrained(
             solve, problem, sampler, steps=steps, time_limit=time_limit, target=target, chains=chains,
             annealing=annealing, initial_states=initial_states, presolve=presolve, engine=engine, seed=seed,
@@ -152,10 +153,12 @@ def solve(
     growing = time_limit is not None and steps is None
     player_engine, _ = _engine(recipe)
     check_fit(problem, recipe, _rounds(recipe, player_engine, problem, steps, growing)[0], player_engine)
+    if presolve and (result := by_enumeration(problem, recipe.seed, clock)):
+        return result
     presolved = reduced_exactly(problem) if presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
-        return _by_reductions(presolved, recipe, clock(), compile_seconds() - compiled_before)
+        return by_reductions(presolved, recipe.seed, clock, compile_seconds() - compiled_before)
     size = reduced.num_variables
     if chains is None:
         recipe = dataclasses.replace(recipe, chains=default_chains(recipe.sampler, size, time_limit))
@@ -202,30 +205,16 @@ def _bound(presolved: Presolved, time_limit: float | None) -> float | None:
     """A value that no answer to the original problem is better than, from what reductions leave of it."""
     problem, reduced = presolved.original, presolved.problem
     assert reduced is not None
-    best = bound(reduced, time_limit)
-    if best is None:
-        return None
-    best += presolved.constant
+    seconds = seconds_for_bound(time_limit)
+    best = reduced.bound(seconds)
+    if best is None or reduced is problem:
+        return best
+    worst, tightest = (max, min) if problem.maximise else (min, max)
     found = problem.evaluate(presolved.found).values.tolist() if len(presolved.found) else []
-    return max([best, *found]) if problem.maximise else min([best, *found])
-
-
-def _by_reductions(presolved: Presolved, recipe: Recipe, seconds: float, compiling: float) -> Result:
-    """The result where reductions leave nothing to search."""
-    problem = presolved.original
-    states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
-    values = problem.evaluate(states).values
-    best = int(np.argmax(values if problem.maximise else -values))
-    collector = Collector(presolved)
-    collector.begin(states[best : best + 1])
-    return collector.result(
-        contraction=no_contraction(),
-        stopped="bound",
-        bound=float(values[best]),
-        timing={"construct_s": problem.construct_s, "build_s": seconds, "compile_s": compiling, "run_s": 0.0},
-        engine="none",
-        engine_note="reductions left nothing to search",
-        sampler="none",
-        annealing={},
-        seed=recipe.seed,
-    )
+    best = worst([best + presolved.constant, *found])
+    if problem.whole_values:
+        return problem.rounded_bound(best)
+    # What is left is rounded, unlike the problem as given, whose own bound may be met.
+    best += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+    own = problem.bound(seconds)
+    return best if own is None else tightest(best, own)

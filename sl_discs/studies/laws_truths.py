@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int8
 
+from sl_discs.models.enumeration import enumerate_law
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.enumeration import enumerate_law
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples

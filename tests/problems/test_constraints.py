@@ -1,6 +1,7 @@
 """Constraints by label: what is refused, and that answers are checked against the constraints as given."""
 
 import itertools
+from fractions import Fraction
 
 import dimod
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.reductions.penalised import penalised
 
 cheap = settings(max_examples=60, deadline=None)
 LABELS = ("a", 1, ("c", 2), "d", 5)
@@ -62,6 +64,8 @@ def test_groups_are_sums():
     [
         (lambda: sl_discs.exactly(1, []), "the group is empty"),
         (lambda: sl_discs.exactly(1, "abc"), "the group is 'abc'; expected labels"),
+        (lambda: sl_discs.exactly(1, [["a", "b"]]), "['a', 'b'] is not a label"),
+        (lambda: sl_discs.linear({"a": 10**5000}, "<=", 1), "the coefficient of 'a' has over 300 digits"),
         (lambda: sl_discs.one_hot(["a", "b", "a"], name="row"), "constraint 'row': 'a' is twice in the group"),
         (lambda: sl_discs.at_most(1.5, ["a"]), "the bound is 1.5; expected a whole number"),
         (lambda: sl_discs.linear({"a": 0.5}, "<=", 1), "the coefficient of 'a' is 0.5; expected a whole number"),
@@ -149,3 +153,60 @@ def test_models_of_dimod_that_are_refused():
         sl_discs.from_cqm({})
     with pytest.raises(InputError, match="no variables"):
         sl_discs.from_cqm(dimod.ConstrainedQuadraticModel())
+
+
+wide = st.builds(
+    lambda sign, part, power: sign * part * 10.0**power,
+    st.sampled_from([-1, 1]),
+    st.floats(0.1, 1),
+    st.sampled_from([-3, 0, 9, 16]),
+)
+
+
+@cheap
+@given(st.data())
+def test_models_of_dimod_are_converted_exactly(data):
+    """Spins become zeros and ones without rounding, also where coefficients have many sizes, and so do bounds."""
+    types = data.draw(st.lists(st.sampled_from(["SPIN", "BINARY"]), min_size=1, max_size=5))
+    model = dimod.QuadraticModel()
+    for variable, kind in enumerate(types):
+        model.add_variable(kind, variable)
+        model.set_linear(variable, data.draw(wide))
+    for one, other in itertools.combinations(range(len(types)), 2):
+        if data.draw(st.booleans()):
+            model.set_quadratic(one, other, data.draw(wide))
+    model.offset = data.draw(wide)
+    cqm = dimod.ConstrainedQuadraticModel()
+    cqm.set_objective(model)
+    if data.draw(st.booleans()):
+        side = dimod.QuadraticModel()
+        side.add_variable(types[0], 0)
+        side.set_linear(0, 1)
+        cqm.add_constraint(side, "<=", 0, label="c")
+    problem = sl_discs.from_cqm(cqm)
+
+    def exact(sample):
+        v = [2 * x - 1 if kind == "SPIN" else x for x, kind in zip(sample, types, strict=True)]
+        pairs = sum(Fraction(number) * v[a] * v[b] for (a, b), number in model.quadratic.items())
+        return Fraction(model.offset) + pairs + sum(Fraction(model.linear[k]) * v[k] for k in range(len(v)))
+
+    values = {x: exact(x) for x in itertools.product((0, 1), repeat=len(types))}
+    feasible = [float(value) for x, value in values.items() if not problem.violated(x)]
+    assert [problem.value(x) for x in values] == [float(value) for value in values.values()]
+    states = np.array(list(values), np.int8)
+    assert problem.evaluate(states).values.tolist() == [float(value) for value in values.values()]
+    assert problem.bound(2.0) <= min(feasible)
+    assert sl_discs.solve(problem).best_value == min(feasible)
+    if problem.constrained:
+        with_penalties = penalised(problem, np.array([4.0]))
+        held = states[problem.evaluate(states).feasible]
+        lifted = with_penalties.problem.evaluate(with_penalties.extend(held)).values
+        assert lifted.tolist() == problem.evaluate(held).values.tolist()
+
+
+def test_a_small_field_beside_large_couplings_is_not_lost():
+    a, b = dimod.Spin("a"), dimod.Spin("b")
+    cqm = dimod.ConstrainedQuadraticModel()
+    cqm.set_objective(1e9 * a * b + 0.1 * a + 1e9)
+    problem = sl_discs.from_cqm(cqm)
+    assert problem.value({"a": 0, "b": 1}) == -0.1 == sl_discs.solve(problem).best_value

@@ -300,3 +300,20 @@ def test_both_entries_of_a_pair_become_one_term_where_their_sum_is_exact(whole, 
     assert len(problem.source.couplings) == terms
     for x in rng.integers(0, 2, (20, 6)):
         assert problem.value(x) == math.fsum(Q[np.ix_(x > 0, x > 0)].ravel())
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: sl_discs.ising([1e308, 1e308], None), "add up to more than 1e307; scale all of them"),
+        (lambda: sl_discs.qubo({(0, 0): 1e308}, offset=1e308), "add up to more than 1e307"),
+        (lambda: sl_discs.maxcut([[0, 1], [1, 2]], weights=[1e308, 1e308]), "add up to more than 1e307"),
+        (lambda: sl_discs.potts({(0, 1): 1e308}, 3), "add up to more than 1e307"),
+        (lambda: sl_discs.mis([[0, 1]], penalty=10**400), "mis: penalty has over 300 digits"),
+        (lambda: sl_discs.mis([[0, 1]], penalty=10**5000), "mis: penalty has over 300 digits"),
+    ],
+)
+def test_numbers_beyond_double_precision_are_refused(make, words):
+    with pytest.raises(InputError) as raised:
+        make()
+    assert words in str(raised.value) and "\n" not in str(raised.value)

@@ -502,6 +502,8 @@ def test_unknown_names_are_refused():
         samples.mean("energy level")
     with pytest.raises(InputError, match="'s99' is not a label"):
         samples.marginal("s99")
+    with pytest.raises(InputError, match=r"\['s99'\] is not a label; expected a number, a string or a tuple"):
+        samples.marginal(["s99"])
     with pytest.raises(InputError, match="expected a number for each state"):
         samples.expectation(lambda states: states)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.solving.bounds import bound
+from sl_discs.models.bounds import of_form
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
@@ -32,7 +32,7 @@ def test_no_set_or_cut_passes_its_bound(seed, size, density):
         graph[u][v]["weight"] = (u * v + seed) % 5 - 2
     for kind in GRAPH_KINDS:
         problem = getattr(sl_discs, kind)(graph)
-        assert no_worse(problem, bound(problem))
+        assert no_worse(problem, problem.bound(2.0))
 
 
 @settings(deadline=None, max_examples=60)
@@ -46,14 +46,14 @@ def test_no_value_of_a_form_passes_its_bound(seed, size, spins, maximise):
         problem = sl_discs.ising(fields, couplings, maximise=maximise)
     else:
         problem = sl_discs.qubo(couplings, maximise=maximise)
-    assert no_worse(problem, bound(problem))
+    assert no_worse(problem, problem.bound(2.0))
 
 
 def test_a_tight_bound_ends_the_search():
     """Cliques in a row, of which a set takes one node each; reductions alone would solve it."""
     graph = nx.disjoint_union_all([nx.complete_graph(5)] * 8)
     problem = sl_discs.mis(graph)
-    assert bound(problem) == 8
+    assert problem.bound(2.0) == 8
     result = sl_discs.solve(problem, "metropolis", steps=4_000, chains=2)
     assert (result.best_value, result.bound, result.optimal, result.gap) == (8, 8, True, 0)
 
@@ -61,5 +61,89 @@ def test_a_tight_bound_ends_the_search():
 @pytest.mark.parametrize("kind", GRAPH_KINDS[:3])
 def test_a_large_graph_has_none_in_a_short_time(kind):
     problem = getattr(sl_discs, kind)(nx.gnm_random_graph(2_000, 20_000, seed=1))
-    assert bound(problem) is not None
-    assert bound(problem, 0.1) is None
+    assert problem.bound(2.0) is not None
+    assert problem.bound(0.005) is None
+
+
+def test_bounds_on_whole_numbers_are_whole():
+    """The entries of a pair add up to a whole number, but not to the bound's; with another half, nothing is whole."""
+    couplings = {(0, 1): 1.5, (1, 0): -0.5, (1, 1): 1.0}
+    for more, most, least in ((0.0, 2.0, 0.0), (0.5, 3.0, -0.5)):
+        problem = sl_discs.qubo(couplings | {(2, 2): more}, maximise=True)
+        assert problem.bound(2.0) == most and of_form(problem.source) == 2.5 + more
+        assert sl_discs.qubo(couplings | {(2, 2): more}).bound(2.0) == least
+    assert sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound(2.0) > 2.0**40
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_what_reductions_leave_has_no_fractional_bound(maximise):
+    """Stars of three edges become triangles of halves."""
+    graph = nx.random_regular_graph(3, 30, seed=2)
+    for u, v in graph.edges:
+        graph[u][v]["weight"] = 1 if (u + v) % 3 else 2
+    problem = sl_discs.maxcut(graph)
+    if not maximise:
+        problem = sl_discs.ising(None, dict.fromkeys(graph.edges, 1))
+    result = sl_discs.solve(problem, steps=300, chains=2)
+    assert float(result.bound).is_integer() and (result.bound >= result.best_value) == problem.maximise
+
+
+def test_a_bound_on_what_reductions_leave_is_not_rounded_below_the_optimum():
+    """All couplings of a ferromagnet, up to a change of signs, can be met; reductions remove its pendant spins."""
+    proved = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        graph = nx.random_regular_graph(5, 12, seed=seed)
+        graph.add_edges_from((node, 12 + 2 * node + k) for node in range(12) for k in (0, 1))
+        best = rng.choice([-1, 1], 36)
+        couplings = {(u, v): float(-best[u] * best[v] * rng.uniform(0.5, 1.5)) for u, v in graph.edges}
+        problem = sl_discs.ising(None, couplings, offset=0.1)
+        result = sl_discs.solve(problem, steps=3_000, chains=2)
+        assert result.bound == problem.value(best)
+        proved += result.optimal
+    assert proved > 10
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 7), st.booleans(), st.booleans())
+def test_small_problems_are_enumerated(seed, size, spins, maximise):
+    """Of coefficients so wide that values in double precision do not tell which state is best."""
+    rng = np.random.default_rng(seed)
+
+    def numbers(count):
+        return (rng.normal(size=count) * 10.0 ** rng.choice([-1, 0, 9, 17], count)).tolist()
+
+    pairs = rng.integers(0, size, (8, 2)).tolist()
+    couplings = {tuple(pair): number for pair, number in zip(pairs, numbers(8), strict=True)}
+    if spins:
+        problem = sl_discs.ising(numbers(size), couplings, maximise=maximise)
+    else:
+        problem = sl_discs.qubo(couplings, maximise=maximise)
+    result = sl_discs.solve(problem)
+    assert result.optimal and result.best_value == result.bound == optimum(problem)
+    assert result.engine_note == f"all {2**problem.num_variables:,} states were compared"
+
+
+@pytest.mark.parametrize("kind", GRAPH_KINDS)
+@pytest.mark.parametrize("penalty", [1.0, 1.0001])
+def test_sets_of_twenty_nodes_are_enumerated(kind, penalty):
+    """Also where sets with conflicts are as good, and there are more best states than can be listed."""
+    keywords = {} if kind == "maxcut" else {"penalty": penalty}
+    for graph in nx.gnp_random_graph(20, 0.3, seed=3), nx.disjoint_union_all([nx.path_graph(2)] * 10):
+        problem = getattr(sl_discs, kind)(graph, **keywords)
+        result = sl_discs.solve(problem)
+        assert result.optimal and result.rounds == 0 and "1,048,576 states" in result.engine_note
+        assert result.best_value == sl_discs.solve(problem, "metropolis", steps=20_000, chains=8).best_value
+
+
+def test_categorical_and_constrained_problems_are_enumerated():
+    coloring = sl_discs.solve(sl_discs.coloring(nx.petersen_graph(), 3))
+    assert coloring.optimal and coloring.best_value == 0 and "59,049 states" in coloring.engine_note
+    rng = np.random.default_rng(0)
+    potts = sl_discs.potts({(0, 1): 1e17, (1, 2): 0.1, (0, 2): -1e17}, 3, rng.normal(size=(3, 3)))
+    values = potts.evaluate(np.array(list(itertools.product(range(3), repeat=3)), np.int8)).values
+    result = sl_discs.solve(potts)
+    assert result.optimal and result.best_value == values.min()
+    limit = sl_discs.linear({0: 3, 1: 4, 2: 5}, "<=", 8)
+    result = sl_discs.solve(sl_discs.qubo(np.diag([4, 5, 6]), maximise=True, constraints=[limit]))
+    assert result.optimal and result.best_value == result.bound == 10 and "8 states" in result.engine_note

@@ -43,7 +43,7 @@ def densest(size, chosen):
 @pytest.mark.parametrize("instance", [assignment(4), knapsack(12), densest(12, 4)])
 def test_the_optimum_is_found_and_verified(instance):
     problem, optimum = instance
-    result = sl_discs.solve(problem, steps=2_000, chains=8)
+    result = sl_discs.solve(problem, steps=2_000, chains=8, presolve=False)
     assert result.feasible and result.best_value == optimum and not problem.violated(result.best_sample)
     assert verification(problem, result) == (
         True,
@@ -52,15 +52,15 @@ def test_the_optimum_is_found_and_verified(instance):
     assert np.array_equal(problem.evaluate(result.states).feasible, result.feasible_chains)
     assert result.kind == "constrained" and result.states.shape == (8, problem.num_variables)
     assert result.final_states.shape == result.states.shape
-    again = sl_discs.solve(problem, steps=2_000, chains=8)
+    again = sl_discs.solve(problem, steps=2_000, chains=8, presolve=False)
     assert np.array_equal(result.states, again.states)
 
 
 def test_rounds_fill_a_time_limit_and_end_at_a_target():
     problem, optimum = knapsack(12)
-    result = sl_discs.solve(problem, time_limit=0.5, chains=4)
+    result = sl_discs.solve(problem, time_limit=0.5, chains=4, presolve=False)
     assert result.stopped == "time" and result.best_value == optimum and result.timing["run_s"] < 2
-    result = sl_discs.solve(problem, time_limit=30, chains=4, target=float(optimum))
+    result = sl_discs.solve(problem, time_limit=30, chains=4, presolve=False, target=float(optimum))
     assert result.stopped == "target" and result.best_value == optimum
 
 
@@ -87,7 +87,7 @@ def test_penalties_are_raised_until_the_constraints_hold():
     states = np.array(list(itertools.product((0, 1), repeat=model.problem.num_variables)), np.int8)
     best = states[np.argmax(model.problem.evaluate(states).values)]
     assert not problem.evaluate(model.lift(best[None])).feasible[0]
-    result = sl_discs.solve(problem, steps=4_000, chains=8)
+    result = sl_discs.solve(problem, steps=4_000, chains=8, presolve=False)
     assert result.rounds > 1 and result.feasible and result.best_value == optimum
 
 
@@ -103,7 +103,7 @@ def test_contradictions_that_no_check_sees_are_reported():
 
 def test_infeasible_answers_never_beat_feasible_ones(tmp_path):
     problem, optimum = assignment(4)
-    result = sl_discs.solve(problem, steps=500, chains=4)
+    result = sl_discs.solve(problem, steps=500, chains=4, presolve=False)
     cheat = result.states.copy()
     cheat[1] = 0
     changed = {**vars(result), "states": cheat, "values": np.where([0, 1, 0, 0], 0.0, result.values)}

@@ -269,3 +269,11 @@ def test_time_and_interruption_keep_the_number_of_reads():
 def test_bad_arguments_of_draws_are_explained(arguments):
     with pytest.raises(InputError, match="|".join([*arguments, "no field"])):
         BoltzmannSampler().sample(random_bqm(4), **arguments)
+
+
+@pytest.mark.parametrize("sampler", [SLSampler, BoltzmannSampler])
+@pytest.mark.parametrize(("reads", "words"), [(10**12, "expected a whole number from 1 to 2"), (2**31 - 1, "GiB")])
+def test_more_reads_than_fit_are_refused(sampler, reads, words):
+    model = dimod.BinaryQuadraticModel(dict.fromkeys(range(1000), 1.0), {}, 0.0, "SPIN")
+    with pytest.raises(InputError, match=words):
+        sampler().sample(model, num_reads=reads)

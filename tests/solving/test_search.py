@@ -91,7 +91,9 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     monkeypatch.setattr(solve, "reduced_exactly", lambda problem: reduced.append(problem) or real(problem))
     problem = sl_discs.maxcut(nx.cycle_graph(9))
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
-    assert sl_discs.solve(problem, "metropolis", presolve=True).rounds == 0 and reduced
+    assert sl_discs.solve(problem, "metropolis", presolve=True).engine_note == "all 512 states were compared"
+    larger = sl_discs.maxcut(nx.cycle_graph(29))
+    assert sl_discs.solve(larger, "metropolis", presolve=True).rounds == 0 and reduced
     state = np.zeros(9, int)
     assert sl_discs.solve(problem, steps=100, chains=2, initial_states=state).rounds == 1
     with pytest.raises(InputError, match="presolve and initial_states"):

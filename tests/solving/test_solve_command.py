@@ -55,14 +55,20 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
 
 
-def test_reductions_that_leave_nothing(cycle, tmp_path, capsys):
-    saved, page = tmp_path / "answer.json", tmp_path / "page.html"
-    code, out, err = run(capsys, cycle, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--report={page}")
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [(5, "optimal: all 32 states were compared"), (25, "optimal: reductions left nothing to search")],
+)
+def test_problems_that_need_no_chains(tmp_path, capsys, size, said):
+    saved, page, ring = tmp_path / "answer.json", tmp_path / "page.html", tmp_path / "ring.rudy"
+    edges = "".join(f"{k + 1} {(k + 1) % size + 1} 1\n" for k in range(size))
+    ring.write_text(f"{size} {size}\n{edges}")
+    code, out, err = run(capsys, ring, "--problem=mis", "--time_limit=5", f"--save={saved}", f"--report={page}")
     assert code == 0 and not err
-    assert "best 2; verified: " in out and "optimal, as a bound proves" in out
-    assert "reductions: 0 of 5 variables left: " in out and " chains" not in out
-    assert "optimal, as a bound proves" in page.read_text() and "0 of 5 variables left" in page.read_text()
-    assert recount(capsys, cycle, saved)[0] == 0
+    assert f"best {size // 2}; verified: " in out and said in out and said in page.read_text()
+    reduced = "0 of 25 variables left"
+    assert (f"reductions: {reduced}: " in out) == (reduced in page.read_text()) == (size == 25)
+    assert " chains" not in out and recount(capsys, ring, saved)[0] == 0
 
 
 def test_check_finds_wrong_answers(cycle, tmp_path, capsys):

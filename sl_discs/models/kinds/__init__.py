@@ -19,6 +19,15 @@ KINDS: dict[str, Kind] = {name: importlib.import_module(f"{__name__}.{name}").KI
 GRAPH_KINDS: dict[str, GraphKind] = {name: cast(GraphKind, KINDS[name]) for name in GRAPH_PROBLEMS}
 
 
+def register(kind: Kind) -> None:
+    """Adds a kind of problem that is not part of the package; InputError where its name is taken."""
+    if KINDS.get(kind.name, kind) is not kind:
+        raise InputError(f"there is a problem {kind.name!r} already; choose another name")
+    KINDS[kind.name] = kind
+    if isinstance(kind, GraphKind):
+        GRAPH_KINDS[kind.name] = kind
+
+
 def graph_kind(name: str) -> GraphKind:
     """The problem on graphs of this name; InputError where there is none."""
     if name not in GRAPH_KINDS:

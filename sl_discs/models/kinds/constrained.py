@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int8
+from jaxtyping import Bool, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form_values import FormValues
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.bounds import of_form
+from sl_discs.models.coefficients import Coefficients, form_coefficients, has_whole_values
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.problem_names import CONSTRAINED
 
@@ -45,6 +46,30 @@ class ConstrainedKind(Kind):
             "put penalties for the constraints into Q"
         )
 
+    def bound_of(self, source: ConstrainedForm, seconds: float) -> float:
+        """As `Kind.bound_of`: without the constraints."""
+        return of_form(source.form)
+
+    def whole_values(self, source: ConstrainedForm) -> bool:
+        """As `Kind.whole_values`."""
+        return has_whole_values(source.form)
+
+    def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
+        """The form as a function that is maximised."""
+        return form_coefficients(source.form)
+
+    def allowed(self, source: ConstrainedForm, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
+        """Where all constraints hold."""
+        return np.asarray(source.met(states).all(axis=1))
+
+    def num_terms(self, source: ConstrainedForm) -> int:
+        """Those of the form."""
+        return len(source.form.couplings)
+
+    def magnitude(self, source: ConstrainedForm, penalty: float) -> float:
+        """As `Kind.magnitude`: of the terms as given, which may cancel."""
+        return source.form.magnitude()
+
     def evaluator(self, source: ConstrainedForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """The exact value of the form at each state, and whether all constraints hold there."""
         values = FormValues(source.form)
@@ -57,6 +82,7 @@ class ConstrainedKind(Kind):
 
 KIND = ConstrainedKind(
     name=CONSTRAINED,
+    constrained=True,
     title="Quadratic binary optimisation with constraints",
     recounted="all terms as given, summed in exact arithmetic, and every constraint holds",
     answer="{ones:,} of {size:,} variables are 1",

@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.instances.graph import Graph
+from sl_discs.models import bounds
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.kind import EXCHANGE_PENALTY
 from sl_discs.models.two_improvement import TwoImprovement
 
 
@@ -49,6 +51,9 @@ KIND = GraphKind(
     violations=_violations,
     repair=_repair,
     improve=_improve,
+    bound=bounds.of_cliques,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.clique:reduce_maxclique",
     in_percent=True,
     discs_family=("rb", "_"),
 )

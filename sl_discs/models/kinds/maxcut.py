@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.instances.graph import Graph
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models import bounds
+from sl_discs.models.coefficients import Coefficients, are_whole
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
 
 
@@ -31,6 +32,9 @@ KIND = GraphKind(
     answer="{ones:,} nodes on one side, {zeros:,} on the other",
     model=_model,
     count=_count,
+    bound=bounds.of_cuts,
+    whole=lambda graph: graph.weights is None or are_whole(graph.weights),
+    reduction="sl_discs.reductions.quadratic:reduce_maxcut",
     penalty=None,
     weighted=True,
     in_percent=True,

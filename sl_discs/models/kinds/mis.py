@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.instances.graph import Graph
+from sl_discs.models import bounds
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.kind import EXCHANGE_PENALTY
 from sl_discs.models.two_improvement import TwoImprovement
 
 
@@ -38,5 +40,8 @@ KIND = GraphKind(
     violations=_violations,
     repair=_repair,
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
+    bound=bounds.of_sets,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.independent_set:reduce_mis",
     discs_family=("er_density", "r-0.10"),
 )

@@ -11,8 +11,10 @@ from jaxtyping import Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.potts import PottsForm
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.bounds import of_potts
+from sl_discs.models.coefficients import Coefficients, are_whole
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.models.potts_terms import PottsTerms, potts_terms
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,18 @@ class PottsKind(Kind):
             f"{source.name}: this needs variables of two values, and those of a {self.name} problem may have more; "
             "sl_discs.solve and sl_discs.sample take them"
         )
+
+    def objective(self, source: PottsForm, penalty: float) -> PottsTerms:
+        """The form as a function that is maximised."""
+        return potts_terms(source)
+
+    def bound_of(self, source: PottsForm, seconds: float) -> float:
+        """As `Kind.bound_of`."""
+        return of_potts(source)
+
+    def whole_values(self, source: PottsForm) -> bool:
+        """As `Kind.whole_values`."""
+        return are_whole(np.concatenate([source.couplings, source.fields.ravel()]))
 
     def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """The exact value of each state."""

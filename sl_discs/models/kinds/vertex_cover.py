@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from sl_discs.instances.graph import Graph
+from sl_discs.models import bounds
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.kind import EXCHANGE_PENALTY
 from sl_discs.models.two_improvement import TwoImprovement
 
 
@@ -49,5 +51,8 @@ KIND = GraphKind(
     violations=_violations,
     repair=_repair,
     improve=_improve,
+    bound=bounds.of_covers,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.independent_set:reduce_vertex_cover",
     maximise=False,
 )

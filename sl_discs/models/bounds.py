@@ -11,46 +11,42 @@ import math
 
 import numpy as np
 
-from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.potts import PottsForm
 from sl_discs.models.potts_terms import potts_terms
-from sl_discs.problems import Problem
 
-# Edges that are looked at in a second, roughly, and the part of a time limit that may be spent.
-_EDGES_A_SECOND, _PART = 250_000, 0.05
-# Seconds without a time limit.
-_MOST_S = 2.0
+# Edges that are looked at in a second, roughly.
+_EDGES_A_SECOND = 250_000
 # Nodes that may be added to a clique are so many at most, those of the smallest degree.
 _TRIED = 8
 
 
-def bound(problem: Problem, time_limit: float | None = None) -> float | None:
-    """A value, in the problem's sense, that no answer is better than; None where it would take too long.
-
-    Args:
-      problem: of any kind.
-      time_limit: of the search, in seconds, of which a bound may take a twentieth; None: it may take two seconds.
-    """
-    source = problem.source
-    if isinstance(source, ConstrainedForm):
-        source = source.form
-    if isinstance(source, QuadraticForm):
-        return _of_form(source)
-    if isinstance(source, PottsForm):
-        return _of_potts(source)
-    if problem.kind == "maxcut":
-        return math.fsum(np.maximum(source.weights, 0)) if source.weights is not None else float(source.num_edges)
-    if source.num_edges > _EDGES_A_SECOND * (_MOST_S if time_limit is None else min(_PART * time_limit, _MOST_S)):
-        return None
-    if problem.kind == "maxclique":
-        return float(colours(source))
-    cover = clique_cover(source)
-    return float(cover if problem.kind == "mis" else source.num_nodes - cover)
+def of_cuts(graph: Graph, seconds: float) -> float:
+    """All positive weights."""
+    return float(graph.num_edges) if graph.weights is None else math.fsum(np.maximum(graph.weights, 0))
 
 
-def _of_form(form: QuadraticForm) -> float:
+def of_sets(graph: Graph, seconds: float) -> float | None:
+    """Of independent sets: one node of each clique; None where the graph is too large for so many seconds."""
+    return float(clique_cover(graph)) if _fits(graph, seconds) else None
+
+
+def of_covers(graph: Graph, seconds: float) -> float | None:
+    """Of vertex covers: all nodes but one of each clique; None as `of_sets`."""
+    return float(graph.num_nodes - clique_cover(graph)) if _fits(graph, seconds) else None
+
+
+def of_cliques(graph: Graph, seconds: float) -> float | None:
+    """Of cliques: one node of each colour; None as `of_sets`."""
+    return float(colours(graph)) if _fits(graph, seconds) else None
+
+
+def _fits(graph: Graph, seconds: float) -> bool:
+    return graph.num_edges <= _EDGES_A_SECOND * seconds
+
+
+def of_form(form: QuadraticForm) -> float:
     """With the best sign of each term of spins, or without the terms of zeros and ones that make it worse.
 
     Both sums, of the bound and of a value, are exact and rounded once, so that they can be compared.
@@ -63,10 +59,10 @@ def _of_form(form: QuadraticForm) -> float:
         best[len(form.linear) :][own] = form.couplings[own]
     else:
         best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
-    return math.fsum([form.offset, *best.tolist()])
+    return math.fsum([*form.offsets, *best.tolist()])
 
 
-def _of_potts(form: PottsForm) -> float:
+def of_potts(form: PottsForm) -> float:
     """With every pair equal or not, and every variable at a value, as is best for it alone."""
     terms = potts_terms(form)
     of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)

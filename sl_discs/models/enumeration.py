@@ -1,12 +1,15 @@
-"""The law exp(f/temperature) by listing every state: up to 22 variables of two values, or 2^20 states of others."""
+"""All states of small problems: the law exp(f/temperature), of up to 22 variables of two values or 2^20 states of
+others, and the largest values of f.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int8
+from jaxtyping import Bool, Float64, Int, Int8
 from scipy import special
 
 from sl_discs.errors import InputError
@@ -20,6 +23,8 @@ MOST_VARIABLES = 22
 MOST_OF_DENSITY = 20
 # Of states of variables with several values, and of those that are evaluated at once.
 MOST_STATES, _BLOCK = 2**20, 2**14
+# States whose values are the largest up to rounding are listed up to this number.
+_MOST_LARGEST = 2**12
 
 
 class EnumeratedLaw(NamedTuple):
@@ -68,14 +73,7 @@ def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
             f"{size} variables have 2^{size} states; enumeration is for up to {MOST_VARIABLES}, so use tree "
             "decomposition or method='tempering'"
         )
-    listed = terms.listed()
-    couplings = np.zeros((size, size))
-    couplings[listed.edges[:, 0], listed.edges[:, 1]] = listed.scale * listed.weights
-    half = size // 2
-    low, high = _states(half), _states(size - half)
-    table = (high @ couplings[:half, half:].T) @ low.T  # values, and then weights
-    table += _values(low, terms.linear[:half], couplings[:half, :half])
-    table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None] + terms.constant
+    low, high, table = _table(terms)  # of values, and then weights
     values = table.ravel().copy()
     largest = table.max()
     table -= largest
@@ -125,9 +123,82 @@ def enumerate_values(terms: PottsTerms, temperature: float) -> EnumeratedValues:
             f"{terms.num_sites} variables have more; use method='tempering'",
             "method",
         )
-    blocks = (np.arange(start, min(start + _BLOCK, number)) for start in range(0, number, _BLOCK))
-    scaled = np.concatenate([terms.values(_numbered(block, terms.num_values)) for block in blocks]) / temperature
+    scaled = _values_of_potts(terms) / temperature
     return EnumeratedValues(float(special.logsumexp(scaled)), special.softmax(scaled), terms.num_values)
+
+
+class Largest(NamedTuple):
+    """Where a function is largest.
+
+    Attributes:
+      states: [K, N] those with the largest value, up to rounding.
+      value: the largest value, rounded.
+      error: no computed value is farther from the exact one.
+      complete: whether no other state may have the largest value; otherwise there are too many to be listed.
+    """
+
+    states: Int8[np.ndarray, "K N"]
+    value: float
+    error: float
+    complete: bool
+
+
+def largest_states(
+    terms: Coefficients | PottsTerms,
+    magnitude: float,
+    allowed: Callable[[Int8[np.ndarray, "B N"]], Bool[np.ndarray, "B"]] | None = None,
+) -> Largest | None:
+    """The states of up to 2^20 at which a function is largest.
+
+    Args:
+      terms: of the function.
+      magnitude: sum of its absolute terms, as they were given.
+      allowed: which states count; None: all.
+
+    Returns:
+      them; None where no state is allowed.
+    """
+    size = terms.num_sites
+    if isinstance(terms, PottsTerms):
+        num_values, num_terms, values = terms.num_values, size + len(terms.couplings), _values_of_potts(terms)
+    else:
+        num_values, num_terms, values = (2,) * size, size**2, _table(terms)[2].ravel()
+    if allowed is not None:
+        for block in _blocks(len(values)):
+            values[block[~allowed(_numbered(block, num_values))]] = -np.inf
+    # A bound on the errors of sums in any order, of the terms and of what they were summed from.
+    error = 4 * (num_terms + 2) * float(np.finfo(np.float64).eps) * magnitude
+    largest = float(values.max())
+    if largest == -np.inf:
+        return None
+    places = np.flatnonzero(values >= largest - 2 * error)
+    complete = len(places) <= _MOST_LARGEST
+    return Largest(_numbered(places[:_MOST_LARGEST], num_values), largest, error, complete)
+
+
+def _table(
+    terms: Coefficients,
+) -> tuple[Float64[np.ndarray, "L l"], Float64[np.ndarray, "H h"], Float64[np.ndarray, "H L"]]:
+    """The states of the first half of variables and of the others, and f of both."""
+    size = len(terms.linear)
+    listed = terms.listed()
+    couplings = np.zeros((size, size))
+    couplings[listed.edges[:, 0], listed.edges[:, 1]] = listed.scale * listed.weights
+    half = size // 2
+    low, high = _states(half), _states(size - half)
+    table = (high @ couplings[:half, half:].T) @ low.T
+    table += _values(low, terms.linear[:half], couplings[:half, :half])
+    table += _values(high, terms.linear[half:], couplings[half:, half:])[:, None] + terms.constant
+    return low, high, table
+
+
+def _values_of_potts(terms: PottsTerms) -> Float64[np.ndarray, "S"]:
+    blocks = _blocks(math.prod(terms.num_values))
+    return np.concatenate([terms.values(_numbered(block, terms.num_values)) for block in blocks])
+
+
+def _blocks(number: int) -> Iterator[Int[np.ndarray, "B"]]:
+    return (np.arange(start, min(start + _BLOCK, number)) for start in range(0, number, _BLOCK))
 
 
 def _numbered(numbers: Int[np.ndarray, "B"], num_values: tuple[int, ...]) -> Int8[np.ndarray, "B N"]:
