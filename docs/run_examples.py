@@ -21,7 +21,8 @@ def on_files(files, config):
     for script in sorted((ROOT / "examples").glob("*.py")):
         code = script.read_text()
         title, _, text = ast.get_docstring(ast.parse(code)).partition("\n")
-        parts = [f"# {title.rstrip('.')}", text.strip()]
+        # Without headings below the title, the place of their list is free for long lines of code.
+        parts = ["---\nhide: [toc]\n---", f"# {title.rstrip('.')}", text.strip()]
         if config.extra["run_examples"]:
             printed, picture = _run(script)
             files.append(File.generated(config, f"examples/{script.stem}.png", content=picture))

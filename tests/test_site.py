@@ -142,5 +142,9 @@ def test_the_site_builds_without_a_warning(run_examples, tmp_path):
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "sl_discs.solve" in (tmp_path / "api" / "index.html").read_text()
+    # Wide tables and printed lines are not cut off: the rules for them are there, and apply to what examples print.
+    page = (tmp_path / "examples" / "ladder" / "index.html").read_text()
+    assert "site.css" in page and (tmp_path / "site.css").is_file()
+    assert ("language-text" in page) == (run_examples == "true")
     pictures = {path.stem for path in (tmp_path / "examples").glob("*.png")}
     assert pictures == ({path.stem for path in (ROOT / "examples").glob("*.py")} if run_examples == "true" else set())
