@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from absl import flags
@@ -63,11 +63,12 @@ def run_command(
     own_flags: flags.FlagValues,
     body: Callable[[list[str]], int],
     foreign_help: Callable[[list[str]], str] | None = None,
+    program: str = "sl-discs",
 ) -> int:
-    """Runs a command of `sl-discs`, which has flags of its own and --import.
+    """Runs a command of `sl-discs`, or a script, which has flags of its own and --import.
 
     Args:
-      argv: name of the command, such as `bench rates`, and its arguments.
+      argv: name of the command, such as `discs data`, and its arguments.
       takes: the arguments before the flags; if empty, every argument that is not a flag is refused.
       words: the docstring of its module.
       own_flags: the command's flags, which are parsed here, after what --import names was imported: the flags' own
@@ -75,11 +76,12 @@ def run_command(
       body: takes the arguments that are not flags and returns the exit code.
       foreign_help: for a command that starts another program: takes the arguments that are not its own flags and
         returns the list of that program's flags. The body gets the same arguments.
+      program: what is typed before the name: `python` for a script.
 
     Returns:
       the body's exit code; 0 after the help, 2 after a one-line message about bad input, 130 after Ctrl-C.
     """
-    program = f"sl-discs {argv[0]}"
+    program = f"{program} {argv[0]}"
     # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
     for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)
@@ -197,6 +199,26 @@ def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str
         given = " ".join(arguments) or "nothing"
         raise InputError(f"expected one of {', '.join(choices)} before the options, not {given}")
     return arguments[0]
+
+
+def check_choice(
+    flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
+) -> None:
+    """Checks that all names of a list flag are known.
+
+    Args:
+      flag: name of the flag, without dashes.
+      chosen: the given names.
+      known: the available names.
+      absent: names that could be made available, and how.
+
+    Raises:
+      InputError: a name is not available.
+    """
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""
+        raise InputError(f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}")
 
 
 def as_typed(argv: Sequence[str]) -> str:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sl_discs.atomic import write_atomically
 from sl_discs.parse_json import parse_json
+from sl_discs.version import __version__
 
 
 class Damaged(Exception):
@@ -59,3 +61,23 @@ def read_json(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise Damaged(f"{path}: cannot be read (it holds no object)")
     return content
+
+
+def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `compute`, read from the folder if it is there.
+
+    Args:
+      folder: folder of the cells.
+      identity: everything that the result depends on, as plain values; the file's name begins with its `kind`.
+      compute: computes the result as plain values.
+    """
+    identity = identity | {"version": __version__}
+    path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"
+    try:
+        content = read_json(path)
+    except Damaged:  # it is computed again
+        content = None
+    if content is None or content.get("identity") != identity:
+        content = {"identity": identity, "found": compute()}
+        write_json(path, content, indent=None, allow_nan=False)
+    return content["found"]

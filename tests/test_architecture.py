@@ -25,7 +25,6 @@ ORDER = [
     ["discs_plugin"],
     ["sweeps"],
     ["tuning", "benchmark"],
-    ["studies"],
     ["reproduction"],
     ["commands"],
 ]

@@ -24,10 +24,10 @@ def test_help_lists_the_commands(flag, capsys):
 
 
 def test_help_of_a_group_lists_its_commands(capsys):
-    assert main(["sl-discs", "bench", "--help"]) == 0
+    assert main(["sl-discs", "discs", "--help"]) == 0
     out, err = capsys.readouterr()
-    assert out.startswith("usage: sl-discs bench COMMAND") and not err
-    assert "  growth " in out and "solve" not in out and "overhead" not in out
+    assert out.startswith("usage: sl-discs discs COMMAND") and not err
+    assert "  overhead " in out and "solve" not in out and "tune" not in out
 
 
 def test_each_command_has_a_file_and_each_file_is_a_command():
@@ -43,15 +43,15 @@ def test_each_command_has_a_file_and_each_file_is_a_command():
         (["slove", "--help"], "unknown command 'slove'"),
         ([], "no command after sl-discs"),
         (["--seed=1"], "unknown command '--seed=1'"),
-        (["bench"], "no command after sl-discs bench"),
-        (["bench", "gowth", "--help"], "unknown command 'bench gowth'"),
+        (["discs"], "no command after sl-discs discs"),
+        (["discs", "dta", "--help"], "unknown command 'discs dta'"),
     ],
 )
 def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
     assert main(["sl-discs", *arguments]) == 2
     out, err = capsys.readouterr()
     assert not out and err.startswith(f"error: {said}; expected ") and err.count("\n") == 1
-    group = "bench " if "bench" in arguments else ""
+    group = "discs " if "discs" in arguments else ""
     assert all(name.removeprefix(group).split()[0] in err for name in COMMANDS if name.startswith(group))
 
 
@@ -60,7 +60,6 @@ def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
     [
         (["sweep", "list", "--retry"], "--retry has no effect in `sweep list`"),
         (["reproduce", "runtime", "--trials=3"], "--trials has no effect in `reproduce runtime`"),
-        (["bench", "rates", "--engines=cpu", "--samplers=gwg", "--seconds=3"], "--seconds has no effect unless"),
         (["tune", "more"], "unexpected argument 'more'"),
     ],
 )

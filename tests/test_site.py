@@ -114,7 +114,7 @@ def test_the_sampler_of_ones_own_conforms_as_printed(monkeypatch):
     assert names["best"].best_value >= 25
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
+@pytest.mark.parametrize("page", ["README.md", "benchmarks/README.md", "studies/README.md", *PAGES])
 def test_links_lead_to_files_of_the_repository(page):
     """Also where MkDocs, which looks at anchors too, is not installed."""
     text = re.sub(r"```.*?```", "", (ROOT / page).read_text(), flags=re.DOTALL)

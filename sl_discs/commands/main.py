@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sl_discs.command import asks_for_help
 from sl_discs.problem_names import in_words
 
-# In groups: name -> description. The command `bench rates` is the module `sl_discs.commands.bench_rates`, which has
+# In groups: name -> description. The command `discs data` is the module `sl_discs.commands.discs_data`, which has
 # `main(argv) -> exit code`.
 GROUPS = {
     "a problem in a file": {
@@ -25,18 +25,7 @@ GROUPS = {
         "reproduce": "compare the paper's published numbers with our own",
         "references": "search reference cuts of the generated MaxCut sets",
     },
-    "studies": {
-        "study laws": "compare sampling methods with tempering on known distributions",
-        "study convergence": "measure how fast Algorithm 1 converges",
-        "study energy": "train energy-based models with and without localization",
-        "study samplers": "compare all base samplers at equal steps and at equal CPU time",
-    },
     "speed": {
-        "bench rates": "speed and quality on fixed cases, compared with other packages",
-        "bench sampling": "speed of draws at a temperature, compared with other packages",
-        "bench growth": "cost of a step against the number of sites and the degree",
-        "bench localization": "what localization adds to a step",
-        "bench roofline": "how close a step comes to the limits of the machine",
         "bench gpu": "whether the GPU engine is correct and fast on this machine",
     },
     "a checkout of DISCS": {
@@ -88,7 +77,7 @@ def _names_after(before: str) -> list[str]:
 
 
 def _help_page(before: str) -> str:
-    """The list of commands whose names begin so: all, or those of one word such as `bench `."""
+    """The list of commands whose names begin so: all, or those of one word such as `discs `."""
     program = f"sl-discs {before}".strip()
     listed = [
         (group, {name.removeprefix(before): words for name, words in commands.items() if name.startswith(before)})

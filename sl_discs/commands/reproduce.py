@@ -9,8 +9,6 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
   ablation      alpha, K and sigma of the sl_ methods, against the published table
   allocation    a bar chart of budgets and grids of the sl_ methods
   trajectories  a plot of the best value so far against steps, from the cells of main
-  theory        the paper's bounds against exact spectral gaps, along small runs, and its condition on real instances;
-                a separate page in --output, by default results/theory
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
@@ -46,15 +44,11 @@ from sl_discs.reproduction.sections import ORDER, write_report
 from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import trial_cells
 from sl_discs.results.published import has_ablation
-from sl_discs.studies import theory
 from sl_discs.tuning.instances import part_of
 from sl_discs.version import __version__
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
-
-_THEORY = "theory"
-_COMMANDS = (*ORDER, _THEORY)
 
 _PROFILE = flags.DEFINE_enum(
     "profile",
@@ -79,7 +73,7 @@ _DATA_ROOT = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string(
     "output",
     None,
-    "Folder of the cells and the report; default: results/reproduce-PROFILE, or results/theory.",
+    "Folder of the cells and the report; default: results/reproduce-PROFILE.",
     flag_values=FLAGS,
 )
 _HELD_OUT = flags.DEFINE_boolean(
@@ -150,10 +144,6 @@ def _check_flags() -> None:
 
 def run(what: str, command: str) -> None:
     """Runs the cells of a table and writes the report."""
-    if what == _THEORY:
-        refuse_flags(FLAGS, sorted(set(FLAGS) - {"output"}), "in `reproduce theory`")
-        theory.run(check_writable(_OUTPUT.value or "results/theory"))
-        return
     if what != "main":
         refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
     _check_flags()
@@ -226,10 +216,10 @@ def main(argv: Sequence[str]) -> int:
         one_device_per_core()
         keep_programs()
         try:
-            run(choice_before_flags(arguments, _COMMANDS), as_typed(argv))
+            run(choice_before_flags(arguments, ORDER), as_typed(argv))
         except KeyboardInterrupt:
             sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
             return 130
         return 0
 
-    return run_command(argv, "|".join(_COMMANDS), __doc__, FLAGS, body)
+    return run_command(argv, "|".join(ORDER), __doc__, FLAGS, body)

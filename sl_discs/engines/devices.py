@@ -44,6 +44,11 @@ def num_cores() -> int:
     return len(cores())
 
 
+def describe_machine() -> str:
+    """Kind of the devices, and cores."""
+    return f"{jax.devices()[0].device_kind}, {num_cores()} cores"
+
+
 def one_device_per_core() -> None:
     """Gives JAX as many CPU devices as there are cores, unless the environment sets their number.
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from sl_discs.benchmark import gpu_check, gpu_report
 from sl_discs.benchmark.cases import chosen_cases
 from sl_discs.benchmark.contenders import Measurement
+from sl_discs.benchmark.report import Row
+
+from sl_discs.benchmark import gpu_check, gpu_report
 from sl_discs.benchmark.gpu_check import CASES, METHODS, ON_GPU, REQUIRED, Result, Task, plan_tasks, run_tasks
 from sl_discs.benchmark.gpu_verdict import judge
-from sl_discs.benchmark.report import Row
 from sl_discs.benchmark.worker import Outcome, Worker, call_here
 from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.samplers.gibbs import Gibbs

@@ -8,9 +8,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+import convergence
+import small_runs
+from convergence import SCHEDULE, Size, fitted_rate, noise_floor, total_variation
 from sl_discs.models.spin import from_spin
-from sl_discs.studies import convergence, small_runs
-from sl_discs.studies.convergence import SCHEDULE, Size, fitted_rate, noise_floor, total_variation
 
 FORM = small_runs.glass(3, 2.0, 0.5, seed=4)
 LAW = small_runs.law_of(FORM)

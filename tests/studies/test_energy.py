@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+import energy
+from energy import PIXELS, boltzmann_machine, convolutional, digits, train
 from sl_discs.models import rbm
-from sl_discs.studies import energy
-from sl_discs.studies.energy_training import PIXELS, boltzmann_machine, convolutional, digits, train
 
-pytest.importorskip("sklearn", reason="needs the extra energy")
-pytest.importorskip("optax", reason="needs the extra energy")
+pytest.importorskip("sklearn", reason="needs the extra study")
+pytest.importorskip("optax", reason="needs the extra study")
 
 
 def likelihood(machine, trained, rows):
@@ -37,7 +37,7 @@ def test_no_image_is_both_in_training_and_test():
 
 @pytest.mark.slow
 def test_the_convolutional_energy_trains():
-    pytest.importorskip("flax", reason="needs the extra energy")
+    pytest.importorskip("flax", reason="needs the extra study")
     data, _ = digits()
     one, other = (
         train(convolutional(2), data, localized=localized, updates=3, seed=0) for localized in (False, True)

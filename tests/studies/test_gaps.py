@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+import gaps
+from gaps import chernoff, exact_rms, families, glauber_errors, mean_errors, random_models, readings, scan, verdicts
 from sl_discs.models.spin import SpinForm
 from sl_discs.samplers.dmala import DMALA
-from sl_discs.studies import gaps
-from sl_discs.studies.bounds import families, random_models, readings, scan, verdicts
-from sl_discs.studies.mean_errors import chernoff, exact_rms, glauber_errors, mean_errors
 from sl_discs.testing import oracle
 from sl_discs.testing.small_targets import small_targets
 

@@ -2,19 +2,25 @@
 
 import dataclasses
 import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import laws
+import laws_cells
+import laws_report
+import laws_targets
+import truths
+from laws_cells import Cell, Known, Play, coin, identity_of, play
+from laws_report import Found, border, draw_border, draw_errors
 from sl_discs.errors import InputError
 from sl_discs.finished_work import digest
-from sl_discs.studies import digits, laws, laws_cells, laws_table, laws_targets, laws_truths
-from sl_discs.studies.laws_cells import Cell, Known, Play, coin, identity_of, play
-from sl_discs.studies.laws_figures import border, draw_border, draw_errors
-from sl_discs.studies.laws_table import Found
-from sl_discs.testing.truths_of_classes import hopfield
-from sl_discs.testing.truths_of_machines import boltzmann_machine
-from sl_discs.testing.truths_of_strips import planted_strip
+from truths import boltzmann_machine, hopfield, planted_strip
 
 # Ten errors of 10,000 independent draws, each of which may have 5 standard deviations, fail by chance once in 1e5
 # runs; a wrong direction, sign or unit is far outside.
@@ -24,9 +30,9 @@ needs_dwave = pytest.mark.skipif(importlib.util.find_spec("dwave") is None, reas
 
 def small_truths():
     rng = np.random.default_rng(0)
-    problem, direction = laws_truths.spin_glass(12, 0.6, 1.5, 0.05, 3)
+    problem, direction = laws_targets.spin_glass(12, 0.6, 1.5, 0.05, 3)
     return {
-        "glass": laws_truths.enumerated(problem, 1.3, direction),
+        "glass": laws_targets.enumerated(problem, 1.3, direction),
         "hopfield": hopfield(16, [1.6, 1.2], 0.8, field=0.05, seed=1),
         "machine": boltzmann_machine(rng.normal(size=(8, 5)), rng.normal(size=8), rng.normal(size=5)),
     }
@@ -38,7 +44,7 @@ def test_exact_draws_have_the_errors_of_their_number(name):
     found = play(truth, Cell("exact", EXACT, 1.0, 5))
     size = len(truth.marginals)
     one = 1 / np.sqrt(found.draws)
-    law = laws_truths.enumerate_law(truth.problem.terms(), truth.temperature)
+    law = laws_targets.enumerate_law(truth.problem.terms(), truth.temperature)
     assert found.errors["mode"] < 5 * one / 2
     assert found.errors["energy"] < 5 * one * law.sd_value / truth.temperature / size
     assert found.errors["marginals"] < 5 * one / 2
@@ -49,7 +55,7 @@ def test_exact_draws_have_the_errors_of_their_number(name):
 
 def test_enumeration_agrees_with_the_sum_over_classes():
     truth = hopfield(16, [1.6, 1.2], 0.8, field=0.05, seed=1)
-    other = laws_truths.enumerated(truth.problem, truth.temperature, truth.direction)
+    other = laws_targets.enumerated(truth.problem, truth.temperature, truth.direction)
     for name in ("log_z", "mean_value", "marginals", "mode_weight", "counts"):
         np.testing.assert_allclose(getattr(other, name), getattr(truth, name), rtol=1e-9)
 
@@ -57,9 +63,9 @@ def test_enumeration_agrees_with_the_sum_over_classes():
 @pytest.mark.slow
 def test_long_tempering_agrees_with_enumeration():
     """Within 6 standard errors of each, which fail by chance once in 1e8 runs."""
-    problem, direction = laws_truths.spin_glass(12, 0.6, 1.5, 0.05, 3)
-    truth = laws_truths.enumerated(problem, 1.0, direction)
-    found = laws_truths.by_long_tempering(problem, 1.0, direction, 20_000)
+    problem, direction = laws_targets.spin_glass(12, 0.6, 1.5, 0.05, 3)
+    truth = laws_targets.enumerated(problem, 1.0, direction)
+    found = laws_targets.by_long_tempering(problem, 1.0, direction, 20_000)
     assert found.round_trips > 1_000
     assert abs(found.truth.mode_weight - truth.mode_weight) < 6 * found.mode_error < 0.1
     assert abs(found.truth.mean_value - truth.mean_value) < 6 * found.value_error < 0.5
@@ -69,8 +75,8 @@ def test_long_tempering_agrees_with_enumeration():
 @needs_dwave
 def test_tree_decomposition_knows_what_enumeration_knows():
     problem = hopfield(8, [1.0], 1.0).problem
-    tree, direction = laws_truths.by_tree(problem, 0.7), np.ones(8, np.int8)
-    other = laws_truths.enumerated(problem, 0.7, direction)
+    tree, direction = laws_targets.by_tree(problem, 0.7), np.ones(8, np.int8)
+    other = laws_targets.enumerated(problem, 0.7, direction)
     np.testing.assert_allclose([tree.log_z, tree.mean_value], [other.log_z, other.mean_value])
 
 
@@ -117,8 +123,8 @@ def test_width_is_that_of_what_is_left():
 @pytest.fixture
 def tiny(monkeypatch):
     """A target of 12 spins and two methods, with cells that take no time."""
-    problem, direction = laws_truths.spin_glass(12, 0.6, 1.5, 0.05, 3)
-    truth = laws_truths.enumerated(problem, 1.0, direction)
+    problem, direction = laws_targets.spin_glass(12, 0.6, 1.5, 0.05, 3)
+    truth = laws_targets.enumerated(problem, 1.0, direction)
     monkeypatch.setitem(laws_targets.TARGETS, "tiny", laws_targets.Target(lambda seed: truth, 1))
     monkeypatch.setattr(laws, "METHODS", {"exact": EXACT, "tempering": EXACT, "no-such": {"method": "no-such"}})
     return truth
@@ -126,7 +132,7 @@ def tiny(monkeypatch):
 
 def test_a_stopped_study_goes_on(tiny, tmp_path, monkeypatch):
     def words(found):
-        return laws_table.table(found)
+        return laws_report.table(found)
 
     limits, seen = {name: [0.1, 0.2] for name in ("exact", "no-such", "tempering")}, []
 
@@ -152,7 +158,7 @@ def test_a_stopped_study_goes_on(tiny, tmp_path, monkeypatch):
 
 def test_interrupted_draws_are_no_cell(tiny, monkeypatch):
     def interrupted(problem, temperature, **arguments):
-        return dataclasses.replace(laws_truths.sample(problem, temperature, method="exact"), interrupted=True)
+        return dataclasses.replace(laws_targets.sample(problem, temperature, method="exact"), interrupted=True)
 
     monkeypatch.setattr(laws_cells, "sample", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -167,7 +173,7 @@ def test_another_seed_or_argument_is_another_cell(tiny):
 
 @pytest.mark.slow
 def test_a_long_reference_is_kept(tmp_path, monkeypatch):
-    problem, direction = laws_truths.spin_glass(10, 0.6, 1.5, 0.05, 3)
+    problem, direction = laws_targets.spin_glass(10, 0.6, 1.5, 0.05, 3)
     target = laws_targets.Target(lambda seed: laws_targets.Sampled(problem, 1.0, direction, 400), 1)
     first = laws_cells.know("small", target, 1, tmp_path)
     monkeypatch.setattr(laws_cells, "by_long_tempering", None)
@@ -179,7 +185,7 @@ def test_a_long_reference_is_kept(tmp_path, monkeypatch):
 
 def plays(rng, cost, times, seeds=800, bias=0.0):
     def one(t):
-        return Play(t, 10, dict.fromkeys(laws_table.ERRORS, abs(bias + rng.normal() * np.sqrt(cost / t))), True, 0.1)
+        return Play(t, 10, dict.fromkeys(laws_report.ERRORS, abs(bias + rng.normal() * np.sqrt(cost / t))), True, 0.1)
 
     return {t: [one(t) for _ in range(seeds)] for t in times}
 
@@ -187,7 +193,7 @@ def plays(rng, cost, times, seeds=800, bias=0.0):
 def study(target="strip-1.6-0.14", width=0.5):
     """The true speed-up is 40."""
     rng = np.random.default_rng(1)
-    null = dict.fromkeys(laws_table.ERRORS, 0.3)
+    null = dict.fromkeys(laws_report.ERRORS, 0.3)
     by_method = {"tempering": plays(rng, 0.04, (0.5, 2.0)), "low-rank": plays(rng, 0.001, (0.2, 1.0))}
     by_method["gibbs"] = plays(rng, 1e-9, (0.5, 2.0), bias=0.2)
     return Found(target, 120, width, {"round_trips": 300}, null, by_method, {"population": "no time"})
@@ -195,13 +201,13 @@ def study(target="strip-1.6-0.14", width=0.5):
 
 def test_speed_up_is_the_ratio_of_costs():
     found = study()
-    ratio = laws_table.speed_up(found, "low-rank", "mode")
+    ratio = laws_report.speed_up(found, "low-rank", "mode")
     assert ratio.value == pytest.approx(40, rel=0.25)  # 3.5 standard deviations
     assert 0.75 < ratio.low / ratio.value < 0.95
     assert 1.05 < ratio.high / ratio.value < 1.3
-    assert laws_table.slope(found, "low-rank", "mode") == pytest.approx(-0.5, abs=0.1)
-    assert laws_table.slope(found, "gibbs", "mode") == pytest.approx(0, abs=0.01)
-    assert laws_table.root_mean_square(np.array([3.0, 4.0])).value == pytest.approx(np.sqrt(12.5))
+    assert laws_report.slope(found, "low-rank", "mode") == pytest.approx(-0.5, abs=0.1)
+    assert laws_report.slope(found, "gibbs", "mode") == pytest.approx(0, abs=0.01)
+    assert laws_report.root_mean_square(np.array([3.0, 4.0])).value == pytest.approx(np.sqrt(12.5))
 
 
 def test_intervals_cover_what_they_should():
@@ -209,20 +215,20 @@ def test_intervals_cover_what_they_should():
     rng, covered = np.random.default_rng(2), 0
     for _ in range(200):
         by_method = {name: plays(rng, 1.0, (1.0,), 40) for name in ("tempering", "other")}
-        found = Found("x", 1, 0.0, {}, dict.fromkeys(laws_table.ERRORS), by_method, {})
-        ratio = laws_table.speed_up(found, "other", "energy")
+        found = Found("x", 1, 0.0, {}, dict.fromkeys(laws_report.ERRORS), by_method, {})
+        ratio = laws_report.speed_up(found, "other", "energy")
         covered += ratio.low < 1 < ratio.high
     assert covered > 160
 
 
 def test_verdicts_count_those_that_are_silently_wrong():
     """Wrong are more than 4 of one's own errors, with the truth's, and .02, and only what calls itself reliable."""
-    null = dict.fromkeys(laws_table.ERRORS, 0.3)
+    null = dict.fromkeys(laws_report.ERRORS, 0.3)
 
     def count(error, own, reliable, of_truth=0.0):
         play = Play(1.0, 10, null | {"mode": error}, reliable, own)
         found = Found("x", 10, 0.0, {"mode_error": of_truth}, null, {"gibbs": {1.0: [play]}}, {})
-        return tuple(laws_table.verdicts([found, found], "gibbs"))
+        return tuple(laws_report.verdicts([found, found], "gibbs"))
 
     assert count(0.05, 0.01, True) == (2, 2, 2)
     assert count(0.05, 0.01, False) == (2, 0, 0)
@@ -231,17 +237,17 @@ def test_verdicts_count_those_that_are_silently_wrong():
     for off, wrong in ((0.09, 0), (0.11, 1)):
         play = Play(1.0, 10, without | {"marginals": off}, True, None)
         assert (
-            laws_table.verdicts([Found("x", 9, 0.0, {}, without, {"gibbs": {1.0: [play]}}, {})], "gibbs").wrong
+            laws_report.verdicts([Found("x", 9, 0.0, {}, without, {"gibbs": {1.0: [play]}}, {})], "gibbs").wrong
             == wrong
         )
-    assert laws_table.plain(3218.4) == "3200"
-    assert laws_table.plain(0.001234) == "0.0012"
-    assert laws_table.plain(6e-13) == "0"
+    assert laws_report.plain(3218.4) == "3200"
+    assert laws_report.plain(0.001234) == "0.0012"
+    assert laws_report.plain(6e-13) == "0"
 
 
 def test_tables_and_figures(tmp_path):
     found = [study(), study("strip-2.4-0.4", 2.0), study("other", 1.0)]
-    words = laws_table.summary(found) + laws_table.table(found[0])
+    words = laws_report.summary(found) + laws_report.table(found[0])
     assert "null: a fair coin" in words
     assert "population is left out: no time" in words
     assert "round_trips 300" in words
@@ -261,7 +267,7 @@ def test_settings_are_searched_once_and_on_another_draw(tiny, tmp_path, monkeypa
     monkeypatch.setattr(laws_cells, "play", lambda truth, cell: fake(cell.arguments["K"]))
 
     def fake(levels):
-        return Play(1.0, 1, dict.fromkeys(laws_table.ERRORS, 1 / levels), True, 0.1)
+        return Play(1.0, 1, dict.fromkeys(laws_report.ERRORS, 1 / levels), True, 0.1)
 
     found = [laws_cells.searched("tiny", target, {"method": "localization"}, tmp_path) for _ in range(2)]
     assert found == [{"method": "localization", **scored[1]}] * 2
@@ -279,9 +285,33 @@ def test_machines_learn_what_they_are_shown():
     rng = np.random.default_rng(0)
     signs = np.repeat([1, -1], 4)
     shown = np.where(rng.random((600, 1)) < 0.5, 1, -1) * signs * np.where(rng.random((600, 8)) < 0.1, -1, 1) > 0
-    truth = boltzmann_machine(*digits.fit(shown, 2, 0, 400))
-    law = laws_truths.enumerate_law(truth.problem.terms(), 1.0)
+    truth = boltzmann_machine(*truths.fit(shown, 2, 0, 400))
+    law = laws_targets.enumerate_law(truth.problem.terms(), 1.0)
     together = 1 - law.moments[0, 0] - law.moments[1, 1] + 2 * law.moments[0, 1]
     opposite = 1 - law.moments[0, 0] - law.moments[7, 7] + 2 * law.moments[0, 7]
     assert together == pytest.approx(0.82, abs=0.08)
     assert opposite == pytest.approx(0.18, abs=0.08)
+
+
+def run_study(cwd, *arguments):
+    command = [sys.executable, Path(__file__).parents[2] / "studies" / "laws.py", *arguments]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_the_script(tmp_path):
+    small = "--targets=strip-smoke", "--methods=gibbs,tempering", "--seeds=2", "--seconds=.01,.02", "--output=study"
+    done = run_study(tmp_path, *small)
+    assert done.returncode == 0, done.stderr
+    assert "| gibbs |" in done.stdout and "saved study/laws.json" in done.stdout
+    assert (tmp_path / "study" / "errors.png").exists()
+    cells = {path: path.stat().st_mtime_ns for path in (tmp_path / "study" / "cells").rglob("*.json")}
+    assert len(cells) == 8
+    found = (tmp_path / "study" / "laws.json").read_bytes()
+    [target] = json.loads(found)["targets"]
+    assert [len(ones) for ones in target["plays"]["tempering"].values()] == [2, 2]
+    again = run_study(tmp_path, *small)
+    assert again.returncode == 0, again.stderr
+    assert {path: path.stat().st_mtime_ns for path in cells} == cells
+    assert (tmp_path / "study" / "laws.json").read_bytes() == found

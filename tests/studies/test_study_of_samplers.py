@@ -4,10 +4,10 @@ import dataclasses
 
 import numpy as np
 
-from sl_discs.benchmark.cases import CASES
+import samplers
+from cases import CASES
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.studies import samplers
 
 
 def cell(best):

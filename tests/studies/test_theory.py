@@ -1,4 +1,4 @@
-"""`reproduce theory` in small: what it writes, that it goes on where it was, what it sees on real instances."""
+"""The study of the theory in small: what it writes, that it goes on where it was, what it sees on real instances."""
 
 import dataclasses
 import json
@@ -6,14 +6,14 @@ import json
 import numpy as np
 import pytest
 
-from sl_discs.commands import reproduce
+import gaps
+import theory
 from sl_discs.experiment.settings import Settings
+from sl_discs.finished_work import finished
 from sl_discs.localization.method import build_method
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.spin import to_spin
-from sl_discs.studies import gaps, theory
-from sl_discs.studies.cells import finished
-from sl_discs.studies.real_runs import Fields, watch
+from theory import Fields, watch
 
 SMALL = theory.Size(
     sites=(1, 2), fields=4, random=3, targets=(3, 2, 2), levels=3, replicas=2, chains=50, most_steps=6, looks=3,
@@ -107,10 +107,8 @@ def test_looks_add_up_to_the_run():
     assert again == rows
 
 
-def test_the_command_runs_the_study(tmp_path, monkeypatch, capsys):
+def test_the_script_runs_the_study(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(reproduce.theory, "run", ran.append)
-    assert reproduce.main(["reproduce", "theory", f"--output={tmp_path / 'x'}"]) == 0
-    assert reproduce.main(["reproduce", "theory", "--seeds=3"]) == 2
-    assert "--seeds has no effect in `reproduce theory`" in capsys.readouterr().err
+    monkeypatch.setattr(theory, "run", ran.append)
+    assert theory.main(["theory.py", f"--output={tmp_path / 'x'}"]) == 0
     assert ran == [tmp_path / "x"]

@@ -7,9 +7,7 @@ from scipy import special
 from sl_discs.errors import InputError
 from sl_discs.testing import truths
 from sl_discs.testing.enumeration import all_states
-from sl_discs.testing.truths_of_classes import communities, hopfield
-from sl_discs.testing.truths_of_machines import boltzmann_machine
-from sl_discs.testing.truths_of_strips import planted_strip
+from truths import boltzmann_machine, communities, hopfield, planted_strip
 
 
 def machine(visible, hidden, temperature, seed=0):

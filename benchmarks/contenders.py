@@ -1,0 +1,439 @@
+"""Contenders of the benchmarks: this package's engines, its `solve`, and other packages where they are installed.
+
+Each runs a case with a seed and reports its work, its time and its results.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import importlib
+import importlib.util
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from jaxtyping import Float64
+
+from cases import TUNED
+from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import InputError
+from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.complement import complement
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
+from sl_discs.problems import Problem
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.solving.result import Result
+from sl_discs.solving.solve import solve
+
+
+class Measurement(NamedTuple):
+    """One repetition.
+
+    Attributes:
+      chain_steps: Markov steps of all chains; a peer's unit is its own (`Contender.unit`).
+      flips: sites that changed; None if unknown.
+      seconds: wall time, without compilation.
+      cpu_seconds: CPU time of this process on all cores.
+      best: [G] verified objective of the best state of each graph; None if only speed was measured.
+    """
+
+    chain_steps: int
+    flips: float | None
+    seconds: float
+    cpu_seconds: float
+    best: Float64[np.ndarray, "G"] | None
+
+
+class Contender(Protocol):
+    """An engine of this project, or a peer.
+
+    Attributes:
+      name: name in the report.
+      unit: the unit of its `chain_steps`.
+    """
+
+    name: str
+    unit: str
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """One repetition; if `seconds` is given and quality depends on it, of about that many CPU-seconds."""
+
+
+class NotPlayed(Exception):
+    """An engine cannot run a sampler; the message says why."""
+
+
+class Own:
+    """A sampler of this project on one of its engines; `more` are fields of its config that differ from the defaults.
+
+    Raises:
+      NotPlayed: the engine does not support the sampler.
+    """
+
+    unit = "chain-steps"
+
+    def __init__(
+        self, engine: str, sampler: str, dataset: Dataset, settings: Settings, more: Mapping[str, Any] | None = None
+    ):
+        fields: dict[str, Any] = {"name": sampler, **(more or {})}
+        unknown = [name for name in fields if name not in {"name", *method_fields(sampler)}]
+        if unknown:
+            raise NotPlayed(f"{sampler} has no {unknown[0]}")
+        if "K" in method_fields(sampler):
+            # As many levels as fit: short runs measure speed, which does not depend on their number.
+            fields["K"] = max(1, min(Localization.K, settings.chain_length // Localization.n_min))
+        self.name = engine
+        self._method = build_method(fields, settings.batch_size)
+        self._dataset = dataset
+        self._settings = dataclasses.replace(settings, engine=engine)
+        try:
+            choose_engine(engine, self._method.sampler)
+        except InputError as error:
+            raise NotPlayed(str(error)) from error
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Runs the whole chain, whatever `seconds`."""
+        del seconds
+        settings = dataclasses.replace(self._settings, seed=seed)
+        cpu_seconds, _, record = timed(
+            run_sampler,
+            self._dataset.problem, self._dataset, PENALTY, self._method, settings, lambda steps: None,
+        )  # fmt: skip
+        chain_steps = round(record.chain_steps_per_s * record.run_s)
+        best = np.array([instance.best for instance in record.instances])
+        return Measurement(chain_steps, float(record.hops.mean()) * chain_steps, record.run_s, cpu_seconds, best)
+
+
+class Default:
+    """`sl_discs.solve` with its defaults, which choose sampler and annealing, and a time limit per graph.
+
+    Raises:
+      NotPlayed: `solve` would choose another engine.
+    """
+
+    unit = "chain-steps"
+
+    def __init__(self, engine: str, dataset: Dataset, seconds: float):
+        self.name, self._seconds = engine, seconds
+        if choose_engine("auto", Metropolis())[0].name != engine:
+            raise NotPlayed("sl_discs.solve chooses another engine here")
+        self._problems = [
+            Problem(dataset.problem, graph.name, range(graph.num_nodes), graph) for graph in dataset.graphs
+        ]
+
+    def _solve(self, seed: int) -> list[Result]:
+        return [solve(problem, seed=seed, time_limit=self._seconds) for problem in self._problems]
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Solves one graph after the other; `seconds` only applies to the peers."""
+        del seconds
+        cpu_seconds, elapsed, results = timed(self._solve, seed)
+        steps = [result.steps * len(result.values) for result in results]
+        flips = float(sum(result.hops * one for result, one in zip(results, steps, strict=True)))
+        return Measurement(
+            sum(steps), flips, elapsed, cpu_seconds, np.array([result.best_value for result in results])
+        )
+
+
+def best_of_reads(dataset: Dataset, reads: list[np.ndarray]) -> Float64[np.ndarray, "G"]:
+    """Verified objective of the best of each graph's states [R, N]."""
+    kind, best = graph_kind(dataset.problem), []
+    for graph, states in zip(dataset.graphs, reads, strict=True):
+        verifier = kind.verifier(graph)
+        objectives = [verifier(state.astype(np.int8)).objective for state in states]
+        best.append(max(objectives, key=lambda objective: kind.sign * objective))
+    return np.array(best)
+
+
+def timed(function, *arguments):
+    """CPU-seconds of all cores and wall seconds that a call took, and its result."""
+    begin, cpu_begin = time.perf_counter(), time.process_time()
+    result = function(*arguments)
+    return time.process_time() - cpu_begin, time.perf_counter() - begin, result
+
+
+_DEFAULT_S = 0.1
+
+
+class KaMIS:
+    """ReduMIS of the package `chszlablib`, on the graph for sets and on its complement for cliques.
+
+    Raises:
+      NotPlayed: the problem is another one.
+    """
+
+    name = "kamis"
+    unit = "graphs"
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        del sampler, settings
+        if dataset.problem not in ("mis", "maxclique"):
+            raise NotPlayed("it solves mis and maxclique")
+        package = importlib.import_module("chszlablib")
+        self._search = package.IndependenceProblems.redumis
+        self._dataset = dataset
+        own = dataset.graphs if dataset.problem == "mis" else [complement(graph) for graph in dataset.graphs]
+        self._graphs = [package.Graph.from_csr(*_adjacency(graph)) for graph in own]
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """One graph after the other, each for its part of the seconds; it may take longer than it is told."""
+        limit = _DEFAULT_S if seconds is None else seconds / len(self._graphs)
+
+        def search():
+            return [self._search(graph, time_limit=limit, seed=seed) for graph in self._graphs]
+
+        cpu_seconds, elapsed, results = timed(search)
+        states = []
+        for graph, result in zip(self._dataset.graphs, results, strict=True):
+            states.append(np.zeros((1, graph.num_nodes), np.int8))
+            states[-1][0, result.vertices] = 1
+        return Measurement(len(states), None, elapsed, cpu_seconds, best_of_reads(self._dataset, states))
+
+
+def _adjacency(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
+    """Starts [N + 1] of the nodes' neighbours, and the neighbours."""
+    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
+    ends = ends[np.lexsort(ends.T[::-1])]
+    starts = np.searchsorted(ends[:, 0], np.arange(graph.num_nodes + 1))
+    return starts.astype(np.int64), ends[:, 1].astype(np.int32)
+
+
+class Bifurcation:
+    """Discrete simulated bifurcation (Goto et al. 2021) of the package `simulated-bifurcation`, on one core.
+
+    Raises:
+      NotPlayed: a graph is too large for its dense matrices.
+    """
+
+    name = "bifurcation"
+    unit = "runs"
+    _MOST_NODES = 4_000
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        del sampler
+        if max(graph.num_nodes for graph in dataset.graphs) > self._MOST_NODES:
+            raise NotPlayed(f"it keeps dense matrices; more than {self._MOST_NODES:,} nodes take too long")
+        self._package = importlib.import_module("simulated_bifurcation")
+        self._torch = importlib.import_module("torch")
+        self._torch.set_num_threads(1)
+        self._dataset, self._agents = dataset, settings.batch_size
+        kind = graph_kind(dataset.problem)
+        self._problems = []
+        for terms in (kind.terms(graph).listed() for graph in dataset.graphs):
+            matrix = np.zeros((len(terms.linear),) * 2)
+            u, v = terms.edges.T
+            matrix[u, v] = terms.scale * terms.weights
+            self._problems.append([self._torch.from_numpy(one) for one in (matrix, np.array(terms.linear, float))])
+
+    def _read(self, problem, seconds: float) -> np.ndarray:
+        """States of repeated runs until the CPU-seconds are used up."""
+        end = time.process_time() + seconds
+        states: list[np.ndarray] = []
+        while (left := end - time.process_time()) > 0 or not states:
+            found, _ = self._package.maximize(
+                *problem, domain="binary", mode="discrete", agents=self._agents, best_only=False, verbose=False,
+                timeout=max(left, 0.01), dtype=self._torch.float32,
+            )  # fmt: skip
+            states.append(found.numpy().astype(np.int8))
+        return np.concatenate(states)
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """One graph after the other."""
+        self._torch.manual_seed(seed)
+        limit = _DEFAULT_S if seconds is None else seconds / len(self._problems)
+        cpu_seconds, elapsed, reads = timed(lambda: [self._read(problem, limit) for problem in self._problems])
+        runs = sum(map(len, reads))
+        return Measurement(runs, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads))
+
+
+class Discs:
+    """A sampler of DISCS in its own loop, for a few steps; only its speed is measured."""
+
+    name = "discs"
+    unit = "chain-steps"
+    _STEPS = 20
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        if sampler in (*TUNED, "default"):
+            raise NotPlayed("its steps are those of our samplers by their names")
+        loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
+        experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
+        self._loop = loops.StepLoop(sampler, experiment)
+        self._per_step = len(dataset.graphs) * settings.batch_size
+        self._loop.play(2)  # compiles
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """The next steps of the same chains."""
+        del seed, seconds
+        cpu_seconds, _, elapsed = timed(self._loop.play, self._STEPS)
+        return Measurement(self._STEPS * self._per_step, None, elapsed, cpu_seconds, None)
+
+
+class _Minimiser(abc.ABC):
+    """A heuristic that runs on one core, one graph after the other, with as many reads as our runs have chains."""
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        del sampler
+        self._dataset, self._reads = dataset, settings.batch_size
+        kind = graph_kind(dataset.problem)
+        terms = [kind.terms(graph).listed() for graph in dataset.graphs]
+        self._problems = [self._problem(term) for term in terms]
+
+    @abc.abstractmethod
+    def _problem(self, terms: Coefficients) -> Any:
+        """The minimisation of -f in the peer's form."""
+
+
+class _Annealer(_Minimiser):
+    """Simulated annealing.
+
+    Given CPU-seconds, the number of sweeps is chosen to use them; otherwise it runs its default schedule.
+    """
+
+    unit = "updates of a site"
+    _TRIAL_SWEEPS = 100
+    _sweep_s: float | None = None
+    _fixed_s = 0.0
+
+    @abc.abstractmethod
+    def _states(self, problem: Any, sweeps: int, seed: int) -> np.ndarray:
+        """States [R, N] of zeros and ones after annealing."""
+
+    def _anneal(self, sweeps: int, seed: int) -> list[np.ndarray]:
+        return [self._states(problem, sweeps, seed + 1) for problem in self._problems]
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Anneals all graphs."""
+        if self._sweep_s is None:
+            self._anneal(1, seed)  # loads libraries
+            self._fixed_s = timed(self._anneal, 1, seed)[0]
+            trial = timed(self._anneal, self._TRIAL_SWEEPS, seed)[0]
+            # On a tiny problem the difference may be noise.
+            self._sweep_s = max(trial - self._fixed_s, trial / 10) / self._TRIAL_SWEEPS
+        sweeps = self._TRIAL_SWEEPS
+        if seconds is not None:
+            sweeps = max(1, round((seconds - self._fixed_s) / self._sweep_s))
+        cpu_seconds, elapsed, reads = timed(self._anneal, sweeps, seed)
+        sites = sum(graph.num_nodes for graph in self._dataset.graphs)
+        return Measurement(
+            sweeps * sites * self._reads, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads)
+        )
+
+
+def as_bqm(terms: Coefficients) -> Any:
+    """Minus f as a binary quadratic model of dimod."""
+    dimod = importlib.import_module("dimod")
+    u, v = terms.edges.T
+    weights = -terms.scale * terms.weights
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(-terms.linear, (u, v, weights), 0.0, dimod.BINARY)
+
+
+class DWave(_Annealer):
+    """`dwave.samplers.SimulatedAnnealingSampler`, its default schedule."""
+
+    name = "dwave-samplers"
+    _problem = staticmethod(as_bqm)
+
+    def _states(self, problem, sweeps, seed):
+        sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
+        found = sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        order = np.argsort(found.variables)
+        return found.record.sample[:, order]
+
+
+class Tabu(_Minimiser):
+    """`dwave.samplers.TabuSampler`, which takes a time limit for each read."""
+
+    name = "tabu"
+    unit = "reads"
+    _problem = staticmethod(as_bqm)
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        """Searches all graphs; given CPU-seconds, each read takes its part of them, 20 ms otherwise."""
+        sampler = importlib.import_module("dwave.samplers").TabuSampler()
+        reads = self._reads * len(self._problems)
+        limit = 20.0 if seconds is None else max(1.0, 1e3 * seconds / reads)  # milliseconds
+
+        def search():
+            found = [
+                sampler.sample(problem, num_reads=self._reads, timeout=limit, seed=seed + 1)
+                for problem in self._problems
+            ]
+            return [one.record.sample[:, np.argsort(one.variables)] for one in found]
+
+        cpu_seconds, elapsed, states = timed(search)
+        return Measurement(reads, None, elapsed, cpu_seconds, best_of_reads(self._dataset, states))
+
+
+class OpenJij(_Annealer):
+    """`openjij.SASampler`, its default schedule."""
+
+    name = "openjij"
+
+    def _problem(self, terms):
+        linear = {(k, k): -float(value) for k, value in enumerate(terms.linear)}
+        weights = (-terms.scale * terms.weights).tolist()
+        return linear | {(u, v): w for (u, v), w in zip(terms.edges.tolist(), weights, strict=True)}
+
+    def _states(self, problem, sweeps, seed):
+        sampler = importlib.import_module("openjij").SASampler()
+        found = sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
+        order = np.argsort(found.variables)
+        return found.record.sample[:, order]
+
+
+def _has(*modules: str) -> bool:
+    try:
+        return all(importlib.util.find_spec(module) for module in modules)
+    except ModuleNotFoundError:
+        return False
+
+
+class Peer(NamedTuple):
+    """What a peer needs.
+
+    Attributes:
+      contender: what runs it.
+      modules: that it imports.
+      how: to get them.
+    """
+
+    contender: Callable[..., Contender]
+    modules: tuple[str, ...]
+    how: str
+
+
+_EXTRA = "pip install -e '.[peers]' in the clone"
+_PEERS = {
+    Discs.name: Peer(
+        Discs,
+        ("discs.samplers", "flax", "optax"),
+        "a checkout of google-research/discs on PYTHONPATH, and pip install -e '.[discs]' in the clone",
+    ),
+    DWave.name: Peer(DWave, ("dwave.samplers", "dimod"), _EXTRA),
+    Tabu.name: Peer(Tabu, ("dwave.samplers", "dimod"), _EXTRA),
+    OpenJij.name: Peer(OpenJij, ("openjij",), _EXTRA),
+    KaMIS.name: Peer(KaMIS, ("chszlablib",), "pip install chszlablib"),
+    Bifurcation.name: Peer(
+        Bifurcation, ("simulated_bifurcation",), "pip install simulated-bifurcation, with PyTorch"
+    ),
+}
+
+
+def available_peers() -> dict[str, Callable[..., Contender]]:
+    """Peers that can be imported, by name."""
+    return {name: peer.contender for name, peer in _PEERS.items() if _has(*peer.modules)}
+
+
+def how_to_get() -> dict[str, str]:
+    """What to install for each peer that cannot be imported."""
+    return {name: peer.how for name, peer in _PEERS.items() if not _has(*peer.modules)}

@@ -1,0 +1,207 @@
+"""Measures what localization costs on our engines, as the run time of sl_NAME divided by that of NAME.
+
+    python benchmarks/localization.py --cases=mis-er-0.05,maxcut-ba-512 --samplers=gwg,dmala --processes=6
+
+On shared machines run times vary by much more than the few per cent of interest. Therefore short runs of the two
+alternate for --seconds, and the result is the median ratio of the pairs. These medians differ by one or two per cent
+between processes; the command prints their mean over --processes with its standard error (for one process, that of
+the median). Compilation does not count. `sl-discs discs overhead` measures the same in DISCS's loop.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from absl import flags
+from jaxtyping import Float64
+
+from cases import CASES, ENGINES, chosen_cases
+from contenders import NotPlayed, Own
+from sl_discs.atomic import check_file, write_atomically
+from sl_discs.command import check_choice, run_command
+from sl_discs.engines.devices import describe_machine, num_cores, one_device_per_core
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.own_code import import_code, imported
+from sl_discs.samplers import known_samplers
+
+_Result = TypeVar("_Result")
+
+# The smallest number of pairs from which their spread is estimated.
+_FEWEST = 3
+
+
+class Cost(NamedTuple):
+    """The cost that localization adds to a sampler.
+
+    Attributes:
+      base_us: median microseconds of one core per chain-step of the base sampler.
+      added: median over pairs of the added time, as a fraction of the base's time.
+      error: standard error of `added`, from the median deviation under a normal distribution.
+      pairs: number of pairs of runs.
+
+    For several processes these are means of their medians, the standard error of the mean of `added`, and all pairs.
+    """
+
+    base_us: float
+    added: float
+    error: float
+    pairs: int
+
+
+class Task(NamedTuple):
+    """What to measure: graphs of a case, chains a graph, steps a chain, and seconds of runs in a process."""
+
+    case: str
+    engine: str
+    sampler: str
+    graphs: int
+    chains: int
+    steps: int
+    seconds: float
+
+
+def cost_of(base: Float64[np.ndarray, "P"], localized: Float64[np.ndarray, "P"]) -> Cost:
+    """The cost from microseconds a chain-step of P pairs of runs."""
+    ratios = localized / base
+    middle = np.median(ratios)
+    deviation = 1.4826 * np.median(np.abs(ratios - middle))
+    error = np.sqrt(np.pi / 2) * deviation / np.sqrt(len(ratios))
+    return Cost(float(np.median(base)), float(middle - 1), float(error), len(ratios))
+
+
+def measure(engine: str, sampler: str, dataset: Dataset, settings: Settings, seconds: float) -> Cost:
+    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together, compilation apart.
+
+    Raises:
+      NotPlayed: the engine does not know the sampler.
+    """
+    pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
+    for one in pair:
+        one.play(0)  # compiles
+    times: list[list[float]] = [[], []]
+    end = time.monotonic() + seconds
+    while time.monotonic() < end or len(times[0]) < _FEWEST:
+        for one, mine in zip(pair, times, strict=True):
+            done = one.play(len(mine) + 1)
+            mine.append(1e6 * num_cores() * done.seconds / done.chain_steps)
+    return cost_of(*np.array(times))
+
+
+def mean_cost(costs: Sequence[Cost]) -> Cost:
+    """The cost by several processes; of one alone its own."""
+    if len(costs) == 1:
+        return costs[0]
+    added = np.array([cost.added for cost in costs])
+    return Cost(
+        base_us=float(np.mean([cost.base_us for cost in costs])),
+        added=float(added.mean()),
+        error=float(added.std(ddof=1) / np.sqrt(len(costs))),
+        pairs=sum(cost.pairs for cost in costs),
+    )
+
+
+def _measure_task(task: Task) -> Cost:
+    one_device_per_core()
+    case = CASES[task.case]
+    settings = case.settings(task.graphs, task.chains, task.steps)
+    return measure(task.engine, task.sampler, case.dataset(task.graphs), settings, task.seconds)
+
+
+def _import_all(codes: tuple[str, ...]) -> None:
+    for code in codes:
+        import_code(code)
+
+
+def in_new_processes(times: int, function: Callable[..., _Result], *arguments) -> list[_Result]:
+    """function(*arguments) so many times, each in a process of its own, one after the other."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, _import_all, (tuple(imported()),), max_tasks_per_child=1) as pool:
+        return [pool.submit(function, *arguments).result() for _ in range(times)]
+
+
+def measure_in_processes(task: Task, processes: int) -> Cost:
+    """`measure` in so many new processes; NotPlayed likewise."""
+    return mean_cost(in_new_processes(processes, _measure_task, task))
+
+
+_BASES = [name for name in known_samplers() if f"sl_{name}" in known_samplers()]
+
+FLAGS = flags.FlagValues()
+_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.", flag_values=FLAGS
+)
+_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
+_STEPS = flags.DEFINE_integer(
+    "steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10, flag_values=FLAGS
+)
+_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 32, "Chains per graph.", lower_bound=1, flag_values=FLAGS)
+_SECONDS = flags.DEFINE_float(
+    "seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1, flag_values=FLAGS
+)
+_PROCESSES = flags.DEFINE_integer(
+    "processes", 4, "Processes for each pair of samplers on each engine.", lower_bound=1, flag_values=FLAGS
+)
+_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "File for the results.", flag_values=FLAGS)
+
+
+def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
+    return (
+        f"  {case:<16} {engine:<6} {sampler:<20} {cost.base_us:>8.3f} {100 * cost.added:>+8.1f} % "
+        f"+- {100 * cost.error:<4.1f} {cost.pairs:>6}"
+    )
+
+
+def run(_) -> int:
+    """Measures every pair, prints a line for each, and saves the results."""
+    check_choice("samplers", _SAMPLERS.value, _BASES)
+    check_choice("engines", _CHOSEN.value, ENGINES)
+    cases, output = chosen_cases(_CASES.value), check_file(_OUTPUT.value)
+    # In a process of its own, which would otherwise hold most of a GPU's memory while others measure.
+    machine = in_new_processes(1, describe_machine)[0]
+    sys.stdout.write(
+        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
+        f"{_PROCESSES.value} processes\n"
+        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}\n"
+    )
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    with progress_bar(len(cases) * len(_CHOSEN.value) * len(_SAMPLERS.value), " pairs") as progress:
+        for case in cases:
+            for engine in _CHOSEN.value:
+                for sampler in _SAMPLERS.value:
+                    task = Task(
+                        case.name, engine, sampler, _GRAPHS.value, _CHAINS.value, _STEPS.value, _SECONDS.value
+                    )
+                    try:
+                        cost = measure_in_processes(task, _PROCESSES.value)
+                    except NotPlayed as reason:
+                        sys.stdout.write(f"  {case.name}, {sampler}: skipped on {engine}: {reason}\n")
+                    else:
+                        found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
+                        sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
+                    sys.stdout.flush()
+                    progress("localization", 1)
+    shape = {"graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value, "processes": _PROCESSES.value}
+    text = json.dumps({"machine": machine} | shape | {"cases": found}, indent=1)
+    path = write_atomically(output, lambda file: file.write(text.encode()))
+    sys.stdout.write(f"saved {path}\n")
+    return 0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

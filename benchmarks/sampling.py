@@ -1,0 +1,477 @@
+"""Compares the speed of draws at a temperature with that of thrml, dwave-samplers and a NumPy loop.
+
+    python benchmarks/sampling.py --targets=ising-critical,ising-3 --repeats=5
+
+Repetitions of all contenders alternate. A rate is the number of site updates per CPU-second of all threads, with
+warm-up and without compilation. The number of effective draws is the bulk effective sample size or, for populations,
+the effective number of families. `sweeps` is a plain chain with the schedule of the other packages; the other methods
+choose their own. Calls of dwave-samplers at one temperature do not form a chain, so only its rate is given. Where
+R-hat has a star, effective draws mean little.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numpy as np
+from absl import flags
+from jaxtyping import Float64, Int
+from scipy import sparse
+
+from cases import ENGINES, family
+from contenders import NotPlayed, as_bqm, timed
+from sl_discs.atomic import check_file, write_atomically
+from sl_discs.command import check_choice, run_command
+from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
+from sl_discs.engines.devices import describe_machine
+from sl_discs.experiment.progress import progress_bar
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.problems.problem import Problem
+from sl_discs.sampling.arena import Arena
+from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
+from sl_discs.sampling.drawn import Budget, Drawn
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.packed import overlaps, packed
+from sl_discs.sampling.sample import METHODS
+from sl_discs.sampling.values import observed
+from sl_discs.testing.truths import CRITICAL, ising_torus
+
+_SIDE, _SPINS = 64, 200
+
+
+class Target(NamedTuple):
+    """A distribution to draw from.
+
+    Attributes:
+      problem: makes the problem.
+      temperature: tau.
+      warm_up: sweeps of contenders that do not choose it themselves.
+      sweeps: between two draws of such contenders, about what method `chain` chooses.
+    """
+
+    problem: Callable[[], Problem]
+    temperature: float
+    warm_up: int
+    sweeps: int
+
+
+class Spins(NamedTuple):
+    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included.
+
+    Attributes:
+      fields: [N].
+      edges: [M, 2].
+      couplings: [M].
+      blocks: sites of each colour of a colouring, none of which are neighbours.
+    """
+
+    fields: Float64[np.ndarray, "N"]
+    edges: Int[np.ndarray, "M 2"]
+    couplings: Float64[np.ndarray, "M"]
+    blocks: list[np.ndarray]
+
+
+def _grid(temperature: float) -> Problem:
+    return ising_torus(_SIDE, temperature).problem
+
+
+def _spin_glass() -> Problem:
+    """Sherrington and Kirkpatrick's model, couplings with variance 1/N."""
+    pairs = np.argwhere(np.triu(np.ones((_SPINS, _SPINS), bool), 1))
+    couplings = np.random.default_rng(_SPINS).normal(size=len(pairs)) / np.sqrt(_SPINS)
+    form = QuadraticForm.from_arrays("sk", np.zeros(_SPINS), pairs, couplings, spins=True, maximise=True)
+    return Problem("ising", "sk", range(_SPINS), form)
+
+
+def _independent_sets() -> Problem:
+    [graph] = family("mis", "er_density", "r-0.05")(1)
+    return Problem("mis", graph.name, range(graph.num_nodes), graph)
+
+
+TARGETS = {
+    "ising-critical": Target(functools.partial(_grid, CRITICAL), CRITICAL, 2_048, 64),
+    "ising-3": Target(functools.partial(_grid, 3.0), 3.0, 64, 24),
+    "spin-glass": Target(_spin_glass, 1 / 0.9, 256, 32),
+    "mis-er": Target(_independent_sets, 0.3, 256, 16),
+}
+
+
+def as_spins(terms: Coefficients, temperature: float) -> Spins:
+    """The same distribution on spins, with a greedy colouring."""
+    terms = terms.listed()
+    weights, size = terms.scale * terms.weights / temperature, len(terms.linear)
+    fields = terms.linear / temperature / 2
+    for end in terms.edges.T:
+        fields = fields + np.bincount(end, weights / 4, size)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(size))
+    graph.add_edges_from(terms.edges.tolist())
+    # Breadth first gives a bipartite graph, such as a grid of even side, its two colours.
+    colouring = nx.greedy_color(graph, "connected_sequential_bfs")
+    colours = np.array([colouring[site] for site in range(size)])
+    blocks = [np.flatnonzero(colours == colour) for colour in range(colours.max() + 1)]
+    return Spins(fields, terms.edges, weights / 4, blocks)
+
+
+# Peers that update one block of independent sites after the other compile, or loop over, each block.
+_MOST_BLOCKS = 32
+# For peers whose states do not form a chain, such as those after a call of annealing.
+RATE_ONLY = "rate only"
+
+Draw = Callable[[int], Drawn]
+
+
+def _blocks_of(spins: Spins) -> None:
+    if len(spins.blocks) > _MOST_BLOCKS:
+        raise NotPlayed(f"{len(spins.blocks)} blocks of independent sites, above {_MOST_BLOCKS}")
+
+
+def _imported(*names: str) -> list:
+    absent = [name for name in names if importlib.util.find_spec(name.partition(".")[0]) is None]
+    if absent:
+        raise NotPlayed(f"{absent[0]} is not installed: pip install -e '.[peers]' in the clone")
+    return [importlib.import_module(name) for name in names]
+
+
+def numpy_gibbs(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """Gibbs sampling of one block of independent sites after the other, all chains at once: NumPy and SciPy."""
+    spins = as_spins(terms, target.temperature)
+    _blocks_of(spins)
+    size, (u, v) = len(terms.linear), spins.edges.T
+    upper = sparse.csr_matrix((spins.couplings, (u, v)), (size, size))
+    coupling = (upper + upper.T).tocsr().astype(np.float32)
+    parts = [(block, coupling[block], spins.fields[block, None].astype(np.float32)) for block in spins.blocks]
+
+    def draw(seed: int) -> Drawn:
+        rng = np.random.default_rng(seed)
+        state = rng.choice(np.array([-1, 1], np.float32), (size, chains))
+
+        def sweep(count: int) -> np.ndarray:
+            for _ in range(count):
+                for block, rows, fields in parts:
+                    odds = np.exp(-2 * (rows @ state + fields))
+                    ones = rng.random(odds.shape, np.float32) * (1 + odds) < 1
+                    state[block] = 2 * ones - np.float32(1)
+            return packed((state > 0).T.astype(np.int8))
+
+        sweep(target.warm_up)
+        bits = np.stack([sweep(target.sweeps) for _ in range(draws)], axis=1)
+        steps = (target.warm_up + draws * target.sweeps) * size * chains
+        return Drawn(bits, "serial", {"steps": steps})
+
+    return draw
+
+
+def thrml(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """`thrml.sample_states`, Gibbs sampling of blocks in JAX, all chains at once by `jax.vmap`."""
+    library, models, equinox = _imported("thrml", "thrml.models", "equinox")
+    spins = as_spins(terms, target.temperature)
+    _blocks_of(spins)
+    size = len(terms.linear)
+    nodes = [library.SpinNode() for _ in range(size)]
+    edges = [(nodes[u], nodes[v]) for u, v in spins.edges.tolist()]
+    fields, couplings = jnp.asarray(spins.fields, jnp.float32), jnp.asarray(spins.couplings, jnp.float32)
+    model = models.IsingEBM(nodes, edges, fields, couplings, jnp.float32(1))
+    blocks = [library.Block([nodes[site] for site in block]) for block in spins.blocks]
+    program = models.IsingSamplingProgram(model, blocks, [])
+    schedule = library.SamplingSchedule(target.warm_up, draws, target.sweeps)
+
+    @equinox.filter_jit
+    def sample(keys, states, program):
+        def one(key, state):
+            [found] = library.sample_states(key, program, schedule, state, [], [library.Block(nodes)])
+            return found
+
+        return jax.vmap(one)(keys, states)
+
+    def draw(seed: int) -> Drawn:
+        first, second = jax.random.split(jax.random.key(seed))
+        # With fields of zero these are uniformly random states, the start of all contenders.
+        states = models.hinton_init(first, model, blocks, (chains,))
+        found = np.asarray(jax.block_until_ready(sample(jax.random.split(second, chains), states, program)))
+        # The first draw is the state after the warm-up.
+        steps = (target.warm_up + (draws - 1) * target.sweeps) * size * chains
+        return Drawn(packed(found), "serial", {"steps": steps})
+
+    return draw
+
+
+def dwave(terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """`dwave.samplers.SimulatedAnnealingSampler` with Gibbs acceptance, held at one temperature."""
+    samplers, _ = _imported("dwave.samplers", "dimod")
+    bqm = as_bqm(terms.listed())
+    sampler = samplers.SimulatedAnnealingSampler()
+    sweeps, size = target.warm_up + draws * target.sweeps, len(terms.linear)
+
+    def draw(seed: int) -> Drawn:
+        found = sampler.sample(
+            bqm, num_reads=chains, seed=seed + 1, num_sweeps=sweeps, num_sweeps_per_beta=sweeps,
+            beta_schedule_type="custom", beta_schedule=[1 / target.temperature],
+            proposal_acceptance_criteria="Gibbs",
+        )  # fmt: skip
+        states = found.record.sample[:, None, np.argsort(found.variables)]
+        return Drawn(packed(states), RATE_ONLY, {"steps": sweeps * size * chains})
+
+    return draw
+
+
+PEERS = {"thrml": thrml, "dwave-samplers": dwave, "numpy": numpy_gibbs}
+
+
+# The name of the plain loop with the peers' schedule, rather than one that a method chooses.
+SWEEPS = "sweeps"
+SWEEPING = {"scan": "sequential"}
+OWN = (SWEEPS, "chain", "tempering", "population", "localization")
+OBSERVABLES = ("value", "magnetisation", "overlap")
+# The reference engine runs methods on targets up to this size; on larger ones it runs this many steps for its rate.
+_REFERENCE_SIZE, _REFERENCE_STEPS = 300, 20_000
+# A localized draw costs thousands of sweeps, so there is one for this many draws of a chain.
+_LOCALIZED = 8
+
+
+class Played(NamedTuple):
+    """One repetition.
+
+    Attributes:
+      steps: site updates of all chains, including those of warm-ups and searches.
+      seconds: wall time without compilation.
+      cpu_seconds: CPU time of this process without compilation.
+      effective: effective sample sizes of the observables, or families of populations; None if only the rate counts.
+      r_hat: the largest R-hat of the observables; None likewise, and for independent draws and populations.
+    """
+
+    steps: int
+    seconds: float
+    cpu_seconds: float
+    effective: tuple[float, ...] | None
+    r_hat: float | None
+
+    @property
+    def rate(self) -> float:
+        """Site updates per CPU-second."""
+        return self.steps / self.cpu_seconds
+
+
+class Row(NamedTuple):
+    """All repetitions of a contender on a target."""
+
+    target: str
+    contender: str
+    played: list[Played]
+
+
+def play(draw: Draw, seed: int, terms: Coefficients) -> Played:
+    """One repetition; diagnostics are computed after the clock has stopped."""
+    wall, cpu = compile_seconds(), compile_cpu_seconds()
+    cpu_seconds, seconds, drawn = timed(draw, seed)
+    wall, cpu = compile_seconds() - wall, compile_cpu_seconds() - cpu
+    return Played(drawn.how["steps"], seconds - wall, cpu_seconds - cpu, *_judged(drawn, terms))
+
+
+def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None, float | None]:
+    if drawn.dependence == RATE_ONLY or drawn.bits.shape[1] < LEAST_DRAWS:
+        return None, None
+    if drawn.dependence != "serial":
+        count = drawn.how.get("effective families", drawn.bits.shape[0] * drawn.bits.shape[1])
+        return (float(count),) * len(OBSERVABLES), None
+    columns = *observed(terms, drawn.bits), overlaps(drawn.bits, len(terms.linear))
+    found = [diagnose(name, column) for name, column in zip(OBSERVABLES, columns, strict=True)]
+    return tuple(one.ess_bulk for one in found), max(one.r_hat for one in found)
+
+
+def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
+    """The function that draws for a contender.
+
+    Args:
+      name: name of a peer, or `METHOD/ENGINE`.
+      terms: terms of the target's problem.
+      target: the target, with its temperature.
+      chains: number of chains, ladders or populations.
+      draws: draws of each chain, or members of each population.
+
+    Raises:
+      NotPlayed: it cannot sample this target, or is not installed.
+    """
+    if name in PEERS:
+        return PEERS[name](terms, target, chains, draws)
+    method, _, engine = name.partition("/")
+    slow = engine == "reference" and len(terms.linear) > _REFERENCE_SIZE
+    if method == SWEEPS:
+        return _sweeps(terms, target, chains, draws, engine, rate_only=slow)
+    if slow:
+        raise NotPlayed(f"more than {_REFERENCE_SIZE} variables would take hours; sweeps/{engine} has its rate")
+    each = max(1, draws // _LOCALIZED) if method == "localization" else draws
+
+    def draw(seed: int) -> Drawn:
+        options = Options(each, chains, "gibbs", {}, engine, seed)
+        return METHODS[method](terms, target.temperature, options, Budget(None, None, lambda name, count: None))
+
+    return draw
+
+
+def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate_only: bool) -> Draw:
+    warm_up, sweeps = target.warm_up, target.sweeps
+    if rate_only:
+        draws, warm_up, sweeps = 1, 1, -(-_REFERENCE_STEPS // len(terms.linear))
+
+    def draw(seed: int) -> Drawn:
+        arena = Arena(terms, "gibbs", SWEEPING, chains, engine=engine, seed=seed)
+        arena.record(target.temperature, 1, warm_up)
+        states = arena.record(target.temperature, draws, sweeps).states
+        kind = RATE_ONLY if rate_only else "serial"
+        return Drawn(packed(np.swapaxes(states, 0, 1)), kind, {"steps": arena.steps})
+
+    return draw
+
+
+def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, say, progress) -> list[Row]:
+    """Alternating repetitions of all contenders on a target, after a first one of each for compilation.
+
+    Args:
+      target: name of the target.
+      names: names of contenders.
+      chains: as in `contender`.
+      draws: as in `contender`.
+      repeats: number of repetitions.
+      say: called with messages on contenders that are left out, and why.
+      progress: called with a description and 1 after each repetition.
+    """
+    chosen = TARGETS[target]
+    terms = chosen.problem().terms()
+    rows, drawers = [], []
+    for name in names:
+        try:
+            drawers.append(contender(name, terms, chosen, chains, draws))
+            rows.append(Row(target, name, []))
+        except NotPlayed as reason:
+            say(f"{target}: {name} is left out: {reason}")
+    for seed in range(repeats + 1):
+        for row, draw in zip(rows, drawers, strict=True):
+            found = play(draw, seed, terms)
+            if seed:
+                row.played.append(found)
+            progress("benchmark", 1)
+    return rows
+
+
+def mean_and_error(values) -> tuple[float, float]:
+    """The mean of repetitions and its standard error, nan for a single one."""
+    values = list(values)
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
+    return statistics.fmean(values), error
+
+
+def effective_rates(row: Row) -> list[tuple[float, float]] | None:
+    """Effective draws of each observable per CPU-second, with errors."""
+    rates = [[one / p.cpu_seconds for one in p.effective] for p in row.played if p.effective is not None]
+    return [mean_and_error(column) for column in zip(*rates, strict=True)] or None
+
+
+def as_json(rows: list[Row]) -> list[dict[str, Any]]:
+    """A dictionary for each row, with all its repetitions."""
+    return [
+        {"target": row.target, "contender": row.contender, "repetitions": [one._asdict() for one in row.played]}
+        for row in rows
+    ]
+
+
+def format_rows(rows: list[Row]) -> str:
+    """A table of millions of site updates and effective draws per CPU-second, with errors over repetitions."""
+    first = rows[0]
+    lines = [
+        f"{first.target}",
+        f"  {'':<22} {'M updates/CPU-s':>16} {'M/s of wall':>12} {f'{first.contender} is':>16}"
+        + "".join(f"{name:>20}" for name in OBSERVABLES) + f"{'R-hat':>8}",
+    ]  # fmt: skip
+    for row in rows:
+        rate, error = mean_and_error(one.rate / 1e6 for one in row.played)
+        wall, _ = mean_and_error(one.steps / one.seconds / 1e6 for one in row.played)
+        ratio, spread = mean_and_error(a.rate / b.rate for a, b in zip(first.played, row.played, strict=True))
+        found = effective_rates(row)
+        cells = [f"{one:.3g} ({bar:.2g})" for one, bar in found] if found else ["-"] * len(OBSERVABLES)
+        worst = max((one.r_hat for one in row.played if one.r_hat is not None), default=None)
+        mark = "-" if worst is None else f"{worst:.2f}" + "*" * (worst > MOST_R_HAT)
+        lines.append(
+            f"  {row.contender:<22} {f'{rate:.3g} ({error:.2g})':>16} {wall:>12.3g} "
+            f"{f'{ratio:.2f}x ({spread:.2f})':>16}"
+            + "".join(f"{cell:>20}" for cell in cells) + f"{mark:>8}"
+        )  # fmt: skip
+    return "\n".join(lines)
+
+
+FLAGS = flags.FlagValues()
+_TARGETS = flags.DEFINE_list("targets", list(TARGETS), "Targets.", flag_values=FLAGS)
+_METHODS = flags.DEFINE_list("methods", list(OWN), "Methods of this package.", flag_values=FLAGS)
+_ENGINES = flags.DEFINE_list("engines", ["cpu", "reference"], "Engines of this package.", flag_values=FLAGS)
+_CHOSEN_PEERS = flags.DEFINE_list("peers", list(PEERS), "Peers.", flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer(
+    "chains", 8, "Chains, ladders or populations per contender.", lower_bound=2, flag_values=FLAGS
+)
+_DRAWS = flags.DEFINE_integer(
+    "draws", 64, "Draws per chain, or members per population.", lower_bound=4, flag_values=FLAGS
+)
+_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
+_CORES = flags.DEFINE_integer(
+    "cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1, flag_values=FLAGS
+)
+_OUTPUT = flags.DEFINE_string("output", "bench_sampling.json", "File for the results.", flag_values=FLAGS)
+
+
+def _stay_on(cores: int) -> None:
+    """Restricts the process to so many cores, before JAX starts its threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+
+
+def run(_) -> int:
+    """Measures everything that the flags ask for, prints tables and saves the results."""
+    check_choice("targets", _TARGETS.value, TARGETS)
+    check_choice("methods", _METHODS.value, OWN)
+    check_choice("engines", _ENGINES.value, ENGINES)
+    check_choice("peers", _CHOSEN_PEERS.value, PEERS)
+    output = check_file(_OUTPUT.value)
+    _stay_on(_CORES.value)
+    names = [f"{method}/{engine}" for engine in _ENGINES.value for method in _METHODS.value] + _CHOSEN_PEERS.value
+    machine = describe_machine()
+    sys.stdout.write(
+        f"{machine}; {_CHAINS.value} chains x {_DRAWS.value} draws, {_REPEATS.value} repetitions, alternating; "
+        "standard errors in brackets\n"
+    )
+    record: dict = {"machine": machine, "chains": _CHAINS.value, "draws_each": _DRAWS.value}
+    rows = []
+    total = len(_TARGETS.value) * len(names) * (_REPEATS.value + 1)
+    with progress_bar(total, " repetitions") as progress:
+        for target in _TARGETS.value:
+            found = compare(
+                target, names, _CHAINS.value, _DRAWS.value, _REPEATS.value,
+                lambda words: sys.stdout.write(words + "\n"), progress,
+            )  # fmt: skip
+            if found:
+                sys.stdout.write("\n" + format_rows(found) + "\n")
+                sys.stdout.flush()
+            rows += found
+    record["draws"] = as_json(rows)
+    path = write_atomically(output, lambda file: file.write(json.dumps(record, indent=1).encode()))
+    sys.stdout.write(f"\nsaved {path}\n")
+    return 0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,395 @@
+"""Compares training of energy-based models by a sampler and by its localized variant.
+
+    python studies/energy.py [--output=results/energy] [--seeds=3]
+
+A restricted Boltzmann machine and a small convolutional energy are trained on scikit-learn's digits by persistent
+contrastive divergence, with a base sampler and with its localized variant at equal steps. The page reports the
+log-likelihood of held-out digits. Finished cells are kept in OUTPUT/cells, so that a stopped command continues where
+it left off. It needs the extra study.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import flags
+from jaxtyping import Array, Float, Int8
+
+from sl_discs import keys
+from sl_discs.atomic import check_writable, write_atomically
+from sl_discs.batching import over_chains
+from sl_discs.command import run_command, say
+from sl_discs.errors import InputError
+from sl_discs.finished_work import finished
+from sl_discs.localization.algorithm import init_observation, localized_step
+from sl_discs.localization.method import Method, build_method
+from sl_discs.models import rbm
+from sl_discs.models.base import Params
+from sl_discs.models.general import DifferentiableModel
+from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.problems.density import from_log_density
+from sl_discs.results.canvas import can_draw, save_figure
+from sl_discs.results.interval import half_width
+from sl_discs.sampling.sample import sample
+from truths import digit_images
+
+SIDE = 8
+PIXELS = SIDE * SIDE
+# So many digits are kept for the test.
+_TEST = 297
+# Rows of data, and chains, in an update.
+_BATCH = 64
+
+
+class Energy(NamedTuple):
+    """A family of log-densities on images of 64 pixels.
+
+    Attributes:
+      name: for tables.
+      log_density: of (params, v [64]), up to a constant.
+      chain_density: of (params, x [num_sites]), whose first 64 sites are v: what chains draw from.
+      num_sites: of a chain.
+      init: parameters from a key and the mean of the data.
+      sampler: fields of the base sampler's config.
+      steps: of a chain in an update.
+      levels: K of the localized variant.
+      rate: of learning, at the beginning; it falls linearly to 0.
+    """
+
+    name: str
+    log_density: Callable[..., Any]
+    chain_density: Callable[..., Any]
+    num_sites: int
+    init: Callable[[Any, Any], Params]
+    sampler: dict[str, Any]
+    steps: int
+    levels: int
+    rate: float
+
+
+def boltzmann_machine(hidden: int) -> Energy:
+    """Chains of visible and hidden units, by bipartite_gibbs."""
+
+    def init(key, mean):
+        weights = 0.01 * jax.random.normal(key, (PIXELS, hidden))
+        return rbm.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
+
+    sampler = {"name": "bipartite_gibbs", "split": PIXELS}
+    return Energy(
+        "RBM", rbm.log_density, rbm.joint_log_density, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2
+    )
+
+
+def residual_energy(channels: int, blocks: int) -> Any:
+    """A small residual convolutional energy in flax; InputError without it.
+
+    It is a bias of each pixel, and a sum over pixels of features of residual blocks, of two 3 x 3 convolutions each.
+    """
+    try:
+        from flax import linen
+    except ImportError:
+        raise InputError("this energy needs flax; install it with: pip install -e '.[study]' in the clone") from None
+
+    class ResidualEnergy(linen.Module):
+        @linen.compact
+        def __call__(self, x: Float[Array, "height width"]) -> Float[Array, ""]:
+            bias = self.param("bias", linen.initializers.zeros, x.shape)
+            features = linen.Conv(channels, (3, 3))((2 * x - 1)[..., None])
+            for _ in range(blocks):
+                inner = linen.Conv(channels, (3, 3))(jax.nn.swish(features))
+                features += linen.Conv(channels, (3, 3))(jax.nn.swish(inner))
+            weights = self.param("weights", linen.initializers.normal(0.1), (channels,))
+            return (bias * x).sum() + (jax.nn.swish(features) @ weights).sum()
+
+    return ResidualEnergy()
+
+
+def convolutional(channels: int, blocks: int = 1) -> Energy:
+    """Chains of pixels, by path_auxiliary with an adaptive number of flips."""
+    module = residual_energy(channels, blocks)
+
+    def log_density(params, v):
+        return module.apply(params, v.reshape(SIDE, SIDE))
+
+    def init(key, mean):
+        params = module.init(key, jnp.zeros((SIDE, SIDE)))
+        params["params"]["bias"] = jnp.log(mean / (1 - mean)).reshape(SIDE, SIDE)
+        return params
+
+    sampler = {"name": "path_auxiliary"}
+    return Energy("convolutional", log_density, log_density, PIXELS, init, sampler, steps=20, levels=5, rate=2e-3)
+
+
+def digits() -> tuple[Int8[np.ndarray, "S 64"], Int8[np.ndarray, "T 64"]]:
+    """Training and test images, in an order of their own; InputError without scikit-learn."""
+    data = digit_images().astype(np.int8)
+    data = data[np.random.default_rng(0).permutation(len(data))]
+    return data[_TEST:], data[:_TEST]
+
+
+def method_of(energy: Energy, localized: bool) -> Method:
+    """The base sampler of an energy, or its localized variant."""
+    fields = dict(energy.sampler)
+    if localized:
+        fields |= {"name": f"sl_{fields['name']}", "K": energy.levels, "n_min": 2, "sigma": 2.0, "eps": 1e-3}
+    return build_method(fields, _BATCH)
+
+
+class Trained(NamedTuple):
+    """Parameters after the last update, and the chains' states."""
+
+    params: Params
+    chains: Int8[np.ndarray, "B N"]
+
+
+def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, updates: int, seed: int) -> Trained:
+    """Trains by persistent contrastive divergence (Tieleman 2008); the same arguments give the same parameters.
+
+    Each update takes the gradient of mean log p over a batch of digits minus that over persistent chains, which a
+    sampler has moved by a few steps. The localized variant spends the same number of steps on Algorithm 1: each
+    update starts from a new Y_0, the chain goes on from where it was, and its state after the last level counts.
+    """
+    import optax
+
+    method, root = method_of(energy, localized), keys.from_seed(seed)
+    mean = jnp.clip(jnp.asarray(data.mean(axis=0)), 0.01, 0.99)
+    params = energy.init(jax.random.key(seed), mean)
+    optimizer = optax.adam(optax.linear_schedule(energy.rate, 0.0, updates))
+    play = functools.partial(_play, energy, method)
+
+    def gain(params, rows, dreams):
+        log_density = jax.vmap(energy.log_density, (None, 0))
+        return jnp.mean(log_density(params, rows)) - jnp.mean(log_density(params, dreams))
+
+    def update(carry, number):
+        params, learnt, x, state = carry
+        key = keys.fold(root, number)
+        rows = (keys.uniforms(keys.fold(key, 0), (_BATCH,)) * len(data)).astype(int)
+        chain_keys = jax.vmap(keys.fold, (None, 0))(keys.fold(key, 1), jnp.arange(_BATCH))
+        x, state = over_chains(play, (None, 0, 0, 0))(params, chain_keys, x, state)
+        dreams = x[:, :PIXELS].astype(jnp.float32)
+        ascent = jax.grad(gain)(params, jnp.asarray(data, jnp.float32)[rows], dreams)
+        step, learnt = optimizer.update(jax.tree.map(jnp.negative, ascent), learnt)
+        return (optax.apply_updates(params, step), learnt, x, state), None
+
+    x = (keys.uniforms(keys.fold(root, updates), (_BATCH, energy.num_sites)) < 0.5).astype(jnp.int8)
+    state = jax.tree.map(lambda leaf: jnp.stack([leaf] * _BATCH), method.sampler.init_state(energy.num_sites))
+    run = jax.jit(lambda carry: jax.lax.scan(update, carry, jnp.arange(updates)))
+    (params, _, x, _), _ = run((params, optimizer.init(params), x, state))
+    return Trained(params, np.asarray(x))
+
+
+def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, state):
+    """The steps of one chain in one update."""
+    model, mask = Tilted(DifferentiableModel(energy.chain_density, energy.num_sites)), jnp.ones(x.shape, bool)
+
+    def kernel(number, tilt, x, field, state):
+        target = TiltedParams(params, jnp.float32(1), tilt)
+        after = method.sampler.kernel(keys.fold(key, number), model, target, x, field, state, mask)
+        return 2 * after[0] - 1, after[:3]
+
+    def base_step(carry, number):
+        return kernel(number, None, *carry)[1], None
+
+    start = x, model.init(TiltedParams(params, jnp.float32(1)), x), state
+    numbers = jnp.arange(energy.steps)
+    if method.localization is None:
+        (x, _, state), _ = jax.lax.scan(base_step, start, numbers)
+        return x, state
+    levels = method.localization.levels(energy.steps)
+    observation = init_observation(keys.fold(key, -1), x.shape, method.localization.initial_noise())
+
+    def step(carry, number):
+        observation, level, chain = carry
+        of_step = keys.fold(key, energy.steps + number)
+        return localized_step(
+            of_step, levels, level, number, observation, lambda tilt: kernel(number, tilt, *chain)
+        ), None
+
+    (_, _, (x, _, state)), _ = jax.lax.scan(step, (observation, jnp.int32(0), start), numbers)
+    return x, state
+
+
+# Images of each arm in the figure.
+_SHOWN = 12
+
+
+class Size(NamedTuple):
+    """How much is run.
+
+    Attributes:
+      hidden: units of the Boltzmann machine.
+      channels: of the convolutional energy.
+      updates: of the machine, and of the convolutional energy.
+      seeds: number of repetitions.
+      populations: of an estimate of log Z.
+    """
+
+    hidden: int = 16
+    channels: int = 4
+    updates: tuple[int, int] = (3_000, 600)
+    seeds: int = 3
+    populations: int = 4
+
+
+FULL = Size()
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """One training run.
+
+    Attributes:
+      energy: name of the model.
+      method: name of the sampler.
+      localized: whether it is the localized variant.
+      seed: of everything.
+      found: what was measured, in plain values.
+    """
+
+    energy: str
+    method: str
+    localized: bool
+    seed: int
+    found: dict[str, Any]
+
+    @property
+    def log_z(self) -> float:
+        """By enumeration where it is known."""
+        exact = self.found["exact_log_z"]
+        return self.found["log_z"] if exact is None else exact
+
+    @property
+    def likelihood(self) -> float:
+        """Mean log-likelihood of the test images, in nats."""
+        return self.found["test"] - self.log_z
+
+
+def run(folder: Path, size: Size = FULL) -> list[Arm]:
+    """Trains, estimates, and writes energy.md and energy.png into the folder."""
+    energies = zip((boltzmann_machine(size.hidden), convolutional(size.channels)), size.updates, strict=True)
+    arms = []
+    for energy, updates in energies:
+        for seed in range(size.seeds):
+            for localized in (False, True):
+                arms.append(_arm(folder / "cells", energy, updates, localized, seed, size))
+                say(f"{energy.name}, {arms[-1].method}, seed {seed}: {arms[-1].likelihood:.2f}")
+    write_atomically(folder / "energy.md", lambda file: file.write(page(arms).encode()))
+    if can_draw():
+        draw(folder / "energy.png", arms)
+    return arms
+
+
+def _arm(folder: Path, energy: Energy, updates: int, localized: bool, seed: int, size: Size) -> Arm:
+    method = ("sl_" if localized else "") + energy.sampler["name"]
+    identity = {
+        "kind": "energy", "energy": energy.name, "method": method, "updates": updates, "seed": seed,
+        "hidden": size.hidden, "channels": size.channels, "populations": size.populations,
+        "steps": energy.steps, "levels": energy.levels, "rate": energy.rate,
+    }  # fmt: skip
+    found = finished(folder, identity, lambda: _measured(energy, updates, localized, seed, size.populations))
+    return Arm(energy.name, method, localized, seed, found)
+
+
+def _measured(energy: Energy, updates: int, localized: bool, seed: int, populations: int) -> dict[str, Any]:
+    data, test = digits()
+    begin = time.process_time()
+    trained = train(energy, data, localized=localized, updates=updates, seed=seed)
+    seconds = time.process_time() - begin
+    problem = from_log_density(energy.log_density, trained.params, PIXELS, name=energy.name)
+    # On pixels, whatever the chains of training were; more draws are not needed for log Z.
+    drawn = sample(problem, 1.0, populations, "population", sampler="path_auxiliary", groups=populations, seed=seed)
+    assert drawn.log_z is not None
+    log_density = jax.jit(jax.vmap(energy.log_density, (None, 0)))
+    values = [float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)]
+    chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN, p=drawn.weights)
+    exact = rbm.log_z(trained.params) if isinstance(trained.params, rbm.RBMParams) else None
+    return {
+        "train": values[0], "test": values[1], "log_z": float(drawn.log_z[0]), "error": float(drawn.log_z[1]),
+        "exact_log_z": exact, "cpu_s": seconds, "draws": drawn.states[chosen].tolist(),
+        "chains": trained.chains[:_SHOWN, :PIXELS].tolist(),
+    }  # fmt: skip
+
+
+def page(arms: list[Arm]) -> str:
+    """The table and what it says, in Markdown."""
+    lines = [
+        "| energy | sampler | seed | test log-likelihood | training | log Z, population | log Z, exact | CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for arm in arms:
+        found, exact = arm.found, arm.found["exact_log_z"]
+        lines.append(
+            f"| {arm.energy} | {arm.method} | {arm.seed} | {arm.likelihood:.2f} | {found['train'] - arm.log_z:.2f} | "
+            f"{found['log_z']:.2f} ± {found['error']:.2f} | {'' if exact is None else f'{exact:.2f}'} | "
+            f"{found['cpu_s']:.0f} |"
+        )
+    lines += ["", *(_difference([arm for arm in arms if arm.energy == name]) for name in _names(arms))]
+    return "\n".join(lines) + "\n"
+
+
+def _names(arms: list[Arm]) -> list[str]:
+    return list(dict.fromkeys(arm.energy for arm in arms))
+
+
+def _difference(arms: list[Arm]) -> str:
+    """Localized minus base, paired by seed, with a 95 per cent interval by Student's t."""
+    base, localized = ([arm.likelihood for arm in arms if arm.localized == which] for which in (False, True))
+    gains = np.subtract(localized, base)
+    mean = gains.mean()
+    if len(gains) < 2:
+        return f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image (one seed)."
+    half = half_width(gains)
+    verdict = "no clear difference" if abs(mean) < half else "localized is better" if mean > 0 else "base is better"
+    return (
+        f"- {arms[0].energy}: localized minus base {mean:+.2f} nats a test image, 95 % interval "
+        f"[{mean - half:+.2f}, {mean + half:+.2f}] over {len(gains)} seeds: {verdict}."
+    )
+
+
+def draw(path: Path, arms: list[Arm]) -> Path:
+    """Digits, and for each arm of seed 0 draws from the model and the chains of training."""
+    rows = [("digits", digits()[1][:_SHOWN])]
+    for arm in (arm for arm in arms if arm.seed == 0):
+        name = f"{arm.energy}\n{arm.method}"
+        rows += [(f"{name}\ndraws", arm.found["draws"]), (f"{name}\nchains", arm.found["chains"])]
+
+    def paint(figure):
+        axes = figure.subplots(len(rows), 1)
+        for axis, (name, images) in zip(axes, rows, strict=True):
+            padded = np.pad(np.reshape(images, (_SHOWN, SIDE, SIDE)), ((0, 0), (1, 1), (1, 1)))
+            axis.imshow(np.concatenate(list(padded), axis=1), cmap="gray_r", interpolation="nearest")
+            axis.set_ylabel(name, rotation=0, ha="right", va="center")
+            axis.set(xticks=[], yticks=[])
+
+    return save_figure(path, (7.0, 0.62 * len(rows)), paint)
+
+
+FLAGS = flags.FlagValues()
+_OUTPUT = flags.DEFINE_string(
+    "output", "results/energy", "Folder of the page, the figure and the cells.", flag_values=FLAGS
+)
+_SEEDS = flags.DEFINE_integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1, flag_values=FLAGS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+
+    def body(_: list[str]) -> int:
+        run(check_writable(_OUTPUT.value), FULL._replace(seeds=_SEEDS.value))
+        return 0
+
+    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,253 @@
+"""Compares all base samplers on graphs, at equal steps and at equal CPU time, and on an Ising lattice.
+
+    python studies/samplers.py [--output=results/samplers] [--samplers=metropolis,gwg] [--cases=mis-er-0.05]
+
+The temperatures of each sampler are chosen on other graphs of the same family; its other settings are the defaults.
+acs, block_gibbs and pdhams are only played on the lattice, since their steps are too expensive on dense graphs.
+Finished cells are kept in OUTPUT/cells, so that a stopped command continues where it left off. All cells take about
+three hours of one core, most of them for samplers of the reference engine on the lattice. Times are CPU times of the
+whole process without compilation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import flags
+
+from sl_discs.atomic import check_writable, write_atomically
+from sl_discs.command import check_choice, run_command, say
+from sl_discs.engines.compiled import compile_cpu_seconds
+from sl_discs.experiment.run import run_sampler
+from sl_discs.finished_work import finished
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import build_method
+from sl_discs.models.kind import PENALTY
+from sl_discs.results.interval import half_width
+from sl_discs.samplers.registry import is_localized, known_samplers
+from sl_discs.sampling.drawn import Budget
+from sl_discs.sampling.options import Options
+from sl_discs.sampling.sample import METHODS
+from sl_discs.testing.truths import ising_torus
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+from cases import CASES, Case
+from contenders import timed
+from sampling import play
+
+# Initial and final temperatures, in units of the problem's smallest change of value, by problem.
+_GRID = ((0.2, 0.05), (0.2, 0.1), (0.4, 0.05), (0.4, 0.15), (1.0, 0.05), (1.0, 0.2))
+UNITS = {"mis": 1.0, "maxcut": 2.0}
+_SIDE, _TEMPERATURE = 32, 2.6
+# Too expensive on dense graphs: a step of these makes passes over all couplings, or (acs) flips many sites one
+# after the other.
+ONLY_ON_LATTICE = ("acs", "block_gibbs", "pdhams")
+LATTICE = f"Ising {_SIDE} x {_SIDE}"
+_BUDGETS = ("steps", "seconds")
+# The fewest steps of a chain, however slow they are.
+_LEAST = 100
+
+
+class Size(NamedTuple):
+    """How much is run.
+
+    Attributes:
+      cases: names of benchmark cases.
+      steps: of a chain, at equal steps.
+      seconds: of CPU time per graph, at equal time.
+      chains: per graph.
+      tuning: graphs that temperatures are chosen on.
+      graphs: other graphs, which are measured.
+      draws: of each of `chains` chains on the lattice.
+      seeds: repetitions on the lattice.
+    """
+
+    cases: tuple[str, ...] = (
+        "mis-er-0.05", "mis-er-0.10", "mis-er-0.20", "mis-er-0.25", "mis-satlib-like", "maxcut-ba-512",
+    )  # fmt: skip
+    steps: int = 10_000
+    seconds: float = 0.5
+    chains: int = 16
+    tuning: int = 2
+    graphs: int = 8
+    draws: int = 64
+    seeds: int = 4
+
+
+FULL = Size()
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`.
+
+    Attributes:
+      temperatures: the chosen initial and final one.
+      steps: of a chain.
+      cpu_s: CPU-seconds per graph, without compilation.
+      best: the best verified objective of each measured graph.
+    """
+
+    temperatures: dict[str, Sequence[float]]
+    steps: dict[str, int]
+    cpu_s: dict[str, float]
+    best: dict[str, list[float]]
+
+
+def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
+    """Runs all cells and writes samplers.md into the folder; returns its text."""
+    cells: dict[str, dict[str, Cell]] = {}
+    for name in size.cases:
+        cells[name] = {}
+        for sampler in (one for one in samplers if one not in ONLY_ON_LATTICE):
+            cells[name][sampler] = cell = _cell(folder / "cells", CASES[name], sampler, size)
+            means = ", ".join(f"{np.mean(cell.best[budget]):.2f} at equal {budget}" for budget in _BUDGETS)
+            say(f"{name}, {sampler}: {means}")
+    drawn = {}
+    for sampler in samplers:
+        drawn[sampler] = _drawn(folder / "cells", sampler, size)
+        rate = np.mean([min(one["effective"]) / one["cpu_s"] for one in drawn[sampler]])
+        say(f"{LATTICE}, {sampler}: {rate:.3g} effective draws per CPU-second")
+    text = page(cells, drawn, size)
+    write_atomically(folder / "samplers.md", lambda file: file.write(text.encode()))
+    return text
+
+
+def _cell(folder: Path, case: Case, sampler: str, size: Size) -> Cell:
+    identity = {
+        "kind": "samplers", "case": case.name, "sampler": sampler, "steps": size.steps, "seconds": size.seconds,
+        "chains": size.chains, "tuning": size.tuning, "graphs": size.graphs, "grid": list(map(list, _GRID)),
+    }  # fmt: skip
+    return Cell(**finished(folder, identity, lambda: dataclasses.asdict(_measured(case, sampler, size))))
+
+
+def _measured(case: Case, sampler: str, size: Size) -> Cell:
+    every = case.dataset(size.graphs + size.tuning)
+    measured, tuning = _part(every, range(size.graphs)), _part(every, range(size.graphs, len(every.graphs)))
+    cell = Cell({}, {}, {}, {})
+    steps = size.steps
+    for budget in _BUDGETS:
+        if budget == "seconds":  # the run at equal steps has shown the rate
+            steps = max(_LEAST, round(size.steps * size.seconds / cell.cpu_s["steps"]))
+        tried = {pair: _played(case, tuning, sampler, steps, pair, size.chains, 0)[0].mean() for pair in _GRID}
+        chosen = max(tried, key=lambda pair: tried[pair])
+        best, seconds = _played(case, measured, sampler, steps, chosen, size.chains, 1)
+        cell.temperatures[budget], cell.steps[budget] = [one * UNITS[case.problem] for one in chosen], steps
+        cell.cpu_s[budget], cell.best[budget] = seconds, best.tolist()
+    return cell
+
+
+def _part(dataset: Dataset, which: range) -> Dataset:
+    graphs = [dataset.graphs[place] for place in which]
+    return dataclasses.replace(dataset, graphs=graphs, index=list(which))
+
+
+def _played(
+    case: Case, dataset: Dataset, sampler: str, steps: int, pair: tuple[float, float], chains: int, seed: int
+) -> tuple[np.ndarray, float]:
+    """Best verified objective of each graph, and CPU-seconds per graph."""
+    initial, final = (one * UNITS[case.problem] for one in pair)
+    settings = dataclasses.replace(
+        case.settings(len(dataset.graphs), chains, steps),
+        t_schedule="exp_decay", init_temperature=initial, final_temperature=final, decay_rate=final / initial,
+        engine="auto", seed=seed,
+    )  # fmt: skip
+    method, compiling = build_method({"name": sampler}, chains), compile_cpu_seconds()
+    cpu_s, _, record = timed(run_sampler, dataset.problem, dataset, PENALTY, method, settings, lambda steps: None)
+    cpu_s -= compile_cpu_seconds() - compiling
+    return np.array([one.best for one in record.instances]), cpu_s / len(dataset.graphs)
+
+
+def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
+    """Steps, CPU-seconds, effective draws of each observable and the largest R-hat, for each seed."""
+    terms = ising_torus(_SIDE, _TEMPERATURE).problem.terms()
+
+    def draw(seed: int):
+        options = Options(size.draws, size.chains, sampler, {}, "auto", seed)
+        return METHODS["chain"](terms, _TEMPERATURE, options, Budget(None, None, lambda name, count: None))
+
+    def compute(seed: int) -> dict[str, Any]:
+        played = play(draw, seed, terms)
+        return {
+            "steps": played.steps, "cpu_s": played.cpu_seconds, "effective": list(played.effective or ()),
+            "r_hat": played.r_hat,
+        }  # fmt: skip
+
+    identity = {"kind": "lattice", "sampler": sampler, "side": _SIDE, "temperature": _TEMPERATURE}
+    identity |= {"chains": size.chains, "draws": size.draws}
+    return [
+        finished(folder, identity | {"seed": seed}, functools.partial(compute, seed)) for seed in range(size.seeds)
+    ]
+
+
+def page(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]], size: Size) -> str:
+    """The tables, in Markdown."""
+    parts = []
+    for budget, amount in zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True):
+        parts += [f"Best objective after {amount} per graph:", ""]
+        parts += [f"| sampler | {' | '.join(cells)} |", "|---" * (1 + len(cells)) + "|"]
+        columns = [_column({name: cell.best[budget] for name, cell in column.items()}) for column in cells.values()]
+        parts += [f"| `{name}` | {' | '.join(column[name] for column in columns)} |" for name in columns[0]] + [""]
+    parts += [f"{LATTICE}, temperature {_TEMPERATURE:g}:", ""]
+    parts += ["| sampler | effective draws per million steps | per CPU-second | R-hat |", "|---|---|---|---|"]
+    for name, runs in drawn.items():
+        least = np.array([min(one["effective"]) for one in runs])
+        rates = [least / [one[of] for one in runs] for of in ("steps", "cpu_s")]
+        worst = max(one["r_hat"] for one in runs)
+        parts.append(f"| `{name}` | {_interval(1e6 * rates[0])} | {_interval(rates[1])} | {worst:.2f} |")
+    return "\n".join(parts) + "\n"
+
+
+def _column(best: dict[str, list[float]]) -> dict[str, str]:
+    """Means, with the interval of the difference from the largest mean; bold where it contains 0."""
+    means = {name: float(np.mean(values)) for name, values in best.items()}
+    first = max(means, key=lambda name: means[name])
+    column = {}
+    for name, values in best.items():
+        differences = np.subtract(values, best[first])
+        half = half_width(differences)
+        level = differences.mean() + half >= 0
+        text = f"**{means[name]:,.1f}**" if level else f"{means[name]:,.1f}"
+        column[name] = text if name == first else f"{text} ({differences.mean():.1f} ± {half:.1f})"
+    return column
+
+
+def _interval(values: np.ndarray) -> str:
+    return f"{values.mean():,.3g} ± {half_width(values):,.2g}"
+
+
+FLAGS = flags.FlagValues()
+_OUTPUT = flags.DEFINE_string("output", "results/samplers", "Folder of the page and the cells.", flag_values=FLAGS)
+_SAMPLERS = flags.DEFINE_list(
+    "samplers",
+    None,
+    "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.",
+    flag_values=FLAGS,
+)
+_CASES = flags.DEFINE_list("cases", list(FULL.cases), "Families of graphs.", flag_values=FLAGS)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+
+    def body(_: list[str]) -> int:
+        every = known_samplers()
+        chosen = _SAMPLERS.value or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
+        check_choice("samplers", chosen, every)
+        check_choice("cases", _CASES.value, [name for name in CASES if CASES[name].problem in UNITS])
+        folder = check_writable(_OUTPUT.value)
+        text = run(folder, chosen, FULL._replace(cases=tuple(_CASES.value)))
+        sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
+        return 0
+
+    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,185 @@
+"""Algorithm 1 for many chains of a small target at once, in NumPy, with several estimators of the posterior mean.
+
+Random numbers are determined by (seed, replica, level), so a replica's chains do not depend on which others are run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import special
+
+from gaps import log_density, spins
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.spin import SpinForm
+
+Chains = Float64[np.ndarray, "C N"]
+Random = np.random.Generator
+# Maps random numbers, the tilts and the chains' states to U and the next states.
+Mean = Callable[[Random, Chains, Chains], tuple[Chains, Chains]]
+
+# Largest number of array entries when the states of all chains are enumerated in parts.
+_AT_ONCE = 2_000_000
+
+
+def curie_weiss(num_sites: int, coupling: float, field: float) -> SpinForm:
+    """coupling/N sum_{i<j} s_i s_j + field sum_i s_i: two modes where the coupling exceeds 1."""
+    W = -coupling / num_sites * (np.ones((num_sites, num_sites)) - np.eye(num_sites))
+    return SpinForm(W, np.full(num_sites, field), 1.0, 0.0)
+
+
+def glass(num_sites: int, strength: float, field: float, seed: int = 0) -> SpinForm:
+    """Sherrington-Kirkpatrick couplings of variance strength^2/N in Gaussian fields of this standard deviation."""
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.normal(size=(num_sites, num_sites)), 1) * strength / num_sites**0.5
+    return SpinForm(upper + upper.T, field * rng.normal(size=num_sites), 1.0, 0.0)
+
+
+def name_of(form: SpinForm) -> str:
+    """A digest of a target's couplings and fields, used in identities of cells."""
+    return hashlib.sha256(form.beta.hex().encode() + form.W.tobytes() + form.b.tobytes()).hexdigest()[:16]
+
+
+def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
+    """All probabilities, by enumeration."""
+    return np.exp(special.log_softmax(log_density(form)))
+
+
+def random_numbers(seed: int, replica: int, level: int) -> Random:
+    """The random numbers of a replica at a level; level -1 is the start."""
+    return np.random.default_rng((seed, replica, level + 1))
+
+
+def localize(
+    form: SpinForm,
+    localization: Localization,
+    mean: Mean,
+    chains: int,
+    *,
+    seed: int = 0,
+    replica: int = 0,
+    watch: Callable[[int, Chains], object] | None = None,
+) -> tuple[Chains, Chains]:
+    """sign(Y_K) and the last states, as spins.
+
+    Args:
+      form: the target.
+      localization: the schedule; its budget is ignored, since `mean` determines the cost of a level.
+      mean: estimates U at a level.
+      chains: number of chains.
+      seed: seed of all random numbers.
+      replica: number of this batch of chains.
+      watch: called with each level's number and tilts.
+    """
+    levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
+    rng = random_numbers(seed, replica, -1)
+    y = localization.initial_noise() * rng.normal(size=(chains, len(form.b)))
+    states = rng.choice([-1.0, 1.0], size=y.shape)
+    for level in range(localization.K):
+        rng = random_numbers(seed, replica, level)
+        tilt = np.asarray(levels.tilt_scale)[level] * y
+        if watch is not None:
+            watch(level, tilt)
+        u, states = mean(rng, tilt, states)
+        y = y + np.asarray(levels.drift)[level] * u + np.asarray(levels.noise)[level] * rng.normal(size=y.shape)
+    return np.where(y > 0, 1.0, -1.0), states
+
+
+def exact_mean(form: SpinForm) -> Mean:
+    """The posterior mean by enumeration."""
+    table, density = spins(len(form.b)), log_density(form)
+
+    def mean(rng, tilt, states):
+        parts = np.array_split(tilt, -(-tilt.shape[0] * len(table) // _AT_ONCE))
+        return np.concatenate([special.softmax(density + part @ table.T, axis=1) @ table for part in parts]), states
+
+    return mean
+
+
+def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int = 81) -> Mean:
+    """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its spins.
+
+    exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth integrands the
+    trapezoidal rule is exact up to rounding.
+    """
+    root = (coupling / num_sites) ** 0.5
+    reach = coupling**0.5 * num_sites**0.5 + 6
+    z = np.linspace(-reach, reach, points)
+
+    def mean(rng, tilt, states):
+        weights = np.zeros((len(tilt), points))
+        for site in range(num_sites):
+            one = np.abs(root * z + field + tilt[:, site, None])
+            weights += one + np.log1p(np.exp(-2 * one))
+        weights = special.softmax(weights - z**2 / 2, axis=1)
+        u = [(weights * np.tanh(root * z + field + tilt[:, site, None])).sum(axis=1) for site in range(num_sites)]
+        return np.stack(u, axis=1), states
+
+    return mean
+
+
+def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1) -> Mean:
+    """U from sequential Gibbs sweeps, whose states continue from level to level.
+
+    Args:
+      form: the target.
+      sweeps: sweeps per level.
+      collected: number of sweeps, the last ones of a level, that count for U. If it is 1, U is the last state; then
+        (states, Y) is a Markov chain that keeps the joint distribution of X and Y_t once its states have that of X.
+      rao_blackwell: whether a site counts with its conditional mean instead of the spin drawn from it.
+      sharing: number of neighbouring chains that share one U, their mean, and one Y.
+    """
+
+    def mean(rng, tilt, states):
+        states, total = states.copy(), np.zeros_like(states)
+        for sweep in range(sweeps):
+            counts = sweep >= sweeps - collected
+            for site in range(states.shape[1]):
+                local = form.b[site] + tilt[:, site] - form.beta * (states @ form.W[site])
+                states[:, site] = np.where(rng.random(len(states)) < special.expit(2 * local), 1.0, -1.0)
+                if counts and rao_blackwell:
+                    total[:, site] += np.tanh(local)
+            if counts and not rao_blackwell:
+                total += states
+        return total / collected, states
+
+    if sharing == 1:
+        return mean
+
+    def shared(rng, tilt, states):
+        # The states of all chains that share one Y are in one row: [C, sharing * N].
+        several = np.repeat(states, sharing, axis=0) if states.shape == tilt.shape else states
+        several = several.reshape(len(tilt) * sharing, -1)
+        u, several = mean(rng, np.repeat(tilt, sharing, axis=0), several)
+        return u.reshape(len(tilt), sharing, -1).mean(axis=1), several.reshape(len(tilt), -1)
+
+    return shared
+
+
+def tap_mean(form: SpinForm, rounds: int = 50, damping: float = 0.5) -> Mean:
+    """The Thouless-Anderson-Palmer equations, m = tanh(h - Wm - (W^2)(1 - m^2) m), iterated."""
+    W = form.beta * form.W
+
+    def mean(rng, tilt, states):
+        m = np.tanh(form.b + tilt)
+        for _ in range(rounds):
+            m = damping * m + (1 - damping) * np.tanh(form.b + tilt - m @ W - ((1 - m**2) @ W**2) * m)
+        return m, states
+
+    return mean
+
+
+def gibbs_chain(form: SpinForm, sweeps: int, chains: int, *, seed: int = 0, replica: int = 0) -> Chains:
+    """Last states of chains without localization, after `sweeps` from random states."""
+    rng = random_numbers(seed, replica, -1)
+    states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))
+    return gibbs_mean(form, sweeps, 1)(rng, np.zeros_like(states), states)[1]
+
+
+def counts_of(states: Chains) -> Float64[np.ndarray, "S"]:
+    """The number of chains in each state."""
+    index = (states > 0) @ (1 << np.arange(states.shape[1]))
+    return np.bincount(index, minlength=2 ** states.shape[1]).astype(np.float64)

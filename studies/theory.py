@@ -1,0 +1,323 @@
+"""Compares the paper's theory with actual runs: gaps and bounds, the mean's error, Condition 1 on real instances.
+
+    python studies/theory.py [--output=results/theory]
+
+The paper (Wang et al., ICML 2025) shows that once the external field of a localized run is large, |h| >= 2 beta
+max_i sum_k |W_ik|, its base samplers mix fast, with a bound for each. See `gaps.py` for how these are interpreted.
+The tables go to OUTPUT/theory.md, the numbers to theory.json, with three figures. Finished cells are kept in
+OUTPUT/cells, so that a stopped command continues where it left off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import flags
+from jaxtyping import Float64
+
+import gaps
+import small_runs
+from sl_discs.atomic import check_writable, write_atomically
+from sl_discs.command import run_command, say
+from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.packing import build_batch, initial_keys, plan
+from sl_discs.experiment.player import compile_program, start_chains
+from sl_discs.experiment.settings import Settings
+from sl_discs.finished_work import finished, write_json
+from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.alpha import parse_alpha
+from sl_discs.localization.grid import log_snr, time_grid
+from sl_discs.localization.method import Method, build_method
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.spin import SpinForm
+from sl_discs.results.canvas import can_draw
+from theory_report import draw_gaps, draw_real, draw_runs, page
+
+
+class Fields(NamedTuple):
+    """The quantities that are constant along a localized run on a real instance, at temperature 1.
+
+    At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 + J1/4)/tau + tilt, so
+    site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 1 as printed asks for the
+    largest of the rows' right-hand sides at every site.
+
+    Attributes:
+      own: [N] c/2 + J1/4, the target's own field.
+      needed: [N] sum_k |J_ik|/2.
+    """
+
+    own: Float64[np.ndarray, "N"]
+    needed: Float64[np.ndarray, "N"]
+
+    @classmethod
+    def of(cls, terms: Coefficients) -> Fields:
+        """Of a model."""
+        listed = terms.listed()
+        couplings = listed.scale * listed.weights
+        ends, size = listed.edges.ravel(), len(listed.linear)
+        sums, sizes = (
+            np.bincount(ends, np.repeat(values, 2), minlength=size) for values in (couplings, np.abs(couplings))
+        )
+        return cls(listed.linear / 2 + sums / 4, sizes / 2)
+
+    def met(self, tilt: Float64[np.ndarray, "B N"], temperature: float) -> tuple[float, float]:
+        """The share of sites that meet the condition of their own row, and of those that meet that of all rows."""
+        h = np.abs(self.own / temperature + tilt)
+        return float((h >= self.needed / temperature).mean()), float((h >= self.needed.max() / temperature).mean())
+
+
+def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -> list[dict[str, Any]]:
+    """Observations at approximately evenly spaced levels, just before each level's first step.
+
+    Args:
+      terms: the instance.
+      method: a localized method.
+      settings: chains, steps, annealing, engine and seed.
+      looks: number of levels to observe.
+
+    Returns:
+      for each of them its number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt,
+      `own_row` and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
+    """
+    localization, program = method.localization, compile_program(method, settings)
+    levels = program.levels
+    assert localization is not None and levels is not None
+    [pack] = plan([terms], 1, settings.batch_size, 1, Layout(1, 1))
+    model, batch = build_batch([terms], [0], pack.shape, settings.seed)
+    noise = np.float32(localization.initial_noise())
+    keys = initial_keys([0], pack.shape, settings.seed)
+    chains = start_chains(batch, keys, None, noise, model=model, sampler=method.sampler)
+    engine, _ = choose_engine(settings.engine, method.sampler)
+    play = engine.prepare(model, method.sampler, batch, program, make_mesh(Layout(1, 1)), settings.threads)
+    fields, rows, done = Fields.of(terms), [], 0
+    times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
+    count = min(looks, localization.K - 1)
+    for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
+        first = int(levels.last[level - 1]) + 1
+        chains, trace = play(chains, done, 1, first - done)
+        observation: Any = chains.chain.observation
+        tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(observation.y, np.float64)[0, :, : len(fields.own)]
+        temperature, t = float(program.temperature[first]), np.asarray(times[first])
+        own_row, all_rows = fields.met(tilt, temperature)
+        rows.append(
+            {"level": int(level), "step": first, "snr": float(alpha.value(t) ** 2 / (localization.sigma**2 * t))}
+            | {"temperature": temperature, "tilt": float(np.sqrt((tilt**2).mean()))}
+            | {"own_row": own_row, "all_rows": all_rows}
+            | {"acceptance": float(np.mean(trace.acceptance)), "hops": float(np.mean(trace.hops))}
+        )
+        done = first
+    return rows
+
+
+# The schedule begins with a tilt that is a fiftieth of its noise and ends where sign(Y) is a draw.
+SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
+# A site's mean counts as missed if it is off by this much.
+MISSED = 0.25
+
+# DISCS's annealing of both families; fields of the `sl_` methods at their defaults are the published settings.
+_INSTANCES = {
+    "MIS, ER-0.05": ("mis", "er_density", "r-0.05", {"decay_rate": 0.05, "final_temperature": 1e-4}),
+    "MaxCut, BA-512": ("maxcut", "ba", "r-ba-4-n-512-600", {"decay_rate": 0.1, "final_temperature": 1e-6}),
+}
+# Sampler fields and annealing of each: what was published; its null control; a run that localizes, at temperature 1.
+_RUNS: dict[str, list[dict[str, Any]]] = {
+    "as published": [{}, {}],
+    "tilt off": [{"tilt": False}, {}],
+    "localizes": [{"sigma": 2.0, "eps": 1e-3}, {"t_schedule": "constant", "init_temperature": 1.0}],
+}
+_METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """The size of the study.
+
+    Attributes:
+      sites: values of N in the scan of bounds.
+      fields: values of |h| in the scan, from 0.05 to 30.
+      random: number of random models in the scan.
+      targets: N of the glass, of the ferromagnet and of the larger glass of the small runs.
+      levels: levels of the small runs.
+      replicas: runs of each target.
+      chains: chains that estimate a mean.
+      most_steps: largest number of steps of the estimate, as a power of 2.
+      looks: number of levels of a real run that are observed.
+      steps: steps of a real run.
+      methods: methods of the real runs; empty for no real runs.
+    """
+
+    sites: tuple[int, ...] = (1, 2, 3, 4, 6)
+    fields: int = 25
+    random: int = 300
+    targets: tuple[int, int, int] = (8, 8, 10)
+    levels: int = 16
+    replicas: int = 4
+    chains: int = 2_000
+    most_steps: int = 13
+    looks: int = 32
+    steps: int = 10_000
+    methods: tuple[str, ...] = _METHODS
+
+
+FULL = Size()
+
+
+def small_targets(size: Size) -> dict[str, SpinForm]:
+    """The targets of the small runs; both glasses and the ferromagnet have several modes."""
+    first, second, third = size.targets
+    return {
+        f"glass, N = {first}": small_runs.glass(first, 2.0, 0.3, seed=1),
+        f"Curie-Weiss, N = {second}": small_runs.curie_weiss(second, 1.8, 0.05),
+        f"glass, N = {third}": small_runs.glass(third, 1.0, 0.3, seed=2),
+    }
+
+
+def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarray:
+    """[K, R, N] the tilts along runs of Algorithm 1 with the exact posterior mean."""
+    seen: list[np.ndarray] = []
+    plan = dataclasses.replace(SCHEDULE, K=levels)
+    mean = small_runs.exact_mean(form)
+    small_runs.localize(form, plan, mean, replicas, seed=seed, watch=lambda _, tilt: seen.append(tilt))
+    return np.array(seen)
+
+
+def snr_of(levels: int) -> list[float]:
+    """alpha^2/(sigma^2 t) at the levels."""
+    alpha = parse_alpha(SCHEDULE.alpha)
+    times = time_grid(alpha, SCHEDULE.grid, levels, SCHEDULE.eps, SCHEDULE.eps_end)[:-1]
+    return (np.exp(log_snr(alpha, times)) / SCHEDULE.sigma**2).tolist()
+
+
+def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
+    """Gaps and bounds under one tilt; those of single-site kernels in units of N steps."""
+    density, size = gaps.log_density(form, tilt), len(form.b)
+    field, needed = gaps.smallest_field(form, tilt), gaps.needed_field(form)
+    rows = 2 * form.beta * np.abs(form.W).sum(axis=1)
+    return {
+        "field": field,
+        "needed": needed,
+        "met": bool(field >= needed),
+        "own_row": float((np.abs(form.b + tilt) >= rows).mean()),
+        "gaps": {name: gaps.gap_of(gaps.transitions(name, density)).one_sided for name in gaps.KERNELS},
+        "bounds": {name: gaps.bound(name, field, size) for name in gaps.KERNELS},
+    }
+
+
+def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
+    """The `looks` at a real run."""
+    problem, graph_type, cfg_str, annealing = _INSTANCES[name]
+    sampler, schedule = _RUNS[run]
+    fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
+    [graph] = load_dataset(problem, graph_type, cfg_str, num_instances=1).graphs
+    settings = Settings(
+        batch_size=8, chain_length=size.steps, log_every_steps=size.steps, seed=seed, threads=1,
+        **(annealing | schedule),
+    )  # fmt: skip
+    looks = watch(graph_kind(problem).terms(graph), build_method(fields, 8), settings, size.looks)
+    return {"looks": looks}
+
+
+def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
+    """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
+
+    Args:
+      folder: folder of the results; finished parts are kept in its folder `cells`.
+      size: size of the study.
+      seed: seed of the runs; a run's random numbers depend only on it, on the replica and on the level or step.
+      report: called with a line after each part.
+
+    Returns:
+      what `theory.json` holds: `scan`, `verdicts`, `runs`, `means`, `real`.
+    """
+    cells = folder / "cells"
+    fields = np.geomspace(0.05, 30, size.fields).tolist()
+    given = {"kind": "scan", "sites": list(size.sites), "fields": fields, "random": size.random}
+    scan = finished(cells, given, lambda: {"rows": gaps.scan(size.sites, tuple(fields), size.random)})["rows"]
+    report(f"bounds: {len(scan)} gaps")
+    runs, means = [], []
+    for name, form in small_targets(size).items():
+        tilts = tilts_of(form, size.levels, size.replicas, seed)
+        for level, snr in enumerate(snr_of(size.levels)):
+            for replica in range(size.replicas):
+                place = {"target": name, "level": level, "replica": replica}
+                given = place | {"kind": "look", "levels": size.levels, "seed": seed} | _inputs(form)
+                found = finished(cells, given, functools.partial(look, form, tilts[level, replica]))
+                runs.append(place | {"snr": snr} | found)
+        report(f"runs: {name}")
+        # In the first run: at its start, in the middle, and at the end.
+        for level in (0, size.levels // 2, size.levels - 1):
+            means.append(_mean_of(cells, name, form, tilts[level, 0], level, size, seed))
+        report(f"means: {name}")
+    real = []
+    for name in _INSTANCES:
+        for setting in _RUNS:
+            for method in size.methods:
+                place = {"instance": name, "setting": setting, "method": method}
+                given = place | {"kind": "real", "looks": size.looks, "steps": size.steps, "seed": seed}
+                given |= {"fields": _RUNS[setting], "annealing": _INSTANCES[name][-1]}
+                seen = finished(cells, given, functools.partial(real_run, name, setting, method, size, seed))
+                real += [place | row for row in seen["looks"]]
+        report(f"real runs: {name}")
+    found = {"scan": scan, "verdicts": gaps.verdicts(scan), "runs": runs, "means": means, "real": real}
+    write_json(folder / "theory.json", found, allow_nan=False)
+    text = page(found).encode()
+    write_atomically(folder / "theory.md", lambda file: file.write(text))
+    if can_draw():
+        draw_gaps(scan, folder / "gaps.png")
+        draw_runs(runs, means, folder / "runs.png")
+        if real:
+            draw_real(real, folder / "real.png")
+    report(f"saved {folder}/theory.md")
+    return found
+
+
+def _inputs(form: SpinForm) -> dict[str, Any]:
+    """Everything that the runs of a target depend on besides their size and seed."""
+    return {"form": small_runs.name_of(form), "schedule": vars(SCHEDULE)}
+
+
+def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Size, seed: int) -> dict[str, Any]:
+    """The error of the mean under one tilt, and Chernoff's rate with the paper's bound where the condition is met."""
+    steps = [2**k for k in range(4, size.most_steps + 1)]
+    place = {"target": name, "level": level}
+    given = place | {"kind": "mean", "levels": size.levels, "chains": size.chains, "steps": steps, "seed": seed}
+    given |= _inputs(form) | {"missed": MISSED}
+
+    def compute():
+        density, sites = gaps.log_density(form, tilt), len(form.b)
+        gap = gaps.gap_of(gaps.transitions("glauber", density)).one_sided
+        field, met = gaps.smallest_field(form, tilt), gaps.smallest_field(form, tilt) >= gaps.needed_field(form)
+        promised = gaps.bound("glauber", field, sites) / sites
+        papers = gaps.chernoff(promised, np.array(steps), MISSED, sites).tolist() if met else None
+        return {"gap": gap, "papers": papers} | gaps.mean_errors(density, gap, steps, size.chains, MISSED, seed)
+
+    return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)
+
+
+FLAGS = flags.FlagValues()
+_OUTPUT = flags.DEFINE_string(
+    "output", "results/theory", "Folder of the page, the figures and the cells.", flag_values=FLAGS
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+
+    def body(_: list[str]) -> int:
+        run(check_writable(_OUTPUT.value))
+        return 0
+
+    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,349 @@
+"""Known truths of Hopfield models, block models, planted strips and restricted Boltzmann machines.
+
+For spins that fall into a few classes of equal ones, with M_a the sum of the spins of class a, f is a function of the
+M_a alone, so that sums over states are sums over the tuples of magnetisations, of which there are far fewer. A strip
+is summed site by site, and the few hidden units of a machine are enumerated.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Complex128, Float64, Int
+from scipy import linalg
+
+from sl_discs.checks import real, real_array, whole
+from sl_discs.errors import InputError
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.problems.problem import Problem
+from sl_discs.testing.truths import Truth, log_binomial, spin_problem, summed
+
+# Tuples of magnetisations; the tables of so many take half a gigabyte.
+_MOST_TUPLES = 2**23
+
+
+def dense_spin_problem(name: str, fields: np.ndarray, couplings: Float64[np.ndarray, "N N"]) -> Problem:
+    """f(s) = 1/2 s'Js + fields . s, where the diagonal of J is ignored."""
+    upper = np.triu(couplings, 1)
+    pairs = np.argwhere(upper)
+    return spin_problem(name, fields, pairs, upper[*pairs.T])
+
+
+def weight_of_mode(counts: Float64[np.ndarray, "D+1"]) -> float:
+    """P(more spins agree with the direction than not)."""
+    return float(counts[len(counts) // 2 + len(counts) % 2 :].sum())
+
+
+def hopfield(
+    num_variables: int, weights: Sequence[float], temperature: float, *, field: float = 0.0, seed: int = 0
+) -> Truth:
+    """Hopfield's model of orthogonal patterns, f(s) = sum_m weights_m/(2N) (xi_m . s)^2 + field xi_1 . s.
+
+    The patterns are rows of a Hadamard matrix of 1, 2, 4 or 8 columns, which are repeated over the sites, with signs
+    drawn for each site. So the weights are the eigenvalues of the coupling. The mode weight is P(xi_1 . s > 0). The
+    diagonal of the coupling is left out, as spins make it a constant.
+
+    Args:
+      num_variables: N, a multiple of the number of columns, which is the smallest power of 2 with a row each.
+      weights: 1 to 8 of them; a weight is the critical temperature of its pattern.
+      temperature: above 0.
+      field: favours the first pattern over its negative.
+      seed: of the signs.
+
+    Raises:
+      InputError: a wrong argument, or there are too many tuples of magnetisations to sum over.
+    """
+    weights = real_array("weights", weights)
+    if weights.ndim != 1 or not 1 <= len(weights) <= 8:
+        raise InputError(f"weights have shape {weights.shape}; expected 1 to 8 numbers")
+    columns = 1 << (len(weights) - 1).bit_length()
+    if whole("num_variables", num_variables, 1) % columns:
+        raise InputError(f"num_variables is {num_variables}; {len(weights)} patterns need a multiple of {columns}")
+    patterns = linalg.hadamard(columns)[: len(weights)]
+    sizes = np.full(columns, num_variables // columns)
+    coupling = (patterns.T * weights) @ patterns
+    return _of_classes("hopfield", sizes, coupling, field * patterns[0], patterns[0], temperature, seed)
+
+
+def communities(
+    sizes: Sequence[int], inside: float, between: float, temperature: float, *, field: float = 0.0, seed: int = 0
+) -> Truth:
+    """A block model, f(s) = 1/N sum_{i<j} A_{ij} s_i s_j + field sum of the first community's spins.
+
+    A is `inside` for two sites of one community and `between` otherwise. All spins have signs drawn for each site.
+    The mode weight is that of the first community's magnetisation.
+
+    Args:
+      sizes: of the communities.
+      inside: coupling within communities.
+      between: coupling of sites in different ones.
+      temperature: above 0.
+      field: on the first community.
+      seed: of the signs.
+
+    Raises:
+      InputError: a wrong argument, or there are too many tuples of magnetisations to sum over.
+    """
+    found = np.array([whole("sizes", size, 1) for size in sizes])
+    coupling = np.full((len(found), len(found)), float(between))
+    np.fill_diagonal(coupling, inside)
+    first = np.eye(1, len(found))[0]
+    return _of_classes("communities", found, coupling, field * first, first, temperature, seed)
+
+
+def _of_classes(
+    name: str, sizes: Int[np.ndarray, "C"], coupling: Float64[np.ndarray, "C C"], fields, direction, temperature, seed
+) -> Truth:
+    """f = 1/N sum_{i<j} coupling s_i s_j + fields . s for the classes of i and j, with a sign drawn for each site."""
+    tuples = math.prod(int(size) + 1 for size in sizes)
+    if tuples > _MOST_TUPLES:
+        raise InputError(
+            f"{name}: classes of {sizes.tolist()} spins have {tuples:,} tuples of magnetisations; at most "
+            f"{_MOST_TUPLES:,} are summed"
+        )
+    total = int(sizes.sum())
+    ones = np.meshgrid(*(np.arange(size + 1) for size in sizes), indexing="ij", sparse=True)
+    spins = [2.0 * k - size for k, size in zip(ones, sizes, strict=True)]
+    values = -(sizes @ np.diagonal(coupling)) / (2 * total)
+    for a, M in enumerate(spins):
+        values = values + M * (fields[a] + coupling[a, a] / (2 * total) * M)
+        values = values + M * sum((coupling[a, b] / total * spins[b] for b in range(a)), 0.0)
+    log_counts = functools.reduce(np.add, map(log_binomial, sizes, ones))
+    log_z, law, mean = summed(log_counts, values, temperature)
+    agreeing = sum(
+        k if sign > 0 else size - k for k, size, sign in zip(ones, sizes, direction, strict=True) if sign
+    )  # fmt: skip
+    counts = np.bincount(np.broadcast_to(agreeing, law.shape).ravel(), law.ravel())
+    means = [float((law * k).sum()) / size for k, size in zip(ones, sizes, strict=True)]
+
+    signs = np.random.default_rng(seed).choice((-1, 1), total)
+    of_site = np.repeat(np.arange(len(sizes)), sizes)
+    problem = dense_spin_problem(
+        name, fields[of_site] * signs, coupling[np.ix_(of_site, of_site)] / total * np.outer(signs, signs)
+    )
+    up = np.array(means)[of_site]
+    marginals = np.where(signs > 0, up, 1 - up)
+    planted = (np.asarray(direction)[of_site] * signs).astype(np.int8)
+    return Truth(problem, temperature, log_z, mean, marginals, weight_of_mode(counts), counts, planted)
+
+
+# d/db F(b) = Im F(b + ih) / h for an analytic F, without the cancellation of a difference.
+_STEP = 1e-30
+_WIDEST = 8
+
+
+def planted_strip(
+    width: int,
+    length: int,
+    strength: float,
+    glass: float,
+    temperature: float = 1.0,
+    *,
+    field: float = 0.0,
+    seed: int = 0,
+) -> Truth:
+    """A planted direction u and an Edwards-Anderson spin glass on a strip of the square lattice with open boundary.
+
+    f(s) = strength/N sum_{i<j} u_i u_j s_i s_j + glass sum over neighbours of J_ij s_i s_j + field u . s, with J_ij =
+    1 or -1 and u drawn. The first term has one eigenvalue, `strength`; the spectrum of the rest has a length of at
+    most 8 glass. States are summed site by site with the spins of the last `width` sites and the number of spins that
+    agree with u. The mode weight is P(u . s > 0).
+
+    Args:
+      width: 1 .. 8.
+      length: N = width x length.
+      strength: of the direction; without a rest it has two modes below this temperature.
+      glass: strength of the rest.
+      temperature: above 0.
+      field: favours u over -u.
+      seed: of u and the signs of the couplings.
+
+    Raises:
+      InputError: a wrong argument.
+    """
+    if whole("width", width, 1) > _WIDEST:
+        raise InputError(f"width is {width}; strips are summed up to width {_WIDEST}")
+    size = width * whole("length", length, 1)
+    rng = np.random.default_rng(seed)
+    direction = rng.choice((-1, 1), size)
+    ahead = glass * rng.choice((-1.0, 1.0), size)  # of a site and the one a column before
+    across = np.where(np.arange(size) % width > 0, glass * rng.choice((-1.0, 1.0), size), 0.0)  # and the one before
+    ahead[:width] = 0
+    beta = 1 / real("temperature", temperature, above=0)
+
+    overlap = 2.0 * np.arange(size + 1) - size
+    last = strength / (2 * size) * (overlap**2 - size) + field * overlap
+    gauged = across * direction * np.roll(direction, 1), ahead * direction * np.roll(direction, width)
+    log_z, counts, agrees = _summed_by_site(width, *gauged, last, complex(beta, _STEP))
+
+    sites = np.arange(size)
+    weak = np.triu(np.outer(direction, direction), 1) * strength / size
+    weak[sites[1:] - 1, sites[1:]] += across[1:]
+    if length > 1:
+        weak[sites[width:] - width, sites[width:]] += ahead[width:]
+    pairs = np.argwhere(weak)
+    problem = spin_problem("planted-strip", field * direction, pairs, weak[*pairs.T])
+    marginals = np.where(direction > 0, agrees, 1 - agrees)
+    return Truth(
+        problem, temperature, log_z.real, log_z.imag / _STEP, marginals, weight_of_mode(counts), counts,
+        direction.astype(np.int8),
+    )  # fmt: skip
+
+
+def _summed_by_site(
+    width: int, across: Float64[np.ndarray, "N"], ahead: Float64[np.ndarray, "N"], last, beta: complex
+) -> tuple[complex, Float64[np.ndarray, "N+1"], Float64[np.ndarray, "N"]]:
+    """Log Z as an analytic function, the law of the number of spins 1, and P(s_i = 1).
+
+    A table [2^width, N + 1] of weights goes from site to site: bit j of the row is the spin j + 1 sites ago, the
+    column how many spins were 1 so far.
+    """
+    size, rows = len(across), 2**width
+    spins = 2.0 * (np.arange(rows)[:, None] >> np.arange(width) & 1) - 1
+    # A state is followed by two: the new spin is bit 0.
+    steps = [
+        [np.exp(beta * new * (across[i] * spins[:, 0] + ahead[i] * spins[:, width - 1])) for new in (-1, 1)]
+        for i in range(size)
+    ]
+    following = [(np.arange(rows) << 1 & rows - 1) | bit for bit in (0, 1)]
+
+    table: Complex128[np.ndarray, "R K"] = np.zeros((rows, size + 1), complex)
+    table[0, 0] = 1.0  # spins before the first are not coupled to anything
+    forward, log_scale = [table], [0j]
+    for down, up in steps:
+        new = np.zeros_like(table)
+        np.add.at(new, following[0], down[:, None] * table)
+        np.add.at(new[:, 1:], following[1], up[:, None] * table[:, :-1])
+        scale = new.real.max()
+        table = new / scale
+        forward.append(table)
+        log_scale.append(log_scale[-1] + np.log(scale))
+    # Weights of what follows, up to a factor that the marginals divide out.
+    shift = (beta * last).real.max()
+    ends = np.exp(beta * last - shift)
+    by_count = table.sum(axis=0) * ends
+    total = by_count.sum()
+    rest = np.tile(ends, (rows, 1))
+    ones = np.empty(size)
+    for i in range(size - 1, -1, -1):
+        down, up = steps[i]
+        zero = down[:, None] * rest[following[0]]
+        one = np.zeros_like(rest)
+        one[:, :-1] = up[:, None] * rest[following[1], 1:]
+        weights = [(forward[i] * part).sum().real for part in (zero, one)]
+        ones[i] = weights[1] / sum(weights)
+        rest = zero + one
+        rest /= rest.real.max()
+    return np.log(total) + log_scale[-1] + shift, (by_count / total).real, ones
+
+
+_MOST_HIDDEN = 16
+
+
+def boltzmann_machine(
+    weights: Float64[np.ndarray, "V H"],
+    visible: Float64[np.ndarray, "V"],
+    hidden: Float64[np.ndarray, "H"],
+    temperature: float = 1.0,
+) -> Truth:
+    """f(v, h) = v'Wh + visible . v + hidden . h for v in {0,1}^V and h in {0,1}^H, summed over all h.
+
+    Variables are the visible units, then the hidden ones. The direction is on the hidden units: the signs of W's
+    first right singular vector, the first of them positive.
+
+    Args:
+      weights: [V, H] W, with at most 16 hidden units.
+      visible: [V] biases.
+      hidden: [H] biases.
+      temperature: above 0.
+
+    Raises:
+      InputError: shapes that do not fit, or too many hidden units.
+    """
+    weights, visible, hidden = (
+        real_array(name, one)
+        for name, one in (("weights", weights), ("visible", visible), ("hidden", hidden))
+    )  # fmt: skip
+    if weights.shape != (*visible.shape, *hidden.shape) or weights.ndim != 2 or weights.shape[1] > _MOST_HIDDEN:
+        raise InputError(
+            f"weights have shape {weights.shape}, biases {visible.shape} and {hidden.shape}; expected [V, H] with H "
+            f"at most {_MOST_HIDDEN}, [V] and [H]"
+        )
+    size = len(hidden)
+    states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(float)  # [2^H, H]
+    beta = 1 / real("temperature", temperature, above=0)
+    gains = visible + states @ weights.T  # of the visible units
+    log_counts = np.logaddexp(0, beta * gains).sum(axis=1)
+    on = 1 / (1 + np.exp(-beta * gains))
+    log_z, law, mean_hidden = summed(log_counts, states @ hidden, temperature)
+    mean = mean_hidden + float(law @ (on * gains).sum(axis=1))
+    signs = np.sign(np.linalg.svd(weights)[2][0])
+    signs = np.where(signs == 0, 1, signs)
+    direction = np.concatenate([np.zeros(len(visible)), signs * signs[0]]).astype(np.int8)
+    agreeing = (states == (direction[len(visible) :] > 0)).sum(axis=1)
+    counts = np.bincount(agreeing, law, size + 1)
+    pairs = np.argwhere(np.ones(weights.shape, bool)) + np.array([0, len(visible)])
+    form = QuadraticForm.from_arrays(
+        "boltzmann-machine", np.concatenate([visible, hidden]), pairs, weights.ravel(), maximise=True
+    )
+    problem = Problem("qubo", form.name, range(form.num_variables), form)
+    marginals = np.concatenate([law @ on, law @ states])
+    return Truth(problem, temperature, log_z, mean, marginals, weight_of_mode(counts), counts, direction)
+
+
+# A pixel with a value in 0 .. 16 is on if it is above this.
+_ON = 7
+_BATCH, _RATE = 64, 0.1
+
+
+def digit_images() -> Bool[np.ndarray, "S 64"]:
+    """The 8 x 8 images that ship with scikit-learn, by which pixels are on; InputError without it."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise InputError("the digits need scikit-learn; install it with: pip install scikit-learn") from None
+    return load_digits().data > _ON
+
+
+def digits_machine(hidden: int, seed: int, epochs: int = 200) -> Truth:
+    """The known quantities of a machine with 64 pixels and a few hidden units after `epochs` of training.
+
+    Raises:
+      InputError: scikit-learn is not installed, or there are too many hidden units to enumerate.
+    """
+    return boltzmann_machine(*fit(digit_images(), hidden, seed, epochs))
+
+
+def fit(
+    data: np.ndarray, hidden: int, seed: int, epochs: int
+) -> tuple[Float64[np.ndarray, "V H"], Float64[np.ndarray, "V"], Float64[np.ndarray, "H"]]:
+    """Weights and biases of a machine fitted by persistent contrastive divergence (Tieleman 2008).
+
+    Args:
+      data: [S, V] rows of zeros and ones.
+      hidden: number H of hidden units.
+      seed: of everything.
+      epochs: how often each row is seen.
+    """
+    rng, data = np.random.default_rng(seed), np.asarray(data, float)
+
+    def on(gains):
+        return (rng.random(gains.shape) < 1 / (1 + np.exp(-gains))).astype(float)
+
+    weights = 0.01 * rng.normal(size=(data.shape[1], hidden))
+    mean = data.mean(axis=0).clip(0.01, 0.99)
+    a, b = np.log(mean / (1 - mean)), np.zeros(hidden)
+    free = data[rng.choice(len(data), _BATCH)]
+    for epoch in range(epochs):
+        rate = _RATE * (1 - epoch / epochs)
+        for rows in np.array_split(rng.permutation(len(data)), len(data) // _BATCH):
+            seen, up = data[rows], 1 / (1 + np.exp(-b - data[rows] @ weights))
+            free = on(a + on(b + free @ weights) @ weights.T)
+            dreamt = 1 / (1 + np.exp(-b - free @ weights))
+            weights += rate * (seen.T @ up / len(rows) - free.T @ dreamt / len(free))
+            a += rate * (seen.mean(axis=0) - free.mean(axis=0))
+            b += rate * (up.mean(axis=0) - dreamt.mean(axis=0))
+    return weights, a, b
