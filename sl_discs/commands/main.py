@@ -37,7 +37,6 @@ GROUPS = {
         "bench growth": "cost of a step against the number of sites and the degree",
         "bench localization": "what localization adds to a step",
         "bench roofline": "how close a step comes to the limits of the machine",
-        "bench gpu": "whether the GPU engine is correct and fast on this machine",
     },
     "a checkout of DISCS": {
         "discs main": "run DISCS's own main program with this package's samplers",

@@ -14,14 +14,10 @@ AUTO = "auto"
 _ENGINES = {
     "reference": ("sl_discs.engines.reference", "Reference"),
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
-    "gpu": ("sl_discs.engines.gpu.engine", "Gpu"),
 }
 # The reference engine's earlier name, in flags and configs.
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
-# The engines that `auto` tries before the reference, and why. `"gpu": "the fastest on GPUs"` is added once a passing
-# report of `sl-discs bench gpu` is committed.
-_AUTO = {"cpu": "the fastest on CPU cores"}
 
 
 def get_engine(name: str) -> Engine:
@@ -45,14 +41,10 @@ def _load(name: str) -> Engine:
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
     """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
-    `auto` is the first engine of `_AUTO` that can run the sampler, otherwise the reference, which also replaces a
-    requested engine that cannot run it.
+    `auto` is `cpu` where it can run the sampler. The reference replaces an engine that cannot.
     """
-    obstacles = []
-    for name in _AUTO if wanted == AUTO else (wanted,):
-        engine = get_engine(name)
-        obstacle = engine.obstacle(sampler)
-        if obstacle is None:
-            return engine, f"auto: {_AUTO[name]}" if wanted == AUTO else ""
-        obstacles.append(f"not {engine.name}: {obstacle}")
-    return get_engine("reference"), "; ".join(obstacles)
+    engine = get_engine("cpu" if wanted == AUTO else wanted)
+    obstacle = engine.obstacle(sampler)
+    if obstacle is not None:
+        return get_engine("reference"), f"not {engine.name}: {obstacle}"
+    return engine, "auto: the fastest on CPU cores" if wanted == AUTO else ""

@@ -94,7 +94,7 @@ def solve(
         [R, N] of up to `chains` samples, which are repeated in turn; None: random. They count as visited.
       presolve: whether exact reductions remove variables first (`sl_discs.reductions`), and the run ends as soon as
         an answer is proved to be optimal; None: for the sampler `auto`, without initial states.
-      engine: `auto`, `cpu`, `gpu` or `reference`, which is used where another cannot run.
+      engine: `auto`, `cpu` or `reference`, which is used where `cpu` cannot run.
       seed: at least 0, less than 2^64.
       callback: called between calls to the engine with the steps done and the exact best value so far; a true result
         ends the run.

@@ -74,12 +74,12 @@ def test_the_engines_agree():
     import jax
     import jax.numpy as jnp
 
+    from sl_discs.engines.registry import get_engine
     from sl_discs.models.coefficients import Coefficients
     from sl_discs.models.quadratic import QuadraticModel, quadratic_params
     from sl_discs.models.tilted import TiltedParams
     from sl_discs.samplers.gibbs import Gibbs
     from sl_discs.testing.cases import Case
-    from sl_discs.testing.engines import entry
     from sl_discs.testing.localized import localized_samples
 
     c, J, _ = from_spin(FORM)
@@ -91,7 +91,7 @@ def test_the_engines_agree():
     found = []
     for ratio in (1e-9, 1.0):
         plan = dataclasses.replace(SCHEDULE, K=2, budget="identical", mc_ratio=ratio)
-        draws = localized_samples(entry("reference"), Gibbs(), case, plan, 2 * 180, 4_000)
+        draws = localized_samples(get_engine("reference"), Gibbs(), case, plan, 2 * 180, 4_000)
         found.append(total_variation(small_runs.counts_of(2.0 * draws - 1), LAW))
     assert found[0] < 0.035 and found[1] > 0.06
 
