@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import batch_of, play_program
 
 from sl_discs.engines.contract import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
@@ -25,7 +26,6 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import standard_cases
-from sl_discs.testing.engines import batch_of, play_program
 
 CPU = get_engine("cpu")
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]

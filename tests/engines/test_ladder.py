@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import FALSE_ALARM, batch_of, chains_at
 from marks import slow_except
 
 from sl_discs.engines.contract import Program
@@ -18,7 +19,6 @@ from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.cases import Case
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.engines import FALSE_ALARM, batch_of, chains_at
 from sl_discs.testing.enumeration import all_states, state_index
 
 ENGINES = ("reference", "cpu")

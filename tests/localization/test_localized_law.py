@@ -10,7 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import ENGINES, known_to
+from localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 from scipy import stats
+from several_values import potts_case
 
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import get_engine
@@ -21,9 +24,6 @@ from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
-from sl_discs.testing.categorical_cases import potts_case
-from sl_discs.testing.engines import ENGINES, known_to
-from sl_discs.testing.localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 
 POTTS = potts_case("potts", (2, 3, 3), (1.0, -2.0))
 MIS, LATTICE = standard_cases()[0], standard_cases()[5]

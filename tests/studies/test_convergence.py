@@ -73,6 +73,7 @@ def test_the_engines_agree():
     """The setting `mc_ratio` decides likewise: one state, however few levels there are, or a mean that needs many."""
     import jax
     import jax.numpy as jnp
+    from localized import localized_samples
 
     from sl_discs.engines.registry import get_engine
     from sl_discs.models.coefficients import Coefficients
@@ -80,7 +81,6 @@ def test_the_engines_agree():
     from sl_discs.models.tilted import TiltedParams
     from sl_discs.samplers.gibbs import Gibbs
     from sl_discs.testing.cases import Case
-    from sl_discs.testing.localized import localized_samples
 
     c, J, _ = from_spin(FORM)
     pairs = np.array([(0, 1), (0, 2), (1, 2)], np.int32)

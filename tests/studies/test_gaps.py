@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from single_steps import small_targets
 
 from sl_discs.models.spin import SpinForm
 from sl_discs.samplers.dmala import DMALA
@@ -9,7 +10,6 @@ from sl_discs.studies import gaps
 from sl_discs.studies.bounds import families, random_models, readings, scan, verdicts
 from sl_discs.studies.mean_errors import chernoff, exact_rms, glauber_errors, mean_errors
 from sl_discs.testing import oracle
-from sl_discs.testing.small_targets import small_targets
 
 NOISE = np.finfo(float).eps * 100
 

@@ -6,18 +6,16 @@ all of its targets, and an adaptive radius or number of flips is set to the valu
 
 import numpy as np
 import pytest
+from chains import FALSE_ALARM, known_to
 from marks import slow_except
+from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
-from sl_discs.testing.engines import FALSE_ALARM, known_to
 from sl_discs.testing.oracle import kernel_of
-from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
-from sl_discs.testing.small_targets import small_targets
 
 ON_CPU = known_to("cpu", SAMPLERS)
 OTHER_BALANCING = {

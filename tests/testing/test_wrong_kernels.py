@@ -8,7 +8,9 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import FALSE_ALARM
 from marks import slow_except
+from single_steps import Disagreement, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers import path as path_module
@@ -22,10 +24,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.samplers.rlsa import RLSA
-from sl_discs.testing.engines import FALSE_ALARM
 from sl_discs.testing.oracle import kernel_of
-from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
-from sl_discs.testing.small_targets import small_targets
 
 TARGETS = small_targets(4)
 COPIES = 1024

@@ -1,4 +1,4 @@
-"""The engines by name, and small targets in the form that engines take: batches and chains."""
+"""Small targets in the form that engines take, batches and chains, and the samplers that an engine knows."""
 
 from __future__ import annotations
 
