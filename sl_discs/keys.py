@@ -24,8 +24,6 @@ from jaxtyping import Array, Float, Int, UInt32
 from sl_discs.arrays import AnyArray
 
 Key = UInt32[Array, "*batch 2"]
-# A key as its two words; see `fold_words`.
-Words = tuple[UInt32[Array, ""], UInt32[Array, ""]]
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _DRAW, _FOLD = 0, 1
@@ -39,7 +37,7 @@ class Stream(enum.IntEnum):
     OBSERVATION = 2
 
 
-def threefry(key: Key | Words, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+def threefry(key: Key, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Two words for the counter (first, second) under one key."""
     return _threefry(key, first, second)
 
@@ -71,17 +69,12 @@ def from_rng(rng: Array) -> Key:
     return words.astype(jnp.uint32)[..., -2:]
 
 
-def fold_words(key: Key | Words, data: int | Int[Array, ""]) -> Words:
-    """The two words of the key folded from another key and a number; every function here accepts them as a key."""
-    return threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD))
-
-
 def fold(key: Key, data: int | Int[Array, ""]) -> Key:
     """The key folded from another key and a number."""
-    return jnp.stack(fold_words(key, data))
+    return jnp.stack(threefry(key, jnp.asarray(data).astype(jnp.uint32), jnp.uint32(_FOLD)))
 
 
-def draw_words(key: Key | Words, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
+def draw_words(key: Key, counter: UInt32[Array, "*s"]) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
     """Two random words for each counter."""
     return threefry(key, counter, jnp.uint32(_DRAW))
 
@@ -122,20 +115,11 @@ def uniforms(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
     return word_to_uniform(words[:size].reshape(shape))
 
 
-def normal_words(key: Key, size: int) -> tuple[UInt32[Array, "H"], UInt32[Array, "H"]]:
-    """The words of `size` normal numbers: H = size/2 counters, rounded up."""
-    return draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
-
-
-def normals_of(words: tuple[UInt32[Array, "H"], UInt32[Array, "H"]], size: int) -> Float[Array, "{size}"]:
-    """The normal numbers of `normal_words`, see `words_to_normals`; in the order of `uniforms`."""
-    return jnp.concatenate(words_to_normals(*words))[:size]
-
-
 def normals(key: Key, shape: tuple[int, ...] = ()) -> Float[Array, "*shape"]:
-    """Standard normal numbers in float32."""
+    """Standard normal numbers in float32, see `words_to_normals`; in the order of `uniforms`."""
     size = math.prod(shape)
-    return normals_of(normal_words(key, size), size).reshape(shape)
+    words = draw_words(key, jnp.arange((size + 1) // 2, dtype=jnp.uint32))
+    return jnp.concatenate(words_to_normals(*words))[:size].reshape(shape)
 
 
 def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_chains: int) -> UInt32[Array, "G B 2"]:

@@ -25,9 +25,6 @@ GROUPS = {
         "reproduce": "compare the paper's published numbers with our own",
         "references": "search reference cuts of the generated MaxCut sets",
     },
-    "speed": {
-        "bench gpu": "whether the GPU engine is correct and fast on this machine",
-    },
     "a checkout of DISCS": {
         "discs main": "run DISCS's own main program with this package's samplers",
         "discs sweep": "perform the runs of a sweep file in DISCS itself",

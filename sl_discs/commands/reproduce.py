@@ -98,13 +98,7 @@ _SEEDS = flags.DEFINE_integer(
     upper_bound=1_000,
     flag_values=FLAGS,
 )
-_ENGINE = flags.DEFINE_enum(
-    "engine",
-    "auto",
-    ENGINES,
-    "Engine that runs the chains; gpu is experimental and never chosen by auto.",
-    flag_values=FLAGS,
-)
+_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
 _INSTANCES = flags.DEFINE_integer(
     "instances", None, "Graphs per dataset instead of the profile's.", 1, flag_values=FLAGS
 )

@@ -14,16 +14,10 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-
-from sl_discs.engines.contract import Batch, Play, Program
-from sl_discs.localization.schedule import Levels
 
 Value = TypeVar("Value")
 
 _MOST = 64
-# The number of levels is padded to a multiple of this, so that different numbers share compiled code.
-_LEVELS = 1_024
 _KEPT: collections.OrderedDict[Hashable, Any] = collections.OrderedDict()
 _LOCK = threading.Lock()
 _OF_THREAD = threading.local()
@@ -84,26 +78,6 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
         return function.lower(*arguments, **static).compile(compiler_options=compiler_options())
 
     return compiled(key, build)(*arguments)
-
-
-def calls_of(advance: Callable, batch: Batch, program: Program, **static: Hashable) -> Play:
-    """A `Play` that runs a program with a jitted function that takes the arguments of `reference.advance`."""
-    levels = program.levels and _filled(program.levels)
-
-    def play(chains, done, intervals, every):
-        steps = program.temperature[done : done + intervals * every]
-        temperature = steps.reshape(intervals, every, *steps.shape[1:])
-        level = np.int32(0 if levels is None else program.levels.at(done))
-        return call(advance, batch, chains, levels, level, temperature, np.int32(done), **static)
-
-    return play
-
-
-def _filled(levels: Levels) -> Levels:
-    """The levels, padded with levels that never begin."""
-    width = 0, -len(levels.last) % _LEVELS
-    filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
-    return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
 
 
 @functools.cache

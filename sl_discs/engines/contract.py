@@ -6,7 +6,7 @@ All of it consists of arrays, so the numbers of a schedule can change without re
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -182,20 +182,6 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         raise InputError(f"{num_chains} chains{cut} do not form whole ladders of {program.ladder}")
     if program.ladder > 1 and program.levels is not None:
         raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
-
-
-def unknown_to(known: Collection[type[Sampler]], sampler: Sampler) -> str | None:
-    """Why loops written for these samplers, with independent chains and balancing SQRT, cannot run this sampler.
-
-    A subclass may differ from its base and is not supported.
-    """
-    if type(sampler) not in known:
-        return f"it only supports {', '.join(kind.__name__ for kind in known)}"
-    if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
-        return "it only supports balancing_fn_type SQRT"
-    if sampler.couples_chains:
-        return "its chains are independent: no shared_adaptation, no shared_scale"
-    return None
 
 
 def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> Chains:

@@ -10,6 +10,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
@@ -24,6 +25,9 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Info, Sampler
+
+# The number of levels is padded to a multiple of this.
+_LEVELS = 1_024
 
 
 class Reference(Engine):
@@ -41,8 +45,25 @@ class Reference(Engine):
         if model.sites.several and not sampler.several_values:
             raise InputError(f"{type(sampler).__name__} only samples variables of two values")
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
-        static = {"ladder": program.ladder, "keeps_states": program.keeps_states}
-        return compiled.calls_of(advance, batch, program, model=model, sampler=sampler, mesh=mesh, **static)
+        levels = program.levels and _filled(program.levels)
+
+        def play(chains, done, intervals, every):
+            steps = program.temperature[done : done + intervals * every]
+            temperature = steps.reshape(intervals, every, *steps.shape[1:])
+            level = np.int32(0 if levels is None else program.levels.at(done))
+            return compiled.call(
+                advance, batch, chains, levels, level, temperature, np.int32(done),
+                model=model, sampler=sampler, mesh=mesh, ladder=program.ladder, keeps_states=program.keeps_states,
+            )  # fmt: skip
+
+        return play
+
+
+def _filled(levels: Levels) -> Levels:
+    """The levels, padded with levels that never begin, so that different numbers of them share compiled code."""
+    width = 0, -len(levels.last) % _LEVELS
+    filled = Levels(*(np.pad(leaf, width, constant_values=1) for leaf in levels))
+    return filled._replace(last=np.pad(levels.last, width, constant_values=np.iinfo(np.int32).max))
 
 
 def _keep_better(best: Best, value, x) -> Best:

@@ -14,14 +14,10 @@ AUTO = "auto"
 _ENGINES = {
     "reference": ("sl_discs.engines.reference", "Reference"),
     "cpu": ("sl_discs.engines.cpu.engine", "Cpu"),
-    "gpu": ("sl_discs.engines.gpu.engine", "Gpu"),
 }
 # The reference engine's earlier name, in flags and configs.
 _ALIASES = {"xla": "reference"}
 ENGINES = (AUTO, *_ENGINES, *_ALIASES)
-# The engines that `auto` tries before the reference, and why. `"gpu": "the fastest on GPUs"` is added once a passing
-# report of `sl-discs bench gpu` is committed.
-_AUTO = {"cpu": "the fastest on CPU cores"}
 
 
 def get_engine(name: str) -> Engine:
@@ -45,26 +41,19 @@ def _load(name: str) -> Engine:
 def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
     """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
-    `auto` is the first engine of `_AUTO` that can run the sampler, otherwise the reference.
+    `auto` is `cpu` where it can run the sampler, otherwise the reference.
 
     Raises:
       InputError: there is no engine of this name, or it cannot run the sampler here.
     """
-    if wanted != AUTO:
-        engine = get_engine(wanted)
-        obstacle = engine.obstacle(sampler)
-        if obstacle is not None:
-            raise InputError(
-                f"engine is {wanted!r}, which cannot run {type(sampler).__name__}: {obstacle}; choose {AUTO!r} or "
-                "'reference'",
-                "engine",
-            )
-        return engine, ""
-    obstacles = []
-    for name, why in _AUTO.items():
-        engine = get_engine(name)
-        obstacle = engine.obstacle(sampler)
-        if obstacle is None:
-            return engine, f"auto: {why}"
-        obstacles.append(f"not {engine.name}: {obstacle}")
-    return get_engine("reference"), "; ".join(obstacles)
+    engine = get_engine("cpu" if wanted == AUTO else wanted)
+    obstacle = engine.obstacle(sampler)
+    if obstacle is None:
+        return engine, "auto: the fastest on CPU cores" if wanted == AUTO else ""
+    if wanted == AUTO:
+        return get_engine("reference"), f"not {engine.name}: {obstacle}"
+    raise InputError(
+        f"engine is {wanted!r}, which cannot run {type(sampler).__name__}: {obstacle}; choose {AUTO!r} or "
+        "'reference'",
+        "engine",
+    )

@@ -21,8 +21,6 @@ from sl_discs.models.kinds import graph_kind
 
 # Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
 _DENSE, _LISTED = 5, 8
-# Bytes per entry of the padded copy that the CPU and GPU engines make.
-_COPY = 4
 # Bytes per site and chain: state, field, two best states and observation before and after a call (30), and about a
 # dozen float32 vectors in a step.
 _CHAIN_SITE = 80
@@ -38,14 +36,12 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
     Args:
       shape: shape of the batch.
       num_logged: number of logged steps.
-      engine: `reference`, `cpu` or `gpu`.
+      engine: `reference` or `cpu`, which makes a copy of the couplings.
     """
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
-    if engine == "gpu":
-        couplings += size**2 * _COPY
-    elif engine == "cpu":
+    if engine == "cpu":
         couplings += couplings
     return instances * (couplings + chains * (size * shape.values * _CHAIN_SITE + num_logged * _LOGGED))
 

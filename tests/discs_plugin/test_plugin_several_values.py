@@ -8,6 +8,8 @@ import importlib
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from localized import FINE
+from several_values import potts_case
 from test_localized_sampler import play
 from test_register import whole_config
 
@@ -21,8 +23,6 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import ConformanceError, check_case, enumerate_law, total_variation
-from sl_discs.testing.categorical_cases import potts_case
-from sl_discs.testing.localized import FINE
 
 STATES = States((4,), 3)
 CASE = potts_case("potts, tilted", (3,) * 4, (0.7, -1.4, 1.3, 0.6), tilted=True)

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 import pytest
+from chains import batch_of, play_program
 
 import sl_discs
 from sl_discs.engines.contract import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
-from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.player import Player
@@ -29,7 +29,6 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import standard_cases
-from sl_discs.testing.engines import batch_of, play_program
 
 CPU = get_engine("cpu")
 QUADRATIC = [case for case in standard_cases() if isinstance(case.model, QuadraticModel)]
@@ -135,10 +134,21 @@ def test_the_choice_of_an_engine_is_explained():
     assert engine is reference and note.startswith("not cpu: its chains are independent")
     assert choose_engine("auto", DMALA(scaling="fixed"))[0] is CPU
     assert choose_engine("auto", Metropolis(scan="sequential"))[0] is CPU
-    assert Gpu("mapped").obstacle(Metropolis(scan="sequential")) == "it only supports scan random"
     assert "SQRT" in CPU.obstacle(GWG(balancing_fn_type="MIN"))
-    with pytest.raises(InputError, match="known: auto, reference"):
-        get_engine("cuda")
+    assert "shared" in CPU.obstacle(GWG(adaptive=True, shared_adaptation=True))
+
+    class Mine(GWG):
+        """Another sampler, whatever it inherits."""
+
+    assert "GWG, PathAuxiliary" in CPU.obstacle(Mine())
+    with pytest.raises(InputError, match="known: auto, reference, cpu, xla"):
+        get_engine("gpu")
+
+
+def test_where_there_are_no_cpus_the_reference_plays(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    note = "not cpu: it runs on CPU cores, and JAX on gpu"
+    assert choose_engine("auto", GWG()) == choose_engine("cpu", GWG()) == (get_engine("reference"), note)
 
 
 def test_couplings_of_0_are_not_listed():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import FALSE_ALARM, batch_of, chains_at
 from marks import slow_except
 
 from sl_discs.engines.contract import Program
@@ -18,7 +19,6 @@ from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing.cases import Case
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.engines import FALSE_ALARM, batch_of, chains_at, entry
 from sl_discs.testing.enumeration import all_states, state_index
 
 ENGINES = ("reference", "cpu")
@@ -55,7 +55,7 @@ def _play(engine, case, x, program, intervals, *, calls=1, sampler=None, seed=0)
     sampler = sampler or Gibbs()
     batch = batch_of(case, len(x), seed)
     chains = chains_at(case, sampler, batch, x)
-    play = entry(engine).prepare(case.model, sampler, batch, program, make_mesh(Layout(1, 1)), 0)
+    play = get_engine(engine).prepare(case.model, sampler, batch, program, make_mesh(Layout(1, 1)), 0)
     every = len(program.temperature) // (calls * intervals)
     traces = []
     for call in range(calls):
@@ -162,7 +162,7 @@ def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     jax.tree.map(np.testing.assert_array_equal, (chains, trace._replace(states=None)), (plain, without))
     assert trace.states.dtype == np.int8 and trace.states.shape == (10, 1, 16, 4)
     batch = batch_of(_case(), len(x))
-    play = entry(engine).prepare(_case().model, Gibbs(), batch, program, make_mesh(Layout(1, 1)), 0)
+    play = get_engine(engine).prepare(_case().model, Gibbs(), batch, program, make_mesh(Layout(1, 1)), 0)
     chains = chains_at(_case(), Gibbs(), batch, x)
     for interval in range(10):
         chains, _ = play(jax.tree.map(jnp.array, chains), 4 * interval, 1, 4)
@@ -187,9 +187,9 @@ def test_temperatures_of_chains_may_change_between_calls(engine):
     case, sampler, x = _case(), PathAuxiliary(num_flips=2), np.tile(all_states(4), (2, 1))
     batch, present = batch_of(case, len(x)), _Present(len(x))
     mesh = make_mesh(Layout(1, 1))
-    play = entry(engine).prepare(case.model, sampler, batch, Program(present, None), mesh, 0)
+    play = get_engine(engine).prepare(case.model, sampler, batch, Program(present, None), mesh, 0)
     program = Program(np.repeat(np.float32([2, np.inf, 0.3]), 5)[:, None] * np.ones((1, len(x)), np.float32), None)
-    known = entry(engine).prepare(case.model, sampler, batch, program, mesh, 0)
+    known = get_engine(engine).prepare(case.model, sampler, batch, program, mesh, 0)
     found = wanted = chains_at(case, sampler, batch, x)
     for call, present.now in enumerate((2, np.inf, 0.3)):
         found, wanted = (jax.tree.map(jnp.array, chains) for chains in (found, wanted))
@@ -203,16 +203,7 @@ def test_a_program_that_cannot_be_played_is_refused(engine):
     batch, mesh = batch_of(case, 8), make_mesh(Layout(1, 1))
     program = _program([1.0], 8, 12, ladder=3)
     with pytest.raises(InputError, match="8 chains do not form whole ladders of 3"):
-        entry(engine).prepare(case.model, Gibbs(), batch, program, mesh, 0)
+        get_engine(engine).prepare(case.model, Gibbs(), batch, program, mesh, 0)
     localized = program._replace(ladder=4, levels=Localization(K=3).levels(12))
     with pytest.raises(InputError, match="localized chains"):
-        entry(engine).prepare(case.model, Gibbs(), batch, localized, mesh, 0)
-
-
-def test_the_engine_gpu_refuses_ladders_and_states():
-    case = _case()
-    for fields in ({"ladder": 2}, {"keeps_states": True}):
-        with pytest.raises(InputError, match="choose reference or cpu"):
-            get_engine("gpu").prepare(
-                case.model, Gibbs(), batch_of(case, 8), _program([1.0], 8, 4, **fields), None, 0
-            )
+        get_engine(engine).prepare(case.model, Gibbs(), batch, localized, mesh, 0)

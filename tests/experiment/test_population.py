@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import batch_of, chains_at
 from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
 from sl_discs.engines.contract import Best, Chain, Chains
@@ -17,7 +18,6 @@ from sl_discs.localization.algorithm import Observation
 from sl_discs.models.quadratic import QuadraticField
 from sl_discs.samplers.gwg import GWG
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
-from sl_discs.testing.engines import batch_of, chains_at
 
 POPULATION = dataclasses.replace(SETTINGS, resample_every=50, resample_strength=2.0, t_schedule="linear")
 

@@ -10,20 +10,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import ENGINES, known_to
+from localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 from scipy import stats
+from several_values import potts_case
 
 from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.engines.registry import get_engine
 from sl_discs.localization.alpha import parse_alpha
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
-from sl_discs.testing.categorical_cases import potts_case
-from sl_discs.testing.engines import ENGINES, entry, known_to
-from sl_discs.testing.localized import BASES, FINE, check_localized, check_localized_law, exact_localization
 
 POTTS = potts_case("potts", (2, 3, 3), (1.0, -2.0))
 MIS, LATTICE = standard_cases()[0], standard_cases()[5]
@@ -83,7 +83,7 @@ SEVERAL = [
 @pytest.mark.parametrize("base", SEVERAL)
 def test_mcmc_on_several_values_gives_the_law(base):
     short = dataclasses.replace(FINE, K=32, sigma=2.0)
-    check_localized(entry("reference"), base, POTTS, short, chain_length=32 * 16, count=4_000, bound=0.06)
+    check_localized(get_engine("reference"), base, POTTS, short, chain_length=32 * 16, count=4_000, bound=0.06)
 
 
 @pytest.mark.parametrize(("sigma", "localizes"), [(2.0, True), (10.0, False)])
@@ -116,9 +116,6 @@ def test_too_coarse_a_grid_is_seen():
     assert total_variation(exact_localization(MIS, coarse, 30_000), law_of(MIS)) > 0.05
 
 
-FAST = {("reference", Gibbs), ("gpu body", PathAuxiliary)}
-
-
 @pytest.mark.parametrize(
     ("engine", "base"),
     [
@@ -126,21 +123,21 @@ FAST = {("reference", Gibbs), ("gpu body", PathAuxiliary)}
             engine,
             base,
             id=f"{engine}-{type(base).__name__}",
-            marks=[] if engine == "cpu" or (engine, type(base)) in FAST else pytest.mark.slow,
+            marks=[] if engine == "cpu" or isinstance(base, Gibbs) else pytest.mark.slow,
         )
-        for engine in (*ENGINES, "gpu body")
+        for engine in ENGINES
         for base in map(BASES.get, known_to(engine, BASES))
     ],
 )
 def test_each_engine_gives_the_law(engine, base):
-    check_localized_law(entry(engine), base)
+    check_localized_law(get_engine(engine), base)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("base", BASES.values(), ids=lambda base: type(base).__name__)
 @pytest.mark.parametrize("case", [MIS, LATTICE], ids=lambda case: case.name)
 def test_much_mcmc_gives_the_law_closely(base, case):
-    check_localized(entry("reference"), base, case, FINE, chain_length=128 * 40, count=20_000, bound=0.03)
+    check_localized(get_engine("reference"), base, case, FINE, chain_length=128 * 40, count=20_000, bound=0.03)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from several_values import categorical_cases, kernel_of, moved, potts_case
+from single_steps import Disagreement, check_steps, play_from_every_state
 
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
@@ -19,9 +21,7 @@ from sl_discs.samplers.gibbs import Gibbs
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.testing import ConformanceError, check_case, enumerate_law, oracle, oracle_of_values
-from sl_discs.testing.categorical_cases import categorical_cases, potts_case
-from sl_discs.testing.single_step import Disagreement, check_steps, play_from_every_state
+from sl_discs.testing import ConformanceError, check_case, enumerate_law, oracle
 
 FALSE_ALARM = 1e-6
 CASES = {case.name: case for case in categorical_cases()}
@@ -46,7 +46,7 @@ INVARIANT = {
 }
 
 
-def check_step(sampler, case, kernel=oracle_of_values.kernel_of, copies=1024):
+def check_step(sampler, case, kernel=kernel_of, copies=1024):
     """One step from every state; the tilt is the observation of a level with factor 1."""
     params = jax.tree.map(lambda leaf: leaf[None], case.params.base)
     tilt = case.params.tilt
@@ -81,7 +81,7 @@ def test_a_single_step_is_that_of_the_oracle(name, case):
 
 def test_the_oracle_of_another_sampler_is_told_apart():
     def barker(sampler, *target):
-        return oracle_of_values.kernel_of(Metropolis(), *target)
+        return kernel_of(Metropolis(), *target)
 
     with pytest.raises(Disagreement):
         check_step(Gibbs(), CASES["potts"], barker)
@@ -92,7 +92,7 @@ def test_for_two_values_the_oracles_agree(name):
     """Two routes: pairs of sites and values, and flips."""
     sampler, mask = SAMPLERS[name], np.array([True, True, False, True])
     log_density = np.random.default_rng(1).normal(size=16)
-    one = oracle_of_values.kernel_of(sampler, log_density, (2, 2, 2, 2), mask)
+    one = kernel_of(sampler, log_density, (2, 2, 2, 2), mask)
     other = oracle.kernel_of(sampler, log_density, mask)
     for found, expected in zip(one, other, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -178,7 +178,7 @@ def test_field_gains_and_change_are_differences_of_values(case):
         assert float(change) == pytest.approx(values[second] - values[first], abs=1e-5)
         for site in range(len(counts)):
             for value in range(counts[site]):
-                z = oracle_of_values.moved(x, {site: value}, counts)
+                z = moved(x, {site: value}, counts)
                 assert float(gains[site, value]) == pytest.approx(values[z] - values[first], abs=1e-5)
 
 

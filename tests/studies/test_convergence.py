@@ -74,14 +74,14 @@ def test_the_engines_agree():
     """The setting `mc_ratio` decides likewise: one state, however few levels there are, or a mean that needs many."""
     import jax
     import jax.numpy as jnp
+    from localized import localized_samples
 
+    from sl_discs.engines.registry import get_engine
     from sl_discs.models.coefficients import Coefficients
     from sl_discs.models.quadratic import QuadraticModel, quadratic_params
     from sl_discs.models.tilted import TiltedParams
     from sl_discs.samplers.gibbs import Gibbs
     from sl_discs.testing.cases import Case
-    from sl_discs.testing.engines import entry
-    from sl_discs.testing.localized import localized_samples
 
     c, J, _ = from_spin(FORM)
     pairs = np.array([(0, 1), (0, 2), (1, 2)], np.int32)
@@ -92,7 +92,7 @@ def test_the_engines_agree():
     found = []
     for ratio in (1e-9, 1.0):
         plan = dataclasses.replace(SCHEDULE, K=2, budget="identical", mc_ratio=ratio)
-        draws = localized_samples(entry("reference"), Gibbs(), case, plan, 2 * 180, 4_000)
+        draws = localized_samples(get_engine("reference"), Gibbs(), case, plan, 2 * 180, 4_000)
         found.append(total_variation(small_runs.counts_of(2.0 * draws - 1), LAW))
     assert found[0] < 0.035 and found[1] > 0.06
 

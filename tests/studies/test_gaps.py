@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from single_steps import small_targets
 
 import gaps
 from gaps import chernoff, exact_rms, families, glauber_errors, mean_errors, random_models, readings, scan, verdicts
 from sl_discs.models.spin import SpinForm
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.testing import oracle
-from sl_discs.testing.small_targets import small_targets
 
 NOISE = np.finfo(float).eps * 100
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from single_steps import small_targets
 
 from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.block_gibbs import BlockGibbs
@@ -17,7 +18,6 @@ from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
-from sl_discs.testing.small_targets import small_targets
 
 BALANCED = [
     GWG(), GWG(num_flips=3), PathAuxiliary(num_flips=2), PathAuxiliary(num_flips=3), DMALA(expected_flips=1.7),

@@ -6,19 +6,18 @@ all of its targets, and an adaptive radius or number of flips is set to the valu
 
 import numpy as np
 import pytest
+from chains import FALSE_ALARM, known_to
 from marks import slow_except
+from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
 
+from sl_discs.engines.registry import get_engine
 from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
 from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.testing.engine_laws import SAMPLERS, check_single_steps
-from sl_discs.testing.engines import FALSE_ALARM, entry, known_to
 from sl_discs.testing.oracle import kernel_of
-from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
-from sl_discs.testing.small_targets import small_targets
 
-ON_CPU, ON_GPU = known_to("cpu", SAMPLERS), known_to("gpu", SAMPLERS)
+ON_CPU = known_to("cpu", SAMPLERS)
 OTHER_BALANCING = {
     f"{name}, {balancing}": sampler
     for balancing in ("RATIO", "MAX", "MIN")
@@ -32,7 +31,7 @@ OTHER_BALANCING = {
 
 
 def check(engine, sampler, **options):
-    check_single_steps(entry(engine), sampler, **options)
+    check_single_steps(get_engine(engine), sampler, **options)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_bipartite_gibbs_rejects_nothing_where_blocks_are_not_coupled_and_is_tol
     path = small_targets(4)[3]
     kernel = kernel_of(BipartiteGibbs(), path.log_density(1.0), path.mask)
     np.testing.assert_allclose(kernel.acceptance, 1)
-    [steps] = play_steps(entry("reference"), BipartiteGibbs(), [path], 1.0, copies=2048)
+    [steps] = play_steps(get_engine("reference"), BipartiteGibbs(), [path], 1.0, copies=2048)
     check_steps(steps, [kernel], FALSE_ALARM)
     with pytest.raises(Disagreement):
         check_steps(steps, [kernel_of(BipartiteGibbs(split=1), path.log_density(1.0), path.mask)], FALSE_ALARM)
@@ -111,23 +110,5 @@ def test_cpu_with_proposals_of_another_temperature(name, proposing_at):
     kernels = [
         kernel_of(sampler, one.log_density(1), one.mask, proposed=one.log_density(temperature)) for one in targets
     ]
-    [steps] = play_steps(entry("cpu"), sampler, targets, 1.0, copies=2048)
+    [steps] = play_steps(get_engine("cpu"), sampler, targets, 1.0, copies=2048)
     check_steps(steps, kernels, FALSE_ALARM)
-
-
-@pytest.mark.parametrize("name", slow_except(ON_GPU, ("path_auxiliary",)))
-def test_body_of_the_gpu_kernel(name):
-    """Mapped over chains by JAX, which plays many; that the kernel does the same is tested on few."""
-    check("gpu body", SAMPLERS[name], copies=1024)
-
-
-@pytest.mark.parametrize("name", slow_except(ON_GPU, ("metropolis",)))
-def test_gpu_kernel_interpreted(name):
-    """The interpreter copies all chains for each of them, so they are few."""
-    check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ON_GPU)
-def test_gpu_kernel_interpreted_sparse_and_not_localized(name):
-    check("gpu", SAMPLERS[name], copies=64, num_sites=3, temperatures=(0.7,), sparse=True, tilted=False)

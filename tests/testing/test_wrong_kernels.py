@@ -8,8 +8,11 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from chains import FALSE_ALARM
 from marks import slow_except
+from single_steps import Disagreement, check_steps, play_steps, small_targets
 
+from sl_discs.engines.registry import get_engine
 from sl_discs.samplers import path as path_module
 from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.block_gibbs import BlockGibbs
@@ -21,10 +24,7 @@ from sl_discs.samplers.gwg import GWG
 from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.samplers.rlsa import RLSA
-from sl_discs.testing.engines import FALSE_ALARM, entry
 from sl_discs.testing.oracle import kernel_of
-from sl_discs.testing.single_step import Disagreement, check_steps, play_steps
-from sl_discs.testing.small_targets import small_targets
 
 TARGETS = small_targets(4)
 COPIES = 1024
@@ -79,7 +79,7 @@ IN_PLACE = {
 def test_a_wrong_target_is_found(name, sampler):
     pytest.importorskip("numba")
     with pytest.raises(Disagreement):
-        check(entry("cpu"), sampler, sampler, **WRONG[name])
+        check(get_engine("cpu"), sampler, sampler, **WRONG[name])
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_wrong_target_is_found(name, sampler):
 def test_another_kernel_is_found(name):
     pytest.importorskip("numba")
     with pytest.raises(Disagreement):
-        check(entry("cpu"), *IN_PLACE[name])
+        check(get_engine("cpu"), *IN_PLACE[name])
 
 
 IN_PLACE_ON_REFERENCE = {
@@ -109,7 +109,7 @@ IN_PLACE_ON_REFERENCE = {
 def test_another_kernel_is_found_on_the_reference(name):
     asked, played = IN_PLACE_ON_REFERENCE[name]
     with pytest.raises(Disagreement):
-        check(entry("reference"), asked, played, done=1, steps=1)
+        check(get_engine("reference"), asked, played, done=1, steps=1)
 
 
 def always_the_first(sampler, key, state, mask):
@@ -132,18 +132,18 @@ def test_a_sequential_scan_in_another_order_is_found(mistake):
     """They leave the target invariant too; in the second step every target but the one with two sites shows them."""
     sampler = Metropolis(scan="sequential")
     wrong = type(mistake.__name__, (Metropolis,), {"site": mistake})(scan="sequential")
-    check(entry("reference"), sampler, sampler, done=1, steps=1)
+    check(get_engine("reference"), sampler, sampler, done=1, steps=1)
     with pytest.raises(Disagreement):
-        check(entry("reference"), sampler, wrong, done=1, steps=1)
+        check(get_engine("reference"), sampler, wrong, done=1, steps=1)
 
 
 def test_a_sequential_scan_that_stands_still_is_found():
     """On the engine whose steps are not those of the sampler's own code: a chain that lost its number of steps."""
     pytest.importorskip("numba")
     sampler = Metropolis(scan="sequential")
-    check(entry("cpu"), sampler, sampler, done=1, steps=1)
+    check(get_engine("cpu"), sampler, sampler, done=1, steps=1)
     with pytest.raises(Disagreement):
-        check(entry("cpu"), sampler, sampler, done=1, steps=0)
+        check(get_engine("cpu"), sampler, sampler, done=1, steps=0)
 
 
 @pytest.mark.parametrize("sampler", [GWG(num_flips=2), DMALA()], ids=lambda sampler: type(sampler).__name__)
@@ -151,7 +151,7 @@ def test_proposals_of_another_temperature_are_found(sampler, proposing_at):
     """They leave the target invariant too."""
     proposing_at(0.77)
     with pytest.raises(Disagreement):
-        check(entry("cpu"), sampler, sampler)
+        check(get_engine("cpu"), sampler, sampler)
 
 
 @pytest.mark.parametrize("steps", [0, 50], ids=["adapting", "frozen"])
@@ -161,7 +161,7 @@ def test_a_radius_rounded_at_the_wrong_time_is_found(steps):
     sampler = PathAuxiliary(num_flips=2, adaptive=True, adapt_until=50)
     for frozen in (False, True):
         kernels = [kernel_of(sampler, one.log_density(0.7), one.mask, frozen=frozen) for one in TARGETS]
-        [played] = play_steps(entry("cpu"), sampler, TARGETS, 0.7, copies=COPIES, state={"steps": steps})
+        [played] = play_steps(get_engine("cpu"), sampler, TARGETS, 0.7, copies=COPIES, state={"steps": steps})
         if frozen == (steps == 50):
             check_steps(played, kernels, FALSE_ALARM)
         else:
@@ -190,4 +190,4 @@ def test_a_wrong_reverse_probability_is_found(mistake, monkeypatch):
     # A class of its own, as a class is compiled once.
     sampler = dataclasses.make_dataclass(mistake.__name__, [], bases=(PathAuxiliary,), frozen=True)(num_flips=2)
     with pytest.raises(Disagreement):
-        check(entry("reference"), PathAuxiliary(num_flips=2), sampler)
+        check(get_engine("reference"), PathAuxiliary(num_flips=2), sampler)

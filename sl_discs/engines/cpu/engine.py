@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from sl_discs.engines.compiled import compiled
-from sl_discs.engines.contract import Engine, check_ladder, unknown_to
+from sl_discs.engines.contract import Engine, check_ladder
 from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
 from sl_discs.engines.cpu.chunk import Recorded, make_room, play
 from sl_discs.engines.cpu.program import LoopsProgram
@@ -39,10 +39,16 @@ class Cpu(Engine):
     on_host = True
 
     def obstacle(self, sampler):
-        """A platform other than CPUs, or a sampler without an entry."""
+        """A platform other than CPUs, or a sampler without an entry; a subclass of one with an entry may differ."""
         if jax.default_backend() != "cpu":
             return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
-        return unknown_to(ENTRIES, sampler)
+        if type(sampler) not in ENTRIES:
+            return f"it only supports {', '.join(kind.__name__ for kind in ENTRIES)}"
+        if getattr(sampler, "balancing_fn_type", "SQRT") != "SQRT":
+            return "it only supports balancing_fn_type SQRT"
+        if sampler.couples_chains:
+            return "its chains are independent: no shared_adaptation, no shared_scale"
+        return None
 
     def steps_per_call(self, sampler):
         """The number in the sampler's entry."""

@@ -1,4 +1,4 @@
-"""The engines by name, and small targets in the form that engines take: batches and chains."""
+"""Small targets in the form that engines take, batches and chains, and the samplers that an engine knows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from jaxtyping import Int8
 
 from sl_discs.arrays import AnyArray
 from sl_discs.engines.contract import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
-from sl_discs.engines.gpu.engine import Gpu
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
@@ -22,23 +21,12 @@ from sl_discs.testing.cases import Case
 # The probability with which a statistical check fails a correct engine.
 FALSE_ALARM = 1e-6
 
-ENGINES = ("reference", "cpu", "gpu")
-
-
-def entry(name: str) -> Engine:
-    """An engine that can be run on any machine.
-
-    Args:
-      name: one of `ENGINES`, where the GPU kernel is interpreted, or `gpu body`, the body of that kernel mapped over
-        chains by JAX, which runs many chains faster.
-    """
-    ways = {"gpu": "interpret", "gpu body": "mapped"}
-    return Gpu(ways[name]) if name in ways else get_engine(name)
+ENGINES = ("reference", "cpu")
 
 
 def known_to(name: str, samplers: Mapping[str, Sampler]) -> list[str]:
-    """The names of those samplers that an engine can run, whatever machine this is."""
-    return [key for key, sampler in samplers.items() if entry(name).obstacle(sampler) is None]
+    """The names of those samplers that an engine can run on this machine."""
+    return [key for key, sampler in samplers.items() if get_engine(name).obstacle(sampler) is None]
 
 
 def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:

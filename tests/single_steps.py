@@ -1,16 +1,19 @@
-"""A single step of an engine from every state of small targets, compared with the oracle.
+"""An engine's single steps from every state of small targets, compared with the oracle of `sl_discs.testing`.
 
-All targets are instances of one batch, and masks, tilts and temperatures are data: a sampler is compiled once.
+All targets are instances of one batch; masks, tilts, temperatures and an adaptive radius or number of flips are data.
+So a sampler is compiled once. Seeds are fixed; a correct engine fails the check of a sampler with probability 1e-6.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from chains import FALSE_ALARM
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
@@ -22,11 +25,71 @@ from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.models.coupling import dense_coupling, field_dtype, sparse_coupling
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
+from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.block_gibbs import BlockGibbs
+from sl_discs.samplers.dhams import DHAMS, PDHAMS
+from sl_discs.samplers.dlmc import DLMC
+from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.exchange import Exchange
+from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import state_index, states_of
-from sl_discs.testing.oracle import Kernel
-from sl_discs.testing.small_targets import Target
+from sl_discs.testing.enumeration import all_states, state_index, states_of
+from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps
+
+
+class Target(NamedTuple):
+    """exp(f(x)/temperature + <s, h>) for f(x) = c.x + scale/2 x'Kx.
+
+    Attributes:
+      linear: [N] c.
+      couplings: [N, N] K, symmetric with zero diagonal.
+      scale: of K.
+      tilt: [N] h, or None for a chain that is not localized.
+      mask: [N] sites that may flip.
+    """
+
+    linear: Float[np.ndarray, " N"]
+    couplings: Float[np.ndarray, "N N"]
+    scale: float
+    tilt: Float[np.ndarray, " N"] | None
+    mask: Bool[np.ndarray, " N"]
+
+    def log_density(self, temperature: float) -> LogDensity:
+        """At every state, up to a constant."""
+        x = all_states(len(self.mask)).astype(np.float64)
+        value = x @ self.linear + self.scale / 2 * np.einsum("si,ij,sj->s", x, self.couplings, x)
+        return value / temperature + (0 if self.tilt is None else (2 * x - 1) @ self.tilt)
+
+
+def small_targets(num_sites: int, *, tilted: bool = True, whole: bool = True) -> list[Target]:
+    """Four targets: coupled densely; with a masked site; with two open sites and no couplings; coupled sparsely.
+
+    Args:
+      num_sites: 3 or 4.
+      tilted: whether they have tilts.
+      whole: whether K has whole numbers, which are stored in another way than real ones.
+    """
+    couplings = np.array([[0, 1, 2, -1], [1, 0, 1, 3], [2, 1, 0, 1], [-1, 3, 1, 0]]) * (1.0 if whole else 0.7)
+    path = np.diag([1.0, 1.0, 1.0], 1) + np.diag([1.0, 1.0, 1.0], -1)
+    # Of these numbers no sum is 0, which would be a tie for some engines, but not for those that round it otherwise.
+    linear, tilt = np.array([0.5, -0.3, 1.0, 0.2]), np.array([0.43, -0.31, 0.17, 0.0])
+    everywhere, some, two = np.array([[1, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 0]], bool)
+    targets = [
+        Target(linear, couplings, -0.5, tilt, everywhere),
+        Target(-linear, couplings, 0.4, -tilt, some),
+        Target(linear, 0 * couplings, 1.0, tilt, two),
+        Target(linear, path, -1.0, 0 * tilt, everywhere),
+    ]
+    kept = slice(num_sites)
+    return [
+        Target(c[kept], K[kept, kept], scale, h[kept] if tilted and h is not None else None, mask[kept])
+        for c, K, scale, h, mask in targets
+    ]
 
 
 class Steps(NamedTuple):
@@ -227,3 +290,117 @@ def check_steps(steps: Steps, kernels: list[Kernel], false_alarm: float, number:
     deviation = errors.sum() / np.sqrt((errors**2).sum() + 1e-9 * errors.size)
     if 2 * stats.norm.sf(abs(deviation)) < false_alarm / 2:
         raise Disagreement(f"mean acceptance is {errors.mean():+.4f} off, {deviation:.1f} standard errors")
+
+
+_ADAPTING: dict[str, Any] = {"adaptive": True, "adapt_until": 50}
+SAMPLERS = {
+    "gibbs": Gibbs(),
+    "metropolis": Metropolis(),
+    "gibbs, sequential": Gibbs(scan="sequential"),
+    "metropolis, sequential": Metropolis(scan="sequential"),
+    "exchange": Exchange(),
+    "block_gibbs": BlockGibbs(),
+    "block_gibbs, 1 round": BlockGibbs(rounds=1),
+    "gwg": GWG(**_ADAPTING),
+    "gwg, 2 flips": GWG(num_flips=2),
+    "path_auxiliary": PathAuxiliary(**_ADAPTING),
+    "path_auxiliary, 3 flips": PathAuxiliary(num_flips=3),
+    "dmala": DMALA(**_ADAPTING),
+    "dmala, 1.7 flips": DMALA(expected_flips=1.7),
+    "dmala, fixed": DMALA(scaling="fixed", step_size=0.5),
+    "dmala, unadjusted": DMALA(adjusted=False),
+    "dmala, fixed, unadjusted": DMALA(scaling="fixed", step_size=0.5, adjusted=False),
+    "dlmc": DLMC(**_ADAPTING),
+    "dlmc, euler": DLMC(expected_flips=1.7, solver="euler_forward"),
+    "dlmc, fixed": DLMC(scaling="fixed", step_size=1.0),
+    "acs": ACS(cycle=3),
+    "rlsa": RLSA(num_flips=2),
+    "rlsa, unadjusted": RLSA(num_flips=1, adjusted=False),
+    "dhams": DHAMS(step_size=0.7, correction=0.3, persistence=0.0, adaptive=False),
+    "pdhams": PDHAMS(persistence=0.0),
+}
+
+
+class _Moment(NamedTuple):
+    """The scale (radius, or expected number of flips) at which an adaptive sampler takes its step, and when."""
+
+    scale: float
+    frozen: bool = False
+
+
+def _moments(sampler: Sampler) -> list[_Moment | None]:
+    """Integer and fractional radii, during adaptation and after it."""
+    if not getattr(sampler, "adaptive", False):
+        return [None]
+    if isinstance(sampler, DMALA):
+        return [_Moment(1.3), _Moment(3.0, frozen=True)]
+    return [_Moment(1.2), _Moment(2.0), _Moment(3.3), _Moment(2.0, frozen=True), _Moment(2.6, frozen=True)]
+
+
+def _check_moment(engine, sampler, targets, temperature, moment, steps, **options):
+    """Checks that the scale follows the reported acceptance, with the gain of step 10, or stays once it is frozen."""
+    name, factor = ("expected_flips", 3) if isinstance(sampler, DMALA) else ("radius", 1)
+    sites = np.array([[target.mask.sum()] for target in targets])
+    scales = np.minimum(moment.scale, sites)
+    kernels = [
+        kernel_of_steps(sampler, one.log_density(temperature), one.mask, steps, scale=scale, frozen=moment.frozen)
+        for one, [scale] in zip(targets, scales, strict=True)
+    ]
+    number, gain = (sampler.adapt_until, 0) if moment.frozen else (10, 1 - 10 / sampler.adapt_until)
+    state = {name: scales, "steps": number}
+    # A scale that adapts differs from chain to chain in the next call.
+    calls = 2 if moment.frozen else 1
+    played = play_steps(engine, sampler, targets, temperature, steps=steps, state=state, calls=calls, **options)
+    for one in played:
+        check_steps(one, kernels, FALSE_ALARM / 20, number=steps)
+    if steps == 1:
+        moved = scales + factor * gain * (played[0].acceptance - sampler.target_acceptance_rate)
+        np.testing.assert_allclose(getattr(played[0].sampler, name), np.clip(moved, 1, sites), rtol=1e-5)
+
+
+def check_single_steps(
+    engine: Engine,
+    sampler: Sampler,
+    *,
+    num_sites: int = 4,
+    temperatures: Sequence[float] = (2.0, 0.5),
+    tilted: bool = True,
+    whole: bool = True,
+    steps: int = 1,
+    **options: Any,
+) -> None:
+    """Checks that a sampler's step on an engine is the oracle's, also in calls that continue chains.
+
+    Args:
+      engine: the engine to check.
+      sampler: a sampler that it supports.
+      num_sites: 3 or 4.
+      temperatures: temperatures of the targets.
+      tilted: whether the targets have tilts.
+      whole: whether their couplings are whole numbers.
+      steps: steps per call, whose kernel is that power of the oracle's.
+      **options: options of `play_steps`, such as `copies`.
+
+    Raises:
+      AssertionError: the step differs from the oracle's.
+    """
+    targets = small_targets(num_sites, tilted=tilted, whole=whole)
+    for temperature in temperatures:
+        for moment in _moments(sampler):
+            if moment is None:
+                played = play_steps(engine, sampler, targets, temperature, steps=steps, calls=2, **options)
+                for call, found in enumerate(played):
+                    kernels = [
+                        kernel_of_steps(
+                            sampler,
+                            one.log_density(temperature),
+                            one.mask,
+                            steps,
+                            coupled=one.couplings != 0,
+                            done=call * steps,
+                        )
+                        for one in targets
+                    ]
+                    check_steps(found, kernels, FALSE_ALARM / 20, number=steps)
+            elif steps == 1 or moment.frozen:
+                _check_moment(engine, sampler, targets, temperature, moment, steps, **options)

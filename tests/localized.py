@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from chains import batch_of, chains_at, play_program
 from jaxtyping import Int8
 
 from sl_discs import keys
@@ -32,7 +33,6 @@ from sl_discs.samplers.path_auxiliary import PathAuxiliary
 from sl_discs.samplers.rlsa import RLSA
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
-from sl_discs.testing.engines import batch_of, chains_at, play_program
 from sl_discs.testing.enumeration import enumerate_law, states_of
 
 # Base samplers of each kind, for checks of the engines.
