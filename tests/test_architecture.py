@@ -24,7 +24,7 @@ ORDER = [
     ["sampling"],
     ["discs_plugin"],
     ["sweeps"],
-    ["tuning", "benchmark"],
+    ["tuning"],
     ["reproduction"],
     ["commands"],
 ]
