@@ -37,7 +37,7 @@ from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.devices import describe_machine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose

@@ -33,11 +33,10 @@ from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.localization.algorithm import Observation, init_observation, localized_step
 from sl_discs.localization.method import build_method
 from sl_discs.models.base import Field, Model
-from sl_discs.models.general import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
+from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.models.sites import TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
-from sl_discs.samplers.base import Sampler, SamplerState
-from sl_discs.samplers.gains import asks_for_gains
+from sl_discs.samplers.base import Sampler, SamplerState, asks_for_gains
 from sl_discs.samplers.registry import base_name, is_localized, known_samplers, localized_name, sampler_fields
 from sl_discs.sampling.localized import LOCALIZES
 

@@ -26,7 +26,7 @@ from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.command import run_command, say
 from sl_discs.finished_work import finished
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.spin import SpinForm
+from sl_discs.models.quadratic import SpinForm
 from sl_discs.results.canvas import COLOURS, can_draw, save_figure
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.

@@ -32,9 +32,9 @@ from sl_discs.errors import InputError
 from sl_discs.finished_work import finished
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.method import Method, build_method
-from sl_discs.models import rbm
+from sl_discs.models import functions
 from sl_discs.models.base import Params
-from sl_discs.models.general import DifferentiableModel
+from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.density import from_log_density
 from sl_discs.results.canvas import can_draw, save_figure
@@ -81,11 +81,19 @@ def boltzmann_machine(hidden: int) -> Energy:
 
     def init(key, mean):
         weights = 0.01 * jax.random.normal(key, (PIXELS, hidden))
-        return rbm.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
+        return functions.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
     sampler = {"name": "bipartite_gibbs", "split": PIXELS}
     return Energy(
-        "RBM", rbm.log_density, rbm.joint_log_density, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2
+        "RBM",
+        functions.log_density,
+        functions.joint_log_density,
+        PIXELS + hidden,
+        init,
+        sampler,
+        steps=10,
+        levels=5,
+        rate=1e-2,
     )
 
 
@@ -312,7 +320,7 @@ def _measured(energy: Energy, updates: int, localized: bool, seed: int, populati
     log_density = jax.jit(jax.vmap(energy.log_density, (None, 0)))
     values = [float(log_density(trained.params, rows.astype(np.float32)).mean()) for rows in (data, test)]
     chosen = np.random.default_rng(seed).choice(len(drawn), _SHOWN, p=drawn.weights)
-    exact = rbm.log_z(trained.params) if isinstance(trained.params, rbm.RBMParams) else None
+    exact = functions.log_z(trained.params) if isinstance(trained.params, functions.RBMParams) else None
     return {
         "train": values[0], "test": values[1], "log_z": float(drawn.log_z[0]), "error": float(drawn.log_z[1]),
         "exact_log_z": exact, "cpu_s": seconds, "draws": drawn.states[chosen].tolist(),

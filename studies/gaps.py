@@ -31,7 +31,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 from scipy import linalg, special
 
-from sl_discs.models.spin import SpinForm
+from sl_discs.models.quadratic import SpinForm
 from sl_discs.testing import oracle
 from sl_discs.testing.enumeration import all_states
 

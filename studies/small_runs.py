@@ -14,7 +14,7 @@ from scipy import special
 
 from gaps import log_density, spins
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.spin import SpinForm
+from sl_discs.models.quadratic import SpinForm
 
 Chains = Float64[np.ndarray, "C N"]
 Random = np.random.Generator

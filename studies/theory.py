@@ -32,13 +32,10 @@ from sl_discs.experiment.player import compile_program, start_chains
 from sl_discs.experiment.settings import Settings
 from sl_discs.finished_work import finished, write_json
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.localization.alpha import parse_alpha
-from sl_discs.localization.grid import log_snr, time_grid
 from sl_discs.localization.method import Method, build_method
-from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
 from sl_discs.models.kinds import graph_kind
-from sl_discs.models.spin import SpinForm
+from sl_discs.models.quadratic import Coefficients, SpinForm
 from sl_discs.results.canvas import can_draw
 from theory_report import draw_gaps, draw_real, draw_runs, page
 

@@ -16,21 +16,14 @@ from sl_discs.engines.contract import Engine, Program
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
-from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dlmc import DLMC
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.cases import Case
 from sl_discs.testing.conformance import ConformanceError, total_variation
 from sl_discs.testing.enumeration import enumerate_law, states_of

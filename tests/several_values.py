@@ -17,15 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int8
 
-from sl_discs.models.coupling import dense_coupling, sparse_coupling
 from sl_discs.models.potts import PottsModel, PottsParams
+from sl_discs.models.quadratic import dense_coupling, sparse_coupling
 from sl_discs.models.sites import Categories
 from sl_discs.models.tilted import TiltedParams
-from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.cases import Case
 from sl_discs.testing.enumeration import state_index, states_of
 from sl_discs.testing.oracle import (

@@ -23,20 +23,14 @@ from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
-from sl_discs.models.coupling import dense_coupling, field_dtype, sparse_coupling
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
-from sl_discs.samplers.acs import ACS
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, dense_coupling, field_dtype, sparse_coupling
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dhams import DHAMS, PDHAMS
-from sl_discs.samplers.dlmc import DLMC
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
+from sl_discs.samplers.hams import DHAMS, PDHAMS
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index, states_of
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps

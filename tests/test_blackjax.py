@@ -11,11 +11,11 @@ from marks import slow_except
 
 from sl_discs import InputError, keys
 from sl_discs.localization.method import build_method
-from sl_discs.models.general import DifferentiableModel
+from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers import registry
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.path import GWG
+from sl_discs.samplers.single_site import Metropolis
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index
 

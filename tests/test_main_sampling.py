@@ -89,7 +89,7 @@ def test_one_sampler_by_its_config_as_discs_does_without_matplotlib(tmp_path):
 
 OWN_SAMPLER = """
 from sl_discs.samplers import register_sampler
-from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.path import GWG
 
 register_sampler("mine", GWG, num_flips=2)
 """

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jaxtyping import TypeCheckError
 
-from sl_discs.localization.alpha import Geometric
+from sl_discs.localization.schedule import Geometric
 from sl_discs.models.base import apply_flips
 
 

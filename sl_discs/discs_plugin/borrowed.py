@@ -15,9 +15,8 @@ from sl_discs.discs_plugin.base_sampler import BaseSampler
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.states import States
 from sl_discs.discs_plugin.upstream import NAMESPACE
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.registry import known_samplers, register_sampler
-from sl_discs.samplers.step_adapter import StepSampler
 
 # DISCS's states do not depend on the number of sites, so any number serves to make one.
 _SOME_SITES = 64

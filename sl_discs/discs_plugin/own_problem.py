@@ -12,10 +12,9 @@ from jaxtyping import Array, Float, Int, Num
 from ml_collections import config_dict
 
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.models.coupling import sparse_is_cheaper
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params, sparse_is_cheaper
 
 
 class OwnProblem:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.batching import over_chains
 from sl_discs.discs_plugin.states import States
-from sl_discs.models.general import GradientModel, ValueAndGrad
+from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.sites import Categories, Sites, TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler

@@ -13,15 +13,10 @@ from sl_discs.engines.contract import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.coupling import field_dtype, sparse_is_cheaper
-from sl_discs.models.density import Density
-from sl_discs.models.general import check_differentiable
-from sl_discs.models.potts import potts_model, potts_params
-from sl_discs.models.potts_terms import PottsTerms
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
-from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.gains import asks_for_gains
+from sl_discs.models.functions import Density, check_differentiable
+from sl_discs.models.potts import PottsTerms, potts_model, potts_params
+from sl_discs.models.quadratic import Coefficients, QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
+from sl_discs.samplers.base import Sampler, asks_for_gains
 
 # The benchmark's families are padded by at most 20 %; after 64, ..., 512 these sizes fit 600, 800, 1100 and 1347
 # nodes.

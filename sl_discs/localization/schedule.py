@@ -6,13 +6,203 @@ import dataclasses
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int32
+from jaxtyping import Float32, Float64, Int32, Int64
 
 from sl_discs.arrays import AnyArray
 from sl_discs.errors import InputError
-from sl_discs.localization.alpha import parse_alpha
-from sl_discs.localization.budget import level_budgets
-from sl_discs.localization.grid import time_grid
+
+# Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
+#
+# In the paper (Wang et al., ICML 2025), GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) denotes alpha itself. In SLIPS (Grenioux
+# et al. 2024), Geom denotes the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's Geom(1, 1).
+# The names here are those of the paper.
+
+
+@dataclasses.dataclass(frozen=True)
+class Classic:
+    """alpha(t) = t on [0, horizon]: the original process of Eldan, El Alaoui and Montanari."""
+
+    horizon: float = 1.0
+
+    def __post_init__(self):
+        if not (np.isfinite(self.horizon) and self.horizon > 0):
+            raise InputError(
+                f"sampler_config.horizon is {self.horizon}; the classic schedule needs a finite one above 0"
+            )
+
+    def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha(t)."""
+        return np.asarray(t, np.float64)
+
+    def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha'(t)."""
+        return np.ones_like(np.asarray(t, np.float64))
+
+
+@dataclasses.dataclass(frozen=True)
+class Geometric:
+    """alpha(t) = t^(a/2) (1 - t)^(-b/2) on [0, 1)."""
+
+    a: float = 2.0
+    b: float = 1.0
+
+    def __post_init__(self):
+        if not (1 <= self.a < np.inf and 0 <= self.b < np.inf) or (self.a == 1 and self.b == 0):
+            raise InputError(
+                f"sampler_config.alpha is geom({self.a:g},{self.b:g}); expected a >= 1 and b >= 0, not both at the "
+                "bound, so that alpha^2/t grows"
+            )
+
+    @property
+    def horizon(self) -> float:
+        """1: alpha grows without bound towards it when b > 0."""
+        return 1.0
+
+    def value(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha(t)."""
+        t = np.asarray(t, np.float64)
+        return np.asarray(t ** (self.a / 2) * (1 - t) ** (-self.b / 2))
+
+    def derivative(self, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+        """alpha'(t) = alpha(t) (a/(2t) + b/(2(1 - t)))."""
+        t = np.asarray(t, np.float64)
+        return np.asarray(self.value(t) * (self.a / (2 * t) + self.b / (2 * (1 - t))))
+
+
+Alpha = Classic | Geometric
+
+
+def parse_alpha(text: str, horizon: float = 1.0) -> Alpha:
+    """`classic`, or `geom(a,b)` in any case.
+
+    Args:
+      text: the name, such as `geom(2,1)`.
+      horizon: end of time for `classic`; geom always ends at 1.
+
+    Raises:
+      InputError: the name is unknown, or a number is out of range.
+    """
+    name = text.replace(" ", "").lower()
+    if name == "classic":
+        return Classic(horizon)
+    if name.startswith("geom(") and name.endswith(")"):
+        try:
+            a, b = (float(part) for part in name[len("geom(") : -1].split(","))
+        except ValueError:
+            pass
+        else:
+            if horizon != 1:
+                raise InputError(
+                    f"sampler_config.horizon is {horizon}, but {text} ends at 1; leave it at 1, or choose "
+                    "alpha=classic"
+                )
+            return Geometric(a, b)
+    raise InputError(f"sampler_config.alpha is {text!r}; known: classic, geom(a,b) such as geom(2,1)")
+
+
+# Time grids t_0 < ... < t_K of the observation process.
+
+GRIDS = ("uniform", "log_snr")
+
+
+def log_snr(alpha: Alpha, t: Float64[np.ndarray, "*s"]) -> Float64[np.ndarray, "*s"]:
+    """log(alpha(t)^2 / t); the noise level sigma only adds a constant."""
+    return np.asarray(2 * np.log(alpha.value(t)) - np.log(t))
+
+
+def time_grid(alpha: Alpha, grid: str, levels: int, eps: float, eps_end: float) -> Float64[np.ndarray, "{levels}+1"]:
+    """K + 1 increasing times from eps to horizon - eps_end.
+
+    Args:
+      alpha: the schedule, which sets the horizon (1 for geom).
+      grid: `uniform` in t, or `log_snr`, even in log(alpha^2 / (sigma^2 t)).
+      levels: K, at least 1.
+      eps: first time, above 0.
+      eps_end: distance of the last time from the horizon.
+
+    Raises:
+      InputError: the grid is unknown, or the times leave no interval.
+    """
+    if grid not in GRIDS:
+        raise InputError(f"sampler_config.grid is {grid!r}; known: {', '.join(GRIDS)}")
+    if not eps > 0:
+        raise InputError(f"sampler_config.eps is {eps}; expected a time above 0")
+    # alpha of geom(a, b) with b > 0 is infinite at its horizon.
+    if not eps_end >= 0 or (eps_end == 0 and getattr(alpha, "b", 0) > 0):
+        raise InputError(f"sampler_config.eps_end is {eps_end}; expected a distance above 0 from the horizon")
+    end = alpha.horizon - eps_end
+    if eps + eps_end >= alpha.horizon:
+        raise InputError(
+            f"sampler_config.eps + sampler_config.eps_end = {eps + eps_end:g} leaves no time below the horizon "
+            f"{alpha.horizon:g}; lower one of them"
+        )
+    if grid == "uniform":
+        return np.linspace(eps, end, levels + 1)
+    return _invert_log_snr(alpha, eps, end, levels)
+
+
+def _invert_log_snr(alpha: Alpha, start: float, end: float, levels: int) -> Float64[np.ndarray, "{levels}+1"]:
+    """Times evenly spaced in log_snr, by bisection; log_snr increases for every valid schedule."""
+    wanted = np.linspace(log_snr(alpha, np.asarray(start)), log_snr(alpha, np.asarray(end)), levels + 1)
+    low, high = np.full(levels + 1, start), np.full(levels + 1, end)
+    for _ in range(100):
+        middle = (low + high) / 2
+        below = log_snr(alpha, middle) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    times = (low + high) / 2
+    times[0], times[-1] = start, end
+    return times
+
+
+# The number of MCMC steps of each level of stochastic localization, which sum exactly to the chain length.
+
+BUDGETS = ("exp_decay", "identical")
+
+
+def level_budgets(
+    budget: str, chain_length: int, levels: int, n_min: int, decay_rate: float
+) -> Int64[np.ndarray, "K"]:
+    """Steps n_0..n_{K-1} with sum chain_length and each at least n_min (`identical`: at least 1).
+
+    `exp_decay` is n_min + c r^(i/K), floored, where c uses up the whole chain; the steps lost to flooring go to
+    the levels with the largest remainders, earlier levels first. `identical` is chain_length/K, rounded in the same
+    way.
+
+    Args:
+      budget: `exp_decay` or `identical`.
+      chain_length: total number of MCMC steps.
+      levels: K.
+      n_min: smallest budget of a level for `exp_decay`.
+      decay_rate: r, in (0, 1].
+
+    Raises:
+      InputError: an unknown budget, K < 1, or more minimum steps than the chain has.
+    """
+    if budget not in BUDGETS:
+        raise InputError(f"sampler_config.budget is {budget!r}; known: {', '.join(BUDGETS)}")
+    if levels < 1:
+        raise InputError(f"sampler_config.K is {levels}; expected at least 1")
+    least = n_min if budget == "exp_decay" else 1
+    if least < 1:
+        raise InputError(f"sampler_config.n_min is {n_min}; expected at least 1 step per level")
+    if not 0 < decay_rate <= 1:
+        raise InputError(f"sampler_config.r is {decay_rate}; expected a decay in (0, 1]")
+    if levels * least > chain_length:
+        raise InputError(
+            f"sampler_config.K * sampler_config.n_min = {levels} * {least} = {levels * least} steps exceed "
+            f"chain_length = {chain_length}; lower K or n_min, or run longer"
+        )
+    if budget == "identical":
+        shares = np.full(levels, chain_length / levels)
+    else:
+        decay = decay_rate ** (np.arange(levels) / levels)
+        shares = n_min + (chain_length - levels * n_min) * decay / decay.sum()
+    steps = np.maximum(np.floor(shares).astype(np.int64), least)
+    left = chain_length - int(steps.sum())
+    order = np.argsort(-(shares - steps), kind="stable")
+    steps[order[:left]] += 1
+    return steps
+
 
 INTEGRATORS = ("exponential", "euler")
 

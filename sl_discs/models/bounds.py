@@ -14,7 +14,7 @@ import numpy as np
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.potts import PottsForm
-from sl_discs.models.potts_terms import potts_terms
+from sl_discs.models.potts import potts_terms
 
 # Edges that are looked at in a second, roughly.
 _EDGES_A_SECOND = 250_000

@@ -13,9 +13,9 @@ from jaxtyping import Bool, Float64, Int, Int8
 from scipy import special
 
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.density import Density
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.functions import Density
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 
 # 2^22 states take about 130 MB, and a third of a second.
 MOST_VARIABLES = 22

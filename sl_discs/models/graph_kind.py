@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.models.quadratic import Coefficients
 
 _LARGEST_EXACT = 2.0**53
 _PERCENT = "% of reference"

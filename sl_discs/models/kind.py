@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001

@@ -3,18 +3,283 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Num
+from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Int32, Num
+from scipy import sparse
 
+from sl_discs import keys
 from sl_discs.arrays import AnyArray
 from sl_discs.batching import batch_max
+from sl_discs.instances.form import QuadraticForm
+from sl_discs.keys import Key
 from sl_discs.models.base import Model, apply_flips
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.coupling import Coupling, dense_coupling, sparse_coupling
+from sl_discs.models.functions import DifferentiableModel
+
+# Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
+#
+# A chain adds one row to its local field Kx for each flipped site, so the cost of a row matters. Fields have the
+# smallest possible dtype, because a step reads those of all chains several times, and they compete for the cache.
+
+# The largest sum of a field of 16 bits.
+_MOST_IN_INT16 = 2**15 - 1
+# A row costs about 0.3 ns a site when dense. Scattered it costs 4 ns a neighbour and, on CPUs, a copy of the field:
+# lists are then shorter by less than this factor where they lose (2-core x86-64, XLA 2026).
+_SCATTER_COST = 40
+# Matrices that would not fit into caches, and memory before long, are avoided unless lists are nearly as large.
+_LARGE_MATRIX, _SCATTER_COST_OF_LARGE = 4096, 12
+
+
+class Dense(NamedTuple):
+    """K as a matrix: [N, N], int8 where exact."""
+
+    rows: Num[AnyArray, "N N"]
+
+    def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
+        """Kx in float32, exact where K is int8."""
+        if self.rows.dtype == jnp.int8:
+            # Sums of integers below 2^24 are exact in any order, so the library's product may be used.
+            return jnp.dot(x.astype(jnp.float32), self.rows.astype(jnp.float32), precision="highest")
+
+        # Other sums depend on how XLA splits them, which differs between batches; row by row they take no extra
+        # memory.
+        rows = jnp.asarray(self.rows)
+
+        def add_row(site, field):
+            return field + jnp.where(x[site] > 0, rows[site], 0)
+
+        return lax.fori_loop(0, x.shape[0], add_row, jnp.zeros(x.shape, jnp.float32))
+
+    def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
+        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
+        row = self.rows[jnp.minimum(site, self.rows.shape[0] - 1)]
+        return field + delta.astype(field.dtype) * row.astype(field.dtype)
+
+    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
+        return jnp.max(jnp.where(self.rows != 0, values, 0.0), axis=1)
+
+    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
+        sites = jnp.arange(self.rows.shape[0])
+        return _draw(key, sites[:, None], sites[None], sign * self.rows.astype(jnp.float32))
+
+
+class Sparse(NamedTuple):
+    """K as lists: the neighbours of each site [N, D], padded with N, and their couplings."""
+
+    neighbours: Int[AnyArray, "N D"]
+    weights: Num[AnyArray, "N D"]
+
+    def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
+        """Kx in float32, exact where K is int8."""
+        x = jnp.append(x, jnp.int8(0))
+        return jnp.sum(jnp.where(x[self.neighbours] > 0, self.weights, 0), axis=1, dtype=jnp.float32)
+
+    def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
+        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
+        site = jnp.minimum(site, self.neighbours.shape[0] - 1)
+        return field.at[self.neighbours[site]].add(
+            delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
+        )
+
+    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
+        return jnp.max(jnp.where(self.weights != 0, jnp.append(values, 0.0)[self.neighbours], 0.0), axis=1)
+
+    def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
+        sites = jnp.arange(self.neighbours.shape[0])
+        return _draw(key, sites[:, None], jnp.asarray(self.neighbours), sign * self.weights.astype(jnp.float32))
+
+
+def _draw(key: Key, sites: Int[Array, "N 1"], others: Int[Array, "#N D"], weights: Float[Array, "N D"]):
+    """Adds the normal numbers of the pairs; both sites of a pair compute its number from their own numbers."""
+    first = sites < others
+    low, high = jnp.where(first, sites, others), jnp.where(first, others, sites)
+    normal, _ = keys.words_to_normals(*keys.threefry(key, low.astype(jnp.uint32), high.astype(jnp.uint32)))
+    signs = jnp.where(first, 1.0, jnp.sign(weights))
+    size = jnp.abs(weights)
+    return jnp.sum(signs * jnp.sqrt(size) * normal, axis=1), jnp.sum(size, axis=1)
+
+
+Coupling = Dense | Sparse
+
+
+def sparse_is_cheaper(degree: int, num_sites: int) -> bool:
+    """Whether neighbour lists of this length are cheaper than dense rows of this length."""
+    cost = _SCATTER_COST if num_sites <= _LARGE_MATRIX else _SCATTER_COST_OF_LARGE
+    return cost * max(degree, 1) < num_sites
+
+
+def weight_dtype(weights: np.ndarray) -> type:
+    """int8 if that is exact, otherwise float32."""
+    exact = np.array_equal(weights, np.round(weights)) and np.abs(weights).max(initial=0) <= 127
+    return np.int8 if exact else np.float32
+
+
+def field_dtype(coupling: Coupling) -> str:
+    """The dtype of the sums Kx: int16 if K is int8 and no sum can overflow, otherwise float32.
+
+    Args:
+      coupling: on the host, one or a stack of them.
+    """
+    weights = coupling[-1]
+    if weights.dtype != np.int8:
+        return "float32"
+    largest = np.abs(weights).sum(axis=-1, dtype=np.int64).max(initial=0)
+    return "int16" if largest <= _MOST_IN_INT16 else "float32"
+
+
+def dense_coupling(
+    edges: np.ndarray, weights: np.ndarray, num_sites: int, background: float = 0.0, padded: int | None = None
+) -> Dense:
+    """The symmetric matrix of weighted edges, with the background between all other sites, on the host.
+
+    It is padded with zeros to `padded` sites, if that is given.
+    """
+    padded = padded or num_sites
+    rows: np.ndarray = np.zeros((padded, padded), weight_dtype(np.append(weights, background)))
+    if background:
+        rows[:num_sites, :num_sites] = background
+        np.fill_diagonal(rows, 0)
+    rows[edges[:, 0], edges[:, 1]] = weights
+    rows[edges[:, 1], edges[:, 0]] = weights
+    return Dense(rows)
+
+
+def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degree: int) -> Sparse:
+    """The neighbour lists of weighted edges, padded to `degree`, on the host."""
+    source = np.concatenate([edges[:, 0], edges[:, 1]])
+    target = np.concatenate([edges[:, 1], edges[:, 0]])
+    both = np.concatenate([weights, weights])
+    order = np.lexsort((target, source))
+    source, target, both = source[order], target[order], both[order]
+    counts = np.bincount(source, minlength=num_sites)
+    place = np.arange(len(source)) - np.repeat(np.cumsum(counts) - counts, counts)
+    neighbours = np.full((num_sites, max(degree, 1)), num_sites, np.int32)
+    values: np.ndarray = np.zeros((num_sites, max(degree, 1)), weight_dtype(weights))
+    neighbours[source, place] = target
+    values[source, place] = both
+    return Sparse(neighbours, values)
+
+
+# Binary quadratic models as lists of terms, on the host.
+
+# Of what sums are exact: multiples of 2^-10 below 2^33.
+_BITS, _LARGEST_SUM = 10, 2.0**33
+
+
+class Coefficients(NamedTuple):
+    """A quadratic model as a list of its terms, on the host.
+
+    Attributes:
+      linear: [N] c.
+      edges: [M, 2] pairs with u < v, each once.
+      weights: [M] K on those pairs.
+      scale: J = scale K.
+      background: K on all other pairs.
+      constant: the constant part of the problem's value; samplers do not need it.
+    """
+
+    linear: Float64[np.ndarray, "N"]
+    edges: Int32[np.ndarray, "M 2"]
+    weights: Float64[np.ndarray, "M"]
+    scale: float
+    background: float = 0.0
+    constant: float = 0.0
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+        return len(self.linear)
+
+    def max_degree(self) -> int:
+        """The largest number of terms of a site; with a background, at most all other sites."""
+        if self.background:
+            return len(self.linear) - 1
+        return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
+
+    def largest_coupling(self) -> float:
+        """The largest absolute value of K, including a background."""
+        return float(np.abs(self.weights).max(initial=abs(self.background)))
+
+    def magnitude(self) -> float:
+        """The sum of all absolute terms."""
+        couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
+        return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
+
+    def listed(self) -> Coefficients:
+        """The same terms, all of them listed, which takes O(N^2) memory with a background."""
+        if not self.background:
+            return self
+        others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
+        others[self.edges[:, 0], self.edges[:, 1]] = False
+        pairs = np.argwhere(others).astype(np.int32)
+        kept = self.weights != 0
+        edges = np.concatenate([self.edges[kept], pairs])
+        weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
+        return self._replace(edges=edges, weights=weights, background=0.0)
+
+
+def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
+    """Whether these are whole numbers whose sums are below 2^33."""
+    return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
+
+
+def has_whole_values(form: QuadraticForm) -> bool:
+    """Whether every value of a form is surely a whole number, below 2^33.
+
+    That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
+    are computed without rounding from multiples of 2^-10.
+    """
+    given = np.concatenate([form.linear, form.couplings, form.offsets])
+    finest = given * 2**_BITS
+    if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
+        return False
+    terms = form_coefficients(form)
+    found = [*terms.linear.tolist(), *(terms.scale * terms.weights).tolist(), terms.background, terms.constant]
+    return all(number.is_integer() for number in found)
+
+
+def form_coefficients(form: QuadraticForm) -> Coefficients:
+    """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
+
+    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
+    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
+    """
+    sign = 1.0 if form.maximise else -1.0
+    first, second = form.pairs.T
+    own = first == second
+    linear, constant = form.linear.copy(), math.fsum(form.offsets)
+    couplings = form.couplings
+    if form.spins:
+        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
+        constant += couplings.sum() - linear.sum()
+        linear *= 2
+        for ends in (first, second):
+            np.add.at(linear, ends[~own], -2 * couplings[~own])
+        couplings = 4 * couplings
+    else:
+        np.add.at(linear, first[own], couplings[own])
+    size = form.num_variables
+    ends = np.minimum(first, second)[~own], np.maximum(first, second)[~own]
+    upper = sparse.csr_matrix((couplings[~own], ends), (size, size))
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
+    edges, weights, background = np.stack([rows, upper.indices], axis=1), upper.data, 0.0
+    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
+        # A weight that more than half of them have is their median.
+        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
+        others = weights != most_common
+        if 2 * np.count_nonzero(others) < len(weights):
+            edges, weights, background = edges[others], weights[others], float(most_common)
+    return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)
 
 
 class QuadraticParams(NamedTuple):
@@ -120,3 +385,79 @@ def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) ->
         terms = terms.listed()
         coupling = sparse_coupling(terms.edges, terms.weights, num_sites, degree)
     return QuadraticParams(linear, coupling, np.float32(terms.scale))
+
+
+# Conversion between f(x) = c.x + 1/2 x'Jx on {0,1}^N and the paper's form on spins s = 2x - 1, in double precision.
+#
+# The paper writes nu(s) ~ exp(-beta/2 <s, Ws> + <s, b>) with W symmetric and zero on the diagonal.
+
+
+class SpinForm(NamedTuple):
+    """log nu(s) = -beta/2 s'Ws + b.s + constant."""
+
+    W: Float64[np.ndarray, "N N"]
+    b: Float64[np.ndarray, "N"]
+    beta: float
+    constant: float
+
+
+def to_spin(
+    c: Float64[np.ndarray, "N"], J: Float64[np.ndarray, "N N"], beta: float = 1.0, constant: float = 0.0
+) -> SpinForm:
+    """The spin form of f + constant, equal to it on every state up to rounding; J symmetric with zero diagonal.
+
+    With x = (1 + s)/2: W = -J/(4 beta), b = c/2 + J1/4, constant = sum c/2 + sum J/8.
+    """
+    c, J = np.asarray(c, np.float64), np.asarray(J, np.float64)
+    return SpinForm(-J / (4 * beta), c / 2 + J.sum(1) / 4, beta, constant + c.sum() / 2 + J.sum() / 8)
+
+
+def from_spin(form: SpinForm) -> tuple[Float64[np.ndarray, "N"], Float64[np.ndarray, "N N"], float]:
+    """(c, J, constant) with c.x + 1/2 x'Jx + constant equal to the spin form on every state, up to rounding."""
+    J = -4 * form.beta * form.W
+    c = 2 * (form.b - J.sum(1) / 4)
+    return c, J, form.constant - c.sum() / 2 - J.sum() / 8
+
+
+# Two spin systems as general models, with value and gains by automatic differentiation.
+
+
+class IsingParams(NamedTuple):
+    """Coupling lambda of neighbours and external field mu of each spin."""
+
+    coupling: Float[Array, ""]
+    external: Float[Array, "N"]
+
+
+def ising_lattice(height: int, width: int) -> DifferentiableModel:
+    """2-D Ising model on a torus: f = lambda sum_<ij> s_i s_j + sum_i mu_i s_i; each bond of the torus once.
+
+    Params are `IsingParams`. On a side of length 2, both bonds to the same neighbour count.
+    """
+
+    def log_density(params: IsingParams, x: Float[Array, "N"]) -> Float[Array, ""]:
+        spins = (2 * x - 1).reshape(height, width)
+        bonds = jnp.float32(0)
+        if height > 1:
+            bonds += jnp.sum(spins * jnp.roll(spins, 1, axis=0))
+        if width > 1:
+            bonds += jnp.sum(spins * jnp.roll(spins, 1, axis=1))
+        return params.coupling * bonds + jnp.sum(params.external * spins.reshape(-1))
+
+    return DifferentiableModel(log_density, height * width)
+
+
+def sherrington_kirkpatrick(num_sites: int) -> DifferentiableModel:
+    """Sherrington-Kirkpatrick model: f = beta/sqrt(N) sum_{i<j} g_ij s_i s_j; params are (beta, g [N, N])."""
+
+    def log_density(params, x: Float[Array, "N"]) -> Float[Array, ""]:
+        beta, couplings = params
+        spins = 2 * x - 1
+        return beta / jnp.sqrt(jnp.float32(num_sites)) * (spins @ (jnp.triu(couplings, 1) @ spins))
+
+    return DifferentiableModel(log_density, num_sites)
+
+
+def draw_couplings(seed: int, num_sites: int) -> Float[Array, "N N"]:
+    """Standard normal g, of which the part above the diagonal is used."""
+    return keys.normals(keys.from_seed(seed), (num_sites, num_sites))

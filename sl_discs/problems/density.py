@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from sl_discs.checks import whole
 from sl_discs.errors import InputError
 from sl_discs.models.base import Params
-from sl_discs.models.density import Density
+from sl_discs.models.functions import Density
 
 # Random states at which the function has to be finite, beside all zeros and all ones.
 _RANDOM_STATES = 16

@@ -17,10 +17,10 @@ from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.potts import PottsForm
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.kinds import KINDS
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray

@@ -18,7 +18,7 @@ from sl_discs.capacity import check_memory
 from sl_discs.exact_sum import expansion
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.models.coefficients import form_coefficients
+from sl_discs.models.quadratic import form_coefficients
 from sl_discs.problems import Problem
 
 # Bytes of a pair of variables in the arrays of this module and of the form.

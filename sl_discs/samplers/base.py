@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
+import functools
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -10,9 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs import keys
-from sl_discs.batching import over_chains
+from sl_discs.batching import chain_mean, over_chains
+from sl_discs.checks import whole
+from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.models.base import Field, Model, Params
+from sl_discs.models.functions import ValueModel
 
 SamplerState = Any
 
@@ -115,3 +120,101 @@ def accept_or_keep(
 ) -> tuple[Int8[Array, "N"], Field]:
     """The proposed state and field if accepted, otherwise the current ones."""
     return jax.tree.map(lambda new, old: jnp.where(accepted, new, old), proposed, current)
+
+
+# Adaptation of a sampler's scale to a target acceptance, per chain.
+
+
+def adaptation_gain(steps: Int[Array, ""], adapt_until: int | None) -> Float[Array, ""]:
+    """Always 1, or falling linearly from 1 to 0 at step `adapt_until`, and 0 from then on.
+
+    A sampler whose scale never stops depending on the past is slightly inexact; set `adapt_until` to sample.
+    """
+    if adapt_until is None:
+        return jnp.float32(1)
+    return jnp.clip(1.0 - steps.astype(jnp.float32) / adapt_until, 0.0, 1.0)
+
+
+def adapted(
+    scale: Float[Array, ""],
+    acceptance: Float[Array, ""],
+    *,
+    target: float,
+    steps: Int[Array, ""],
+    adapt_until: int | None,
+    shared: bool,
+) -> Float[Array, ""]:
+    """scale + gain (acceptance - target); DISCS's form uses the mean acceptance of the chains."""
+    if shared:
+        acceptance = chain_mean(acceptance)
+    return scale + adaptation_gain(steps, adapt_until) * (acceptance - target)
+
+
+def check_adaptation(target: float, adapt_until: int | None) -> None:
+    """Raises InputError for an invalid target or horizon."""
+    if not 0 < target < 1:
+        raise InputError(f"sampler_config.target_acceptance_rate is {target}; expected a number in (0, 1)")
+    if adapt_until is not None:
+        whole("sampler_config.adapt_until", adapt_until, 1, bits=31)
+
+
+# Locally balanced weight functions g with g(t) = t g(1/t), as functions of log t (Zanella 2020; DISCS's names).
+
+BALANCING = {
+    "SQRT": lambda log_t: log_t / 2,
+    "RATIO": jax.nn.log_sigmoid,
+    "MAX": lambda log_t: jnp.maximum(log_t, 0.0),
+    "MIN": lambda log_t: jnp.minimum(log_t, 0.0),
+}
+
+
+def check_balancing(name: str) -> None:
+    """Raises InputError for an unknown weight function."""
+    if name not in BALANCING:
+        raise InputError(f"sampler_config.balancing_fn_type is {name!r}; known: {', '.join(BALANCING)}")
+
+
+# Lets a sampler that only has DISCS's batched `step` be run chain by chain.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StepSampler(Sampler):
+    """A batch of one chain for `inner.step(model, rng, x, model_param, state, x_mask)`.
+
+    `inner` sees models with `forward(params, x)` and `get_value_and_grad(params, x)` on x [1, N] int32; anything that
+    it shares between the chains of a batch belongs to a single chain here. The field is recomputed after each step.
+    """
+
+    inner: Any
+    num_chains: int = 1
+
+    def init_state(self, num_sites):
+        """The inner sampler's state."""
+        return self.inner.make_init_state(jax.random.key(0))
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        """One step of the inner sampler."""
+        rng = jax.random.wrap_key_data(keys.fold(key, 0))
+        y, state, acceptance = self.inner.step(model, rng, x[None].astype(jnp.int32), params, state, mask)
+        y = y[0].astype(x.dtype)
+        hops = jnp.sum(y != x, dtype=jnp.float32)
+        return y, model.init(params, y), state, Info(jnp.mean(jnp.float32(acceptance)), hops)
+
+
+# Whether a sampler asks for flip gains: for a log-density given as a function, a gradient in each step.
+
+
+def asks_for_gains(sampler: Sampler) -> bool:
+    """Found out by tracing a step on two sites with a model that has values alone."""
+    model = ValueModel(_constant, 2)
+    x, mask = jnp.zeros(2, jnp.int8), jnp.ones(2, bool)
+    step = functools.partial(sampler.kernel, model=model, params=(), x=x, state=sampler.init_state(2), mask=mask)
+    try:
+        jax.eval_shape(lambda key: step(key, field=model.init((), x)), jnp.zeros(2, jnp.uint32))
+    except NotImplementedError:
+        return True
+    return False
+
+
+def _constant(params, x):
+    return jnp.float32(0)

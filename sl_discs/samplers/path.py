@@ -14,9 +14,15 @@ from jaxtyping import Array, Float, Int
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.samplers.adaptation import adapted, check_adaptation
-from sl_discs.samplers.balancing import BALANCING, check_balancing
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
+from sl_discs.samplers.base import (
+    BALANCING,
+    Info,
+    Sampler,
+    accept_or_keep,
+    adapted,
+    check_adaptation,
+    check_balancing,
+)
 from sl_discs.samplers.draws import draw_sites, log_probability, softmax_weights
 
 
@@ -120,3 +126,23 @@ class PathSampler(Sampler):
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
         state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
         return x, field, state, Info(acceptance, hops)
+
+
+# Gibbs with gradients (Grathwohl et al. 2021): sites drawn with replacement from the balanced softmax.
+
+
+@dataclasses.dataclass(frozen=True)
+class GWG(PathSampler):
+    """With one flip, acceptance is min(1, Z(x)/Z(y)); with several, a site drawn more than once flips once."""
+
+    replacement: bool = dataclasses.field(default=True, init=False)
+
+
+# Path auxiliary sampler (Sun et al. 2022): distinct sites drawn in turn, and the reverse path from the end point.
+
+
+@dataclasses.dataclass(frozen=True)
+class PathAuxiliary(PathSampler):
+    """Sites drawn without replacement at x; the reverse draws the same sites at y in reverse order."""
+
+    replacement: bool = dataclasses.field(default=False, init=False)

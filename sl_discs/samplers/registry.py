@@ -9,21 +9,51 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.own_code import imported
-from sl_discs.samplers.acs import ACS
-from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dhams import DHAMS, PDHAMS
-from sl_discs.samplers.dimension import Dimension
-from sl_discs.samplers.dlmc import DLMC, INTERPOLATE, SOLVERS
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.base import Sampler, StepSampler
+from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
-from sl_discs.samplers.step_adapter import StepSampler
+from sl_discs.samplers.hams import DHAMS, PDHAMS
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, INTERPOLATE, RLSA, SOLVERS
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
+
+# One dimension of a search for settings, of which a sampler registers those of its own fields.
+
+Value = float | int | str
+
+
+@dataclasses.dataclass(frozen=True)
+class Dimension:
+    """One number or name to choose.
+
+    Attributes:
+      name: name in the storage; a field of the sampler, or a quantity that `points` converts to fields.
+      choices: the possible values; empty for a number between low and high.
+      low: smallest value.
+      high: largest value.
+      log: whether the scale is logarithmic.
+      step: distance between neighbouring values; None: any value.
+      only_if: (name, values) of an earlier dimension, which must have one of these values.
+    """
+
+    name: str
+    choices: tuple[Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+    step: float | None = None
+    only_if: tuple[str, tuple[Value, ...]] | None = None
+
+    def applies(self, point: Mapping[str, Value]) -> bool:
+        """Whether a point with these earlier choices has this dimension."""
+        return self.only_if is None or point.get(self.only_if[0]) in self.only_if[1]
+
+    def contains(self, value: Value) -> bool:
+        """Whether this value is possible."""
+        if self.choices:
+            return value in self.choices
+        return not isinstance(value, str) and self.low <= value <= self.high
+
 
 PREFIX = "sl_"
 

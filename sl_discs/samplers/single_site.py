@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from typing import ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -92,3 +94,49 @@ class SingleSiteSampler(Sampler):
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         state = SingleSiteState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
         return x, field, state, Info(acceptance, accepted.astype(jnp.float32))
+
+
+# Gibbs sampling (Glauber dynamics).
+
+
+@dataclasses.dataclass(frozen=True)
+class Gibbs(SingleSiteSampler):
+    """Resamples the site from its conditional distribution: it flips with probability sigmoid(change).
+
+    Of several alternatives v with gains g_v it draws one by exp(g_v), and accepts it with probability
+    sigmoid(log sum_v exp(g_v)): together these are the conditional probabilities of all values.
+    """
+
+    def logits(self, gains):
+        """The gains."""
+        return gains
+
+    def acceptance(self, change, log_chance):
+        """sigmoid(change - log_chance), as exp(change) is the chance times the total weight of all alternatives."""
+        return jax.nn.sigmoid(change - log_chance)
+
+
+# Single-site Metropolis.
+
+# A sequential scan takes a change of 0 for this one, which is accepted with probability 0.9.
+TIE = math.log(0.9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Metropolis(SingleSiteSampler):
+    """Flips, or takes one of several alternatives drawn uniformly, with probability min(1, exp(change)).
+
+    A sequential scan accepts a change of 0 with probability 0.9, which keeps the target invariant too. At 1 it would
+    move everything that costs nothing in every sweep and always in the same direction, such as the two boundaries of
+    a domain on a ring of spins, which then never meet; at 1/2 it would need more sweeps where much costs nothing.
+    """
+
+    def logits(self, gains):
+        """Zeros."""
+        return jnp.zeros_like(gains)
+
+    def acceptance(self, change, log_chance):
+        """min(1, exp(change)), and 0.9 at 0 in a sequential scan."""
+        if self.scan == SEQUENTIAL:
+            change = jnp.where(change == 0, TIE, change)
+        return jnp.exp(jnp.minimum(change, 0.0))

@@ -20,8 +20,8 @@ from jaxtyping import Float64
 from scipy import sparse
 from scipy.sparse import linalg
 
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400

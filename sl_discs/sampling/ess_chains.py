@@ -17,7 +17,7 @@ from sl_discs.experiment.packing import build_batch, initial_keys, plan
 from sl_discs.experiment.player import Player, Progress
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.ess_discs import DiscsEss, discs_ess, distances
 
 # Largest size of the states of a call, in bytes.

@@ -9,9 +9,9 @@ from jaxtyping import Float64, Int, Int8
 
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.density import Density
 from sl_discs.models.enumeration import enumerate_density, enumerate_law
+from sl_discs.models.functions import Density
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.tree import tree_decomposition
 
 # Above this, tree decomposition is tried first.

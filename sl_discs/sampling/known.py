@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from sl_discs.models.enumeration import enumerate_values
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
 from sl_discs.sampling.drawn import Budget, Drawn
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.layout import Terms

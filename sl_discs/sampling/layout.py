@@ -11,9 +11,9 @@ from sl_discs.engines.contract import Batch
 from sl_discs.experiment.packing import Shape, build_batch, build_density_batch
 from sl_discs.instances.potts import PottsForm
 from sl_discs.models.base import Model
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.density import Density
-from sl_discs.models.potts_terms import PottsTerms, potts_terms
+from sl_discs.models.functions import Density
+from sl_discs.models.potts import PottsTerms, potts_terms
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler

@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 
 from sl_discs.checks import whole
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.density_table import COARSE, FINE, DensityTable, even_axes, locates
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import MOST_DIRECTIONS, NARROW, Directions, SpinTerms, find_directions, spin_terms

@@ -12,7 +12,7 @@ from jaxtyping import Float32, Float64, Int8
 from scipy.special import expit
 
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
 from sl_discs.sampling.directions import Directions, SpinTerms

@@ -19,9 +19,9 @@ from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.localization.method import method_fields
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.density import Density
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.functions import Density
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity

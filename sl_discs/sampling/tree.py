@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int, Int8
 
 from sl_discs.capacity import check_memory
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.elimination import Elimination, narrow_elimination
 
 # D-Wave's sampler refuses more.

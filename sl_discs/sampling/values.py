@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float64, Int8, UInt8
 from scipy import sparse
 
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.layout import Terms
 from sl_discs.sampling.packed import pieces
 

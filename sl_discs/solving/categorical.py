@@ -16,7 +16,7 @@ from scipy import sparse
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolved import unreduced
 from sl_discs.solving.arguments import as_states, check_arguments

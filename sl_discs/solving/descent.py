@@ -11,7 +11,7 @@ from scipy import sparse
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.descent import Rules, descend
 from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.models.coefficients import form_coefficients
+from sl_discs.models.quadratic import form_coefficients
 
 # Pairs of variables, and their coefficients in constraints, that one core looks at in a second, roughly.
 _PER_SECOND = 2e8

@@ -18,9 +18,8 @@ from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
-from sl_discs.samplers.metropolis import Metropolis
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
-from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 
 AUTO = "auto"
 SWEEPS = 1_000

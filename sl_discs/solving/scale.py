@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float64, Int8
 from scipy import sparse
 
-from sl_discs.models.coefficients import Coefficients
+from sl_discs.models.quadratic import Coefficients
 
 _ROUNDS = 50
 _MANY_SITES = 1_000

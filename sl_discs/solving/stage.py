@@ -13,9 +13,8 @@ from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_ke
 from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.coupling import sparse_is_cheaper
-from sl_discs.models.potts_terms import PottsTerms
+from sl_discs.models.potts import PottsTerms
+from sl_discs.models.quadratic import Coefficients, sparse_is_cheaper
 from sl_discs.problems import Problem
 from sl_discs.solving.fit import check_fit
 from sl_discs.solving.recipe import Recipe

@@ -11,10 +11,8 @@ from jaxtyping import Bool, Int8
 
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Model
-from sl_discs.models.coupling import field_dtype
-from sl_discs.models.ising import IsingParams, ising_lattice
 from sl_discs.models.kinds import graph_kind
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import IsingParams, QuadraticModel, field_dtype, ising_lattice, quadratic_params
 from sl_discs.models.tilted import TiltedParams
 
 _NUM_SITES = 5

@@ -21,20 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from sl_discs.samplers.acs import ACS
 from sl_discs.samplers.base import Sampler
-from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dhams import DHAMS, PDHAMS
-from sl_discs.samplers.dlmc import DLMC, EULER
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
-from sl_discs.samplers.single_site import SEQUENTIAL
+from sl_discs.samplers.hams import DHAMS, PDHAMS
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, EULER, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis
 from sl_discs.testing.enumeration import all_states
 
 LogDensity = Float64[np.ndarray, "S"]

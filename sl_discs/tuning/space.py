@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sl_discs.errors import InputError
-from sl_discs.samplers.dimension import Dimension, Value
-from sl_discs.samplers.registry import base_name, is_localized, search_space
+from sl_discs.samplers.registry import Dimension, Value, base_name, is_localized, search_space
 
 SEARCHES = ("annealing", "sl", "all")
 

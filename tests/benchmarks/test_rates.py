@@ -22,7 +22,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.write_discs import networkx_graph
-from sl_discs.samplers.metropolis import Metropolis
+from sl_discs.samplers.single_site import Metropolis
 
 
 def small_dataset(problem="mis"):

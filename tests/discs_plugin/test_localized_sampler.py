@@ -20,7 +20,7 @@ from sl_discs.discs_plugin.own_sampler import OwnSampler
 from sl_discs.discs_plugin.states import States
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import total_variation
 from sl_discs.testing.enumeration import Law, all_states
 

@@ -14,9 +14,8 @@ from sl_discs.discs_plugin.own_sampler import BatchModel, OwnSampler
 from sl_discs.discs_plugin.states import States
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.models.kinds import graph_kind
-from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.testing import check_case, standard_cases
 
 

@@ -18,10 +18,9 @@ from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.discs_plugin.own_sampler import OwnSampler
 from sl_discs.discs_plugin.states import States
 from sl_discs.models.tilted import Tilted
-from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Metropolis
 from sl_discs.testing import ConformanceError, check_case, enumerate_law, total_variation
 
 STATES = States((4,), 3)

@@ -20,14 +20,10 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.coupling import sparse_coupling
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params
-from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.models.quadratic import Coefficients, QuadraticModel, QuadraticParams, quadratic_params, sparse_coupling
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing import standard_cases
 
 CPU = get_engine("cpu")

@@ -12,11 +12,10 @@ from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.path import PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.cases import Case
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index

@@ -8,7 +8,7 @@ from sl_discs.engines.cpu.program import LoopsProgram
 from sl_discs.engines.cpu.proposal_temperatures import proposal_temperatures
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.langevin import DMALA
 
 STEPS = 10_000
 TIME = np.arange(STEPS) / STEPS

@@ -16,7 +16,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation
 from sl_discs.models.quadratic import QuadraticField
-from sl_discs.samplers.gwg import GWG
+from sl_discs.samplers.path import GWG
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
 
 POPULATION = dataclasses.replace(SETTINGS, resample_every=50, resample_strength=2.0, t_schedule="linear")

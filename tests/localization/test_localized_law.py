@@ -17,12 +17,10 @@ from several_values import potts_case
 
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import get_engine
-from sl_discs.localization.alpha import parse_alpha
-from sl_discs.localization.schedule import Localization
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.localization.schedule import Localization, parse_alpha
+from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams
-from sl_discs.samplers.gibbs import Gibbs
+from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
 
 POTTS = potts_case("potts", (2, 3, 3), (1.0, -2.0))

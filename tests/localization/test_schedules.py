@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Observation, localized_step
-from sl_discs.localization.alpha import Classic, Geometric, parse_alpha
-from sl_discs.localization.budget import level_budgets
-from sl_discs.localization.grid import log_snr, time_grid
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.localization.schedule import Levels, Localization
+from sl_discs.localization.schedule import (
+    Classic,
+    Geometric,
+    Levels,
+    Localization,
+    level_budgets,
+    log_snr,
+    parse_alpha,
+    time_grid,
+)
 
 
 @given(

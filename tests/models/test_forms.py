@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_values import FormValues
-from sl_discs.models.coefficients import form_coefficients
+from sl_discs.models.quadratic import form_coefficients
 from sl_discs.sampling.values import Values
 
 

@@ -10,11 +10,23 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.coupling import Dense, Sparse, dense_coupling, field_dtype, sparse_coupling
-from sl_discs.models.ising import IsingParams, draw_couplings, ising_lattice, sherrington_kirkpatrick
 from sl_discs.models.kinds import graph_kind
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params
-from sl_discs.models.spin import from_spin, to_spin
+from sl_discs.models.quadratic import (
+    Dense,
+    IsingParams,
+    QuadraticModel,
+    QuadraticParams,
+    Sparse,
+    dense_coupling,
+    draw_couplings,
+    field_dtype,
+    from_spin,
+    ising_lattice,
+    quadratic_params,
+    sherrington_kirkpatrick,
+    sparse_coupling,
+    to_spin,
+)
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.solving.scale import temperature_range
 from sl_discs.testing import all_states

@@ -9,9 +9,9 @@ import pytest
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.graph_kind import GraphKind
 from sl_discs.models.kinds import GRAPH_KINDS, KINDS
+from sl_discs.models.quadratic import Coefficients
 
 
 def _model(graph, penalty):

@@ -8,11 +8,11 @@ from scipy import special
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.models import rbm
+from sl_discs.models import functions
 from sl_discs.testing.enumeration import all_states
 
 RNG = np.random.default_rng(0)
-PARAMS = rbm.RBMParams(*(RNG.normal(size=shape).astype(np.float32) for shape in ((5, 3), 5, 3)))
+PARAMS = functions.RBMParams(*(RNG.normal(size=shape).astype(np.float32) for shape in ((5, 3), 5, 3)))
 
 
 def values(density, size):
@@ -20,24 +20,24 @@ def values(density, size):
 
 
 def test_the_joint_density_sums_to_the_marginal_one():
-    joint = values(rbm.joint_log_density, 8).reshape(2**3, 2**5)  # hidden units have the higher bits
-    np.testing.assert_allclose(special.logsumexp(joint, axis=0), values(rbm.log_density, 5), rtol=1e-5)
+    joint = values(functions.joint_log_density, 8).reshape(2**3, 2**5)  # hidden units have the higher bits
+    np.testing.assert_allclose(special.logsumexp(joint, axis=0), values(functions.log_density, 5), rtol=1e-5)
 
 
 def test_log_z_by_either_side():
-    exact = special.logsumexp(values(rbm.log_density, 5))
-    other = rbm.RBMParams(PARAMS.weights.T, PARAMS.hidden, PARAMS.visible)
-    np.testing.assert_allclose((rbm.log_z(PARAMS), rbm.log_z(other)), exact, rtol=1e-6)
+    exact = special.logsumexp(values(functions.log_density, 5))
+    other = functions.RBMParams(PARAMS.weights.T, PARAMS.hidden, PARAMS.visible)
+    np.testing.assert_allclose((functions.log_z(PARAMS), functions.log_z(other)), exact, rtol=1e-6)
     with pytest.raises(InputError, match=r"^params have 21 units"):
-        rbm.log_z(rbm.RBMParams(np.zeros((21, 22)), np.zeros(21), np.zeros(22)))
+        functions.log_z(functions.RBMParams(np.zeros((21, 22)), np.zeros(21), np.zeros(22)))
 
 
 @pytest.mark.slow
 def test_bipartite_gibbs_draws_both_layers_and_rejects_nothing():
     """By 6 standard errors."""
-    problem = sl_discs.from_log_density(rbm.joint_log_density, PARAMS, 8)
+    problem = sl_discs.from_log_density(functions.joint_log_density, PARAMS, 8)
     found = sl_discs.sample(problem, method="chain", sampler="bipartite_gibbs", split=5, draws=2000, seed=0)
-    law = special.softmax(values(rbm.joint_log_density, 8))
+    law = special.softmax(values(functions.joint_log_density, 8))
     for label in range(8):
         mean, error = found.marginal(label)
         assert abs(mean - law @ all_states(8)[:, label]) < 6 * error

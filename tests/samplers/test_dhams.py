@@ -12,11 +12,16 @@ from marks import slow_except
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.models.coupling import dense_coupling, sparse_coupling
-from sl_discs.models.ising import IsingParams, ising_lattice
-from sl_discs.models.quadratic import QuadraticModel, QuadraticParams
+from sl_discs.models.quadratic import (
+    IsingParams,
+    QuadraticModel,
+    QuadraticParams,
+    dense_coupling,
+    ising_lattice,
+    sparse_coupling,
+)
 from sl_discs.models.tilted import Tilted, TiltedParams
-from sl_discs.samplers.dhams import DHAMS, PDHAMS
+from sl_discs.samplers.hams import DHAMS, PDHAMS
 from sl_discs.testing import ConformanceError, check_case, standard_cases
 
 N = 6

@@ -16,19 +16,13 @@ from sl_discs.models.quadratic import QuadraticModel
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
-from sl_discs.samplers.acs import ACS
-from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dhams import DHAMS, PDHAMS
-from sl_discs.samplers.dlmc import DLMC
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.hams import DHAMS, PDHAMS
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.registry import build_sampler, known_samplers, register_sampler
-from sl_discs.samplers.rlsa import RLSA
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing import ConformanceError, check_case, check_sampler, standard_cases
 
 CHAINS = 4

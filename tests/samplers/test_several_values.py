@@ -15,12 +15,10 @@ from single_steps import Disagreement, check_steps, play_from_every_state
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.models.sites import Categories, TwoValues
-from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing import ConformanceError, check_case, enumerate_law, oracle
 
 FALSE_ALARM = 1e-6

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.enumeration import enumerate_law
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.elimination import narrow_elimination
 from sl_discs.sampling.exact import exact
 from sl_discs.sampling.tree import tree_decomposition

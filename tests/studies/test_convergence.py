@@ -11,7 +11,7 @@ import pytest
 import convergence
 import small_runs
 from convergence import SCHEDULE, Size, fitted_rate, noise_floor, total_variation
-from sl_discs.models.spin import from_spin
+from sl_discs.models.quadratic import from_spin
 
 FORM = small_runs.glass(3, 2.0, 0.5, seed=4)
 LAW = small_runs.law_of(FORM)
@@ -77,10 +77,9 @@ def test_the_engines_agree():
     from localized import localized_samples
 
     from sl_discs.engines.registry import get_engine
-    from sl_discs.models.coefficients import Coefficients
-    from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+    from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
     from sl_discs.models.tilted import TiltedParams
-    from sl_discs.samplers.gibbs import Gibbs
+    from sl_discs.samplers.single_site import Gibbs
     from sl_discs.testing.cases import Case
 
     c, J, _ = from_spin(FORM)

@@ -5,7 +5,7 @@ import pytest
 
 import energy
 from energy import PIXELS, boltzmann_machine, convolutional, digits, train
-from sl_discs.models import rbm
+from sl_discs.models import functions
 
 pytest.importorskip("sklearn", reason="needs the extra study")
 pytest.importorskip("optax", reason="needs the extra study")
@@ -13,7 +13,7 @@ pytest.importorskip("optax", reason="needs the extra study")
 
 def likelihood(machine, trained, rows):
     values = [float(machine.log_density(trained.params, row.astype(np.float32))) for row in rows[:100]]
-    return np.mean(values) - rbm.log_z(trained.params)
+    return np.mean(values) - functions.log_z(trained.params)
 
 
 @pytest.mark.slow

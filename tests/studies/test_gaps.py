@@ -6,8 +6,8 @@ from single_steps import small_targets
 
 import gaps
 from gaps import chernoff, exact_rms, families, glauber_errors, mean_errors, random_models, readings, scan, verdicts
-from sl_discs.models.spin import SpinForm
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.models.quadratic import SpinForm
+from sl_discs.samplers.langevin import DMALA
 from sl_discs.testing import oracle
 
 NOISE = np.finfo(float).eps * 100

@@ -11,8 +11,7 @@ import theory
 from sl_discs.experiment.settings import Settings
 from sl_discs.finished_work import finished
 from sl_discs.localization.method import build_method
-from sl_discs.models.coefficients import Coefficients
-from sl_discs.models.spin import to_spin
+from sl_discs.models.quadratic import Coefficients, to_spin
 from theory import Fields, watch
 
 SMALL = theory.Size(

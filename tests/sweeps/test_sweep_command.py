@@ -113,7 +113,7 @@ def test_files_that_are_no_sweeps(tmp_path, text, message):
 
 def test_a_sampler_of_ones_own_is_imported_by_every_run(tmp_path):
     (tmp_path / "own_gwg.py").write_text(
-        "from sl_discs.samplers import register_sampler\nfrom sl_discs.samplers.gwg import GWG\n"
+        "from sl_discs.samplers import register_sampler\nfrom sl_discs.samplers.path import GWG\n"
         "register_sampler('own_gwg', GWG)\n"
     )
     (tmp_path / "sweep.py").write_text(

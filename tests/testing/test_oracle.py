@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 from single_steps import small_targets
 
-from sl_discs.samplers.acs import ACS
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dlmc import DLMC
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
 

@@ -11,10 +11,9 @@ from marks import slow_except
 from single_steps import SAMPLERS, Disagreement, check_single_steps, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
-from sl_discs.samplers.bipartite_gibbs import BipartiteGibbs
-from sl_discs.samplers.dmala import DMALA
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.block import BipartiteGibbs
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.testing.oracle import kernel_of
 
 ON_CPU = known_to("cpu", SAMPLERS)

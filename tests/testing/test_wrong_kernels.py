@@ -14,16 +14,11 @@ from single_steps import Disagreement, check_steps, play_steps, small_targets
 
 from sl_discs.engines.registry import get_engine
 from sl_discs.samplers import path as path_module
-from sl_discs.samplers.acs import ACS
-from sl_discs.samplers.block_gibbs import BlockGibbs
-from sl_discs.samplers.dlmc import DLMC
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
-from sl_discs.samplers.rlsa import RLSA
+from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 from sl_discs.testing.oracle import kernel_of
 
 TARGETS = small_targets(4)

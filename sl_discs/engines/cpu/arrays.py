@@ -15,8 +15,7 @@ from sl_discs.engines.cpu.aligned import aligned_zeros
 from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.localization.algorithm import Observation
-from sl_discs.models.coupling import Dense, Sparse
-from sl_discs.models.quadratic import QuadraticField, QuadraticModel
+from sl_discs.models.quadratic import Dense, QuadraticField, QuadraticModel, Sparse
 from sl_discs.samplers.base import Sampler
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.

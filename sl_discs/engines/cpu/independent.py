@@ -1,4 +1,4 @@
-"""One step of dmala with a fixed step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
+"""One step of dmala with a fixed step size on one chain: the mathematics of `sl_discs.samplers.langevin`.
 
 Every site flips independently with odds exp(gain/2 - 1/(2 step_size)), so a step takes one uniform number per site
 and no sums of weights. The tree holds the odds as its weights and the sum of log(1 + odds) as its norm.

@@ -1,4 +1,4 @@
-"""One step of dmala with normalized step size on one chain: the mathematics of `sl_discs.samplers.dmala`.
+"""One step of dmala with normalized step size on one chain: the mathematics of `sl_discs.samplers.langevin`.
 
 A Poisson process with rates a_i = n w_i / Z has n points on average. Keeping a point at i with probability
 log(1 + a_i)/a_i gives a process with rates log(1 + a_i), which has a point at site i with probability sigmoid(log
@@ -20,7 +20,7 @@ from sl_discs.engines.cpu.probability import Probability, accepted_part, times
 from sl_discs.engines.cpu.step import Outcome, adapted, draw_uniform, fill_words, step_uniform, target_change
 from sl_discs.engines.cpu.tree import NORM, TOTAL, draw
 from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
-from sl_discs.samplers.dmala import DMALA
+from sl_discs.samplers.langevin import DMALA
 
 _F = np.float32
 # exp(n), the bound on a product over all sites, must be finite in float64.

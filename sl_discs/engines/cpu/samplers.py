@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from sl_discs.engines.cpu import langevin, pair, path, single_site
 from sl_discs.engines.cpu.jit import chosen_by_type
-from sl_discs.samplers.dmala import DMALA
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.gwg import GWG
-from sl_discs.samplers.metropolis import Metropolis
-from sl_discs.samplers.path_auxiliary import PathAuxiliary
+from sl_discs.samplers.langevin import DMALA
+from sl_discs.samplers.path import GWG, PathAuxiliary
+from sl_discs.samplers.single_site import Gibbs, Metropolis
 
 ENTRIES = {
     GWG: path.ENTRY,

@@ -13,15 +13,14 @@ from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import BLOCK, Outcome, step_uniform, target_change
 from sl_discs.engines.cpu.tree import LANES
 from sl_discs.engines.cpu.walk import Changes
-from sl_discs.samplers import metropolis
-from sl_discs.samplers.gibbs import Gibbs
-from sl_discs.samplers.single_site import RANDOM, SingleSiteSampler
+from sl_discs.samplers import single_site
+from sl_discs.samplers.single_site import RANDOM, Gibbs, SingleSiteSampler
 
 _F = np.float32
 # Unsigned, as in tree.py.
 _P = np.uint64
 _HALF_BLOCK = BLOCK // 2
-TIE = _F(metropolis.TIE)
+TIE = _F(single_site.TIE)
 
 
 class RandomScan(NamedTuple):

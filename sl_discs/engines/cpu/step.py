@@ -140,7 +140,7 @@ def other_uniform(moment):
 
 @inlined
 def adapted(pace, acceptance, target, steps, adapt_until):
-    """`sl_discs.samplers.adaptation.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
+    """`sl_discs.samplers.base.adapted` for one chain; with `adapt_until` 0, adaptation never ends."""
     gain = np.float32(1)
     if adapt_until > 0:
         gain = min(max(np.float32(1) - np.float32(steps) / np.float32(adapt_until), np.float32(0)), np.float32(1))

@@ -13,8 +13,8 @@ from sl_discs.errors import InputError
 from sl_discs.instances.constrained import ConstrainedForm
 from sl_discs.instances.form_values import FormValues
 from sl_discs.models.bounds import of_form
-from sl_discs.models.coefficients import Coefficients, form_coefficients, has_whole_values
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
+from sl_discs.models.quadratic import Coefficients, form_coefficients, has_whole_values
 from sl_discs.problem_names import CONSTRAINED
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from sl_discs.instances.graph import Graph
 from sl_discs.models import bounds
-from sl_discs.models.coefficients import Coefficients
 from sl_discs.models.conflicts import drop_conflicts
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
 from sl_discs.models.kind import EXCHANGE_PENALTY
+from sl_discs.models.quadratic import Coefficients
 from sl_discs.models.two_improvement import TwoImprovement
 
 

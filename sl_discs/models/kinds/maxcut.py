@@ -6,8 +6,8 @@ import numpy as np
 
 from sl_discs.instances.graph import Graph
 from sl_discs.models import bounds
-from sl_discs.models.coefficients import Coefficients, are_whole
 from sl_discs.models.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.models.quadratic import Coefficients, are_whole
 
 
 def _model(graph: Graph, penalty: float) -> Coefficients:

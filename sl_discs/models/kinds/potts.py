@@ -12,9 +12,9 @@ from jaxtyping import Int8
 from sl_discs.errors import InputError
 from sl_discs.instances.potts import PottsForm
 from sl_discs.models.bounds import of_potts
-from sl_discs.models.coefficients import Coefficients, are_whole
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
-from sl_discs.models.potts_terms import PottsTerms, potts_terms
+from sl_discs.models.potts import PottsTerms, potts_terms
+from sl_discs.models.quadratic import Coefficients, are_whole
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -36,9 +36,8 @@ from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.models.base import Model, Params
-from sl_discs.samplers.adaptation import adapted, check_adaptation
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
-from sl_discs.samplers.independent import bounded, log_probability
+from sl_discs.samplers.base import Info, Sampler, accept_or_keep, adapted, check_adaptation
+from sl_discs.samplers.langevin import bounded, log_probability
 
 
 class MomentumState(NamedTuple):

@@ -1,0 +1,224 @@
+"""Any log-density given as a function: with gains by automatic differentiation, or with values alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Float64, Int8
+from scipy import special
+
+from sl_discs.arrays import AnyArray
+from sl_discs.errors import InputError
+from sl_discs.models.base import Model, Params, apply_flips
+
+
+def scalar(name: str, value: Any) -> Float[Array, ""]:
+    """What a log-density returned, as float32; InputError naming the argument unless it is a scalar."""
+    value = jnp.asarray(value)
+    if value.shape != ():
+        raise InputError(f"{name} returns shape {value.shape}; expected a scalar", name)
+    if jnp.iscomplexobj(value):
+        raise InputError(f"{name} returns a complex number; expected a real one, such as its real part", name)
+    return value.astype(jnp.float32)
+
+
+def check_differentiable(name: str, model: Model, params: Params, num_sites: int, sampler: str) -> None:
+    """InputError naming the argument if a model cannot be traced because JAX cannot differentiate its log-density."""
+    try:
+        jax.eval_shape(model.init, params, jax.ShapeDtypeStruct((num_sites,), jnp.int8))
+    except InputError:
+        raise
+    except (TypeError, ValueError, NotImplementedError) as error:
+        raise InputError(
+            f"{name} cannot be differentiated, as {sampler} requires; use gibbs, metropolis or exchange, or correct "
+            f"this: {str(error).splitlines()[0]}",
+            name,
+        ) from error
+
+
+class ValueAndGrad(NamedTuple):
+    """f(x) and its gradient at x, the field of a general model."""
+
+    value: Float[Array, ""]
+    grad: Float[Array, "N *q"]
+
+
+class GradientModel(Model):
+    """A model whose field is its value and gradient, recomputed at each state by `init` of a subclass.
+
+    The gains (`Sites.gains`) are exact when f is multilinear (at most linear in each site). Otherwise they are a
+    first-order estimate, which samplers use only for proposals: acceptance uses the difference of true values.
+    """
+
+    def value(self, params, x, field):
+        """f(x)."""
+        return field.value
+
+    def gains(self, params, x, field):
+        """(1 - 2x) times the gradient, for two values."""
+        return self.sites.gains(x, field.grad)
+
+    def flip(self, params, x, field, flips):
+        """Flips, and recomputes value and gradient."""
+        y = apply_flips(x, flips)
+        return y, self.init(params, y)
+
+    def change(self, params, x, before, flips, after):
+        """Difference of the two values."""
+        return after.value - before.value
+
+
+@dataclasses.dataclass(frozen=True)
+class DifferentiableModel(GradientModel):
+    """f given as a function of (params, x) with x as float32 [N], differentiable in x."""
+
+    log_density: Callable[..., Float[Array, ""]]
+    num_sites: int
+
+    def init(self, params, x):
+        """Value and gradient at x; a value of NaN is -inf, which every sampler rejects, and a gradient of NaN 0."""
+        value, grad = jax.value_and_grad(self.log_density, argnums=1)(params, x.astype(jnp.float32))
+        return ValueAndGrad(jnp.where(jnp.isnan(value), -jnp.inf, value), jnp.nan_to_num(grad))
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueModel(Model):
+    """f given as a function of (params, x) with x int8 [N]: for samplers that do not ask for gains."""
+
+    log_density: Callable[..., Float[Array, ""]]
+    num_sites: int
+
+    def init(self, params, x):
+        """f(x); -inf instead of NaN, so that every sampler rejects it."""
+        value = self.log_density(params, x)
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    def value(self, params, x, field):
+        """The field."""
+        return field
+
+    def gains(self, params, x, field):
+        """NotImplementedError: N more values a step would be needed, or a gradient."""
+        raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
+
+    def flip(self, params, x, field, flips):
+        """Flips, and recomputes the value."""
+        y = apply_flips(x, flips)
+        return y, self.init(params, y)
+
+    def change(self, params, x, before, flips, after):
+        """Difference of the two values."""
+        return after - before
+
+
+# A log-density given as a function, on binary arrays of a shape: what chains need to know of it.
+
+# States at which the function is evaluated at once.
+_BLOCK = 256
+
+
+class Density(NamedTuple):
+    """In the place of `Coefficients`, for models that are not quadratic.
+
+    Attributes:
+      function: of (params, x) with x float32 of the shape; returns a scalar.
+      params: any pytree of arrays.
+      shape: of x.
+      constant: 0; what samplers do not need is part of the function.
+    """
+
+    function: Callable[..., Float[Array, ""]]
+    params: Params
+    shape: tuple[int, ...]
+    constant: float = 0.0
+
+    @property
+    def num_sites(self) -> int:
+        """N, the size of x."""
+        return math.prod(self.shape)
+
+    def max_degree(self) -> int:
+        """All other sites, as nothing is known of couplings."""
+        return self.num_sites - 1
+
+    def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """The function at many states, a block at a time."""
+        found = [
+            np.asarray(_values(self.model(self.num_sites, gains=False), self.params, _filled(states[k : k + _BLOCK])))
+            for k in range(0, len(states), _BLOCK)
+        ]
+        return np.concatenate(found)[: len(states)].astype(np.float64)
+
+    def model(self, num_sites: int, *, gains: bool = True) -> Model:
+        """The model on a padded number of sites, equal for equal functions; without gains it needs no gradient."""
+        return (DifferentiableModel if gains else ValueModel)(_OfVectors(self.function, self.shape), num_sites)
+
+
+def _filled(states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "_block N"]:
+    return np.pad(states.astype(np.int8), ((0, _BLOCK - len(states)), (0, 0)))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(model: Model, params: Params, states: Int8[Array, "B N"]) -> Float[Array, "B"]:
+    return jax.vmap(lambda x: model.init(params, x))(states)
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfVectors:
+    """The function on padded vectors."""
+
+    function: Callable[..., Float[Array, ""]]
+    shape: tuple[int, ...]
+
+    def __call__(self, params: Params, x: Float[Array, "N"] | Int8[Array, "N"]) -> Float[Array, ""]:
+        size = math.prod(self.shape)
+        return scalar("fn", self.function(params, x[:size].reshape(self.shape).astype(jnp.float32)))
+
+
+# Restricted Boltzmann machines (Smolensky 1986): p(v, h) ~ exp(v'Wh + a.v + b.h) on {0,1}^V and {0,1}^H.
+
+# Of the units that `log_z` enumerates.
+MOST_HIDDEN = 20
+
+
+class RBMParams(NamedTuple):
+    """Weights W and the biases a of visible and b of hidden units."""
+
+    weights: Float[AnyArray, "V H"]
+    visible: Float[AnyArray, "V"]
+    hidden: Float[AnyArray, "H"]
+
+
+def log_density(params: RBMParams, v: Float[Array, "V"]) -> Float[Array, ""]:
+    """log p(v) up to a constant, the hidden units summed out; multilinear only in the joint density, not here."""
+    return jnp.asarray(params.visible) @ v + jnp.sum(jax.nn.softplus(params.hidden + v @ params.weights))
+
+
+def joint_log_density(params: RBMParams, x: Float[Array, "N"]) -> Float[Array, ""]:
+    """log p(v, h) up to the same constant, with x = (v, h), N = V + H: for `bipartite_gibbs` with split = V."""
+    v, h = jnp.split(x, [params.weights.shape[0]])
+    return v @ jnp.asarray(params.weights) @ h + params.visible @ v + params.hidden @ h
+
+
+def log_z(params: RBMParams) -> float:
+    """log of the sum over all states, by enumerating the smaller side; InputError above 20 units."""
+    weights, visible, hidden = (np.asarray(leaf, np.float64) for leaf in params)
+    if len(visible) < len(hidden):
+        weights, visible, hidden = weights.T, hidden, visible
+    size = len(hidden)
+    if size > MOST_HIDDEN:
+        raise InputError(f"params have {size} units on either side; log_z enumerates up to {MOST_HIDDEN}", "params")
+    total = -np.inf
+    for start in range(0, 2**size, 2**12):
+        numbers = np.arange(start, min(start + 2**12, 2**size))
+        states = (numbers[:, None] >> np.arange(size) & 1).astype(np.float64)
+        logs = states @ hidden + np.logaddexp(0, visible + states @ weights.T).sum(axis=1)
+        total = np.logaddexp(total, special.logsumexp(logs))
+    return float(total)

@@ -1,0 +1,369 @@
+"""Discrete Langevin proposals (Zhang, Liu and Liu 2022): every site flips independently.
+
+Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balanced gain g_i. Two step sizes exist:
+
+- `fixed`: log_tau = -1/(2 step_size).
+- `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the
+  proposal for the reverse, so that about n sites flip.
+
+A site of several values stays where it is with weight 1 and takes alternative v with weight exp(log_tau + g_iv): it
+changes with probability sigmoid(a_i), where exp(g_i) is the sum of exp(g_iv), to an alternative drawn by exp(g_iv).
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from sl_discs import keys
+from sl_discs.batching import chain_max, chain_mean
+from sl_discs.checks import whole
+from sl_discs.errors import InputError
+from sl_discs.samplers.base import (
+    BALANCING,
+    Info,
+    Sampler,
+    accept_or_keep,
+    adapted,
+    check_adaptation,
+    check_balancing,
+)
+from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
+
+# Samplers that flip each site independently, with a probability given by all gains: the common part of the Langevin
+# samplers and of block_gibbs.
+
+
+class Counters(NamedTuple):
+    """Steps done, and log-likelihood calls (4 per step, as in DISCS)."""
+
+    steps: Int[Array, ""]
+    num_ll_calls: Int[Array, ""]
+
+
+def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
+    """Log-probability of flipping exactly these sites, each with probability sigmoid(logit)."""
+    return -jnp.sum(jnp.log(1 + jnp.exp(jnp.where(flips, -logits, logits))))
+
+
+def bounded(logits: Float[Array, "N"], mask: Bool[Array, "N"]) -> Float[Array, "N"]:
+    """Logits between -80 and 80, whose probabilities are normal numbers in float32; -inf outside the mask."""
+    return jnp.where(mask, jnp.clip(logits, LOWEST_LOGIT, -LOWEST_LOGIT), -jnp.inf)
+
+
+class IndependentFlips(Sampler):
+    """Flips site i with probability sigmoid(logit_i), for all sites at once; a subclass gives the logits."""
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether the Metropolis-Hastings test is applied, without which most of these samplers are not exact."""
+        return True
+
+    def balanced(self, gains: Float[Array, "N *q"]) -> Float[Array, "N *q"]:
+        """Log-weights of the alternatives: the gains, unless a subclass balances them."""
+        return gains
+
+    @abc.abstractmethod
+    def logits(self, balanced: Float[Array, "N"], state: Any, mask: Bool[Array, "N"]) -> Float[Array, "N"]:
+        """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
+
+    def init_state(self, num_sites):
+        """Counters at zero."""
+        return Counters(jnp.int32(0), jnp.int32(0))
+
+    def next_state(self, state: Any, acceptance: Float[Array, ""], mask: Bool[Array, "N"]) -> Any:
+        """The sampler's state after a step."""
+        return Counters(state.steps + 1, state.num_ll_calls + self.calls_a_step)
+
+    def kernel(self, key, model, params, x, field, state, mask):
+        """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
+        sites = model.sites
+        weights = self.balanced(model.gains(params, x, field))
+        logits = self.logits(sites.total(x, weights), state, mask)
+        flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
+        move = sites.choose(keys.fold(key, 2), x, weights, flips)
+        y, field_y = model.flip(params, x, field, move)
+        if self.adjusted:
+            weights_y = self.balanced(model.gains(params, y, field_y))
+            logits_y = self.logits(sites.total(y, weights_y), state, mask)
+            log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
+            log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
+            log_ratio = model.change(params, x, field, move, field_y) + log_back - log_there
+            acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
+        else:
+            acceptance = jnp.float32(1)
+        accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
+        x, field = accept_or_keep(accepted, (y, field_y), (x, field))
+        hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
+        return x, field, self.next_state(state, acceptance, mask), Info(acceptance, hops)
+
+
+class DMALAState(NamedTuple):
+    """Steps done, log-likelihood calls (4 per step, as in DISCS), expected number of flips n."""
+
+    steps: Int[Array, ""]
+    num_ll_calls: Int[Array, ""]
+    expected_flips: Float[Array, ""]
+
+
+def _log_chain_mean(value: Float[Array, ""]) -> Float[Array, ""]:
+    """log of the mean of exp(value) over the chains of an instance."""
+    top = chain_max(value)
+    return top + jnp.log(chain_mean(jnp.exp(value - top)))
+
+
+@dataclasses.dataclass(frozen=True)
+class DMALA(IndependentFlips):
+    """Discrete Metropolis-adjusted Langevin; `adjusted=False` is DULA.
+
+    Attributes:
+      scaling: `normalized` or `fixed`, see the module.
+      expected_flips: n of the normalized form, or its initial value with adaptation.
+      step_size: of the fixed form.
+      adaptive: whether n adapts to the acceptance (n += 3 gain (acceptance - target), at least 1).
+      target_acceptance_rate: target of the adaptation of n.
+      adapt_until: step at which adaptation ends; None: never.
+      shared_scale: DISCS's form of the normalized step, from the mean over the chains of an instance. It breaks
+        detailed balance (total variation 0.01 to 0.03 on small cases) and serves to match published runs.
+      adjusted: whether to apply the Metropolis-Hastings test.
+      balancing_fn_type: SQRT, RATIO, MAX or MIN.
+      num_chains: chains per batch in DISCS's calling convention.
+    """
+
+    adapts: ClassVar[str | None] = "expected_flips"
+    calls_a_step: ClassVar[int] = 4
+    several_values: ClassVar[bool] = True
+
+    scaling: str = "normalized"
+    expected_flips: float = 3.0
+    step_size: float = 0.2
+    adaptive: bool = False
+    target_acceptance_rate: float = 0.574
+    adapt_until: int | None = None
+    shared_scale: bool = False
+    adjusted: bool = True
+    balancing_fn_type: str = "SQRT"
+    num_chains: int = 1
+
+    def __post_init__(self):
+        if self.scaling not in ("normalized", "fixed"):
+            raise InputError(f"sampler_config.scaling is {self.scaling!r}; known: normalized, fixed")
+        for name in ("expected_flips", "step_size"):
+            if not 0 < getattr(self, name) <= 1e30:
+                raise InputError(f"sampler_config.{name} is {getattr(self, name)}; expected a number in (0, 1e30]")
+        check_adaptation(self.target_acceptance_rate, self.adapt_until)
+        check_balancing(self.balancing_fn_type)
+
+    @property
+    def couples_chains(self):
+        """Whether they share the step size."""
+        return self.shared_scale
+
+    def init_state(self, num_sites):
+        """The initial state, with n = `expected_flips`."""
+        return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
+
+    def balanced(self, gains):
+        """g_i, or g_iv of each alternative."""
+        return BALANCING[self.balancing_fn_type](gains)
+
+    def next_state(self, state, acceptance, mask):
+        """Counts the step, and adapts n."""
+        return DMALAState(
+            state.steps + 1,
+            state.num_ll_calls + self.calls_a_step,
+            self._next_expected_flips(state, acceptance, mask),
+        )
+
+    def logits(self, balanced, state, mask):
+        """a_i; -inf outside the mask."""
+        if self.scaling == "fixed":
+            return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
+        shape = floored_logits(balanced, mask)
+        log_sum = jnp.log(jnp.sum(jnp.exp(shape)))
+        if self.shared_scale:
+            top = jnp.max(jnp.where(mask, balanced, -jnp.inf))
+            log_sum = _log_chain_mean(top + log_sum) - top
+        return shape + (jnp.log(state.expected_flips) - log_sum)
+
+    def _next_expected_flips(self, state, acceptance, mask):
+        if not self.adaptive:
+            return state.expected_flips
+        scale = adapted(
+            state.expected_flips / 3,
+            acceptance,
+            target=self.target_acceptance_rate,
+            steps=state.steps,
+            adapt_until=self.adapt_until,
+            shared=self.shared_scale,
+        )
+        return jnp.clip(3 * scale, 1.0, jnp.sum(mask, dtype=jnp.float32))
+
+
+# Discrete Langevin Monte Carlo (Sun, Dai, Dai, Zhou and Schuurmans, Discrete Langevin samplers via Wasserstein
+# gradient flow, AISTATS 2023), with the two solvers of DISCS.
+#
+# The flow lets site i jump at the rate g(exp(d_i)) for a balancing function g. With the others held fixed the site is a
+# Markov chain of two states, whose stationary probability of the other value is nu_i = sigmoid(d_i). After the time
+# tau it has flipped with probability
+#
+#     p_i = nu_i (1 - exp(-r_i/nu_i)),    r_i = tau g(exp(d_i)),
+#
+# exactly (`interpolate`), or min(r_i, nu_i) to first order in tau (`euler_forward`). All sites flip at once with these
+# probabilities, and a Metropolis-Hastings test follows. Unlike those of dmala, the p_i never exceed nu_i: for large
+# tau each site is resampled from its conditional distribution.
+
+INTERPOLATE, EULER = SOLVERS = ("interpolate", "euler_forward")
+
+
+def jump_logits(log_rates: Float[Array, "N"], gains: Float[Array, "N"], solver: str) -> Float[Array, "N"]:
+    """log p/(1 - p) of the jump probabilities p, without underflow or cancellation.
+
+    Args:
+      log_rates: log r.
+      gains: d.
+      solver: one of `SOLVERS`.
+    """
+    log_other, log_same = jax.nn.log_sigmoid(gains), jax.nn.log_sigmoid(-gains)
+    if solver == EULER:
+        log_jump = jnp.minimum(log_rates, log_other)
+        below = jnp.minimum(log_jump, -1e-6)
+        return log_jump - jnp.where(log_rates < log_other, jnp.log1p(-jnp.exp(below)), log_same)
+    log_exponent = jnp.minimum(log_rates - log_other, 80.0)
+    exponent = jnp.exp(log_exponent)
+    log_relaxed = jnp.where(log_exponent < -15, log_exponent, jnp.log(-jnp.expm1(-exponent)))
+    return log_other + log_relaxed - jnp.logaddexp(log_same, log_other - exponent)
+
+
+@dataclasses.dataclass(frozen=True)
+class DLMC(DMALA):
+    """Discrete Langevin Monte Carlo; log tau is chosen and adapted as log_tau of `DMALA`, whose fields it has.
+
+    Attributes:
+      solver: `interpolate` or `euler_forward`, see the module.
+    """
+
+    several_values: ClassVar[bool] = False
+
+    solver: str = INTERPOLATE
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.solver not in SOLVERS:
+            raise InputError(f"sampler_config.solver is {self.solver!r}; known: {', '.join(SOLVERS)}")
+
+    def balanced(self, gains):
+        """The gains, which the jump probabilities need besides the balanced ones."""
+        return gains
+
+    def logits(self, balanced, state, mask):
+        """The logits of the jump probabilities."""
+        log_rates = super().logits(super().balanced(balanced), state, mask)
+        return bounded(jump_logits(log_rates, balanced, self.solver), mask)
+
+
+# Langevin proposals whose step size and balance go through cycles (Pynadath, Bhattacharya, Hariharan and Zhang,
+# Gradient-based discrete sampling with automatic cyclical scheduling, NeurIPS 2024).
+#
+# In step k of a cycle of s steps, with w = (cos(pi k/s) + 1)/2 falling from 1 to 0, the step size is
+# alpha = largest_step w and the balance beta = 1/2 + (largest_balance - 1/2) w; where alpha would fall below
+# smallest_step, it is smallest_step and beta is 1/2. Site i flips with probability sigmoid(beta d_i - 1/(2 alpha)),
+# and a Metropolis-Hastings test follows. Large steps with beta near 1 find new modes, small ones with beta = 1/2
+# explore them. The paper also tunes the bounds of both schedules automatically; here they are fields.
+
+
+@dataclasses.dataclass(frozen=True)
+class ACS(IndependentFlips):
+    """Cyclical Langevin proposals. Every step leaves the target invariant, but a cycle is not reversible.
+
+    Attributes:
+      num_chains: chains per batch in DISCS's calling convention.
+      cycle: number s of steps in a cycle.
+      largest_step: step size at the start of a cycle.
+      smallest_step: lower bound of the step size.
+      largest_balance: beta at the start of a cycle, from 1/2 to 1.
+    """
+
+    calls_a_step: ClassVar[int] = 4
+
+    num_chains: int = 1
+    cycle: int = 20
+    largest_step: float = 1.0
+    smallest_step: float = 0.2
+    largest_balance: float = 0.8
+
+    def __post_init__(self):
+        whole("sampler_config.cycle", self.cycle, 1, bits=31)
+        if not 0 < self.smallest_step <= self.largest_step <= 1e30:
+            raise InputError(
+                f"sampler_config.smallest_step and largest_step are {self.smallest_step} and {self.largest_step}; "
+                "expected positive numbers in increasing order"
+            )
+        if not 0.5 <= self.largest_balance <= 1:
+            raise InputError(f"sampler_config.largest_balance is {self.largest_balance}; expected 0.5 to 1")
+
+    @property
+    def reversible(self):
+        """Whether all steps are alike."""
+        return self.cycle == 1
+
+    def schedule(self, steps: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """Step size and balance of the step after so many steps."""
+        wave = (jnp.cos(jnp.pi * (steps % self.cycle) / self.cycle) + 1) / 2
+        step_size = self.largest_step * wave
+        small = step_size <= self.smallest_step
+        balance = jnp.where(small, 0.5, 0.5 + (self.largest_balance - 0.5) * wave)
+        return jnp.where(small, self.smallest_step, step_size), balance
+
+    def logits(self, balanced, state, mask):
+        """beta d_i - 1/(2 alpha)."""
+        step_size, balance = self.schedule(state.steps)
+        return bounded(balance * balanced - 1 / (2 * step_size), mask)
+
+
+# Regularized Langevin dynamics (Feng and Yang, Regularized Langevin dynamics for combinatorial optimization, ICML
+# 2025).
+#
+# Site i flips with probability sigmoid(g_i - g_(k)), where g_(k) is the k-th largest of the balanced gains g_i =
+# d_i/2: it takes the place of the Langevin proposal's step size, so that about k sites are likely to flip in every
+# state, also in a local optimum. This is the form of the k-th value in the authors' code. They apply no test; with the
+# Metropolis-Hastings test, which is the default here, the sampler is exact.
+
+
+@dataclasses.dataclass(frozen=True)
+class RLSA(IndependentFlips):
+    """Langevin proposals that are regularized to about k flips.
+
+    Attributes:
+      num_chains: chains per batch in DISCS's calling convention.
+      num_flips: k; if there are fewer sites, their number.
+      adjusted: whether to apply the Metropolis-Hastings test; without it, this is the paper's optimiser.
+      balancing_fn_type: SQRT, RATIO, MAX or MIN.
+    """
+
+    calls_a_step: ClassVar[int] = 4
+
+    num_chains: int = 1
+    num_flips: int = 3
+    adjusted: bool = True
+    balancing_fn_type: str = "SQRT"
+
+    def __post_init__(self):
+        whole("sampler_config.num_flips", self.num_flips, 1, bits=31)
+        check_balancing(self.balancing_fn_type)
+
+    def balanced(self, gains):
+        """g_i."""
+        return BALANCING[self.balancing_fn_type](gains)
+
+    def logits(self, balanced, state, mask):
+        """g_i - g_(k)."""
+        most = min(self.num_flips, balanced.shape[0])
+        largest, _ = jax.lax.top_k(jnp.where(mask, balanced, -jnp.inf), most)
+        threshold = largest[jnp.minimum(most, jnp.sum(mask)) - 1]
+        return bounded(balanced - threshold, mask)
