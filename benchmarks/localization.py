@@ -26,7 +26,7 @@ from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
 from sl_discs.atomic import check_file, write_atomically
 from sl_discs.command import check_choice, run_command
-from sl_discs.engines.devices import describe_machine, num_cores, one_device_per_core
+from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset

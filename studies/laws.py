@@ -38,7 +38,7 @@ from laws_targets import PLANE, TARGETS
 from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.checks import real
 from sl_discs.command import check_choice, run_command, say
-from sl_discs.engines.devices import describe_machine
+from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.finished_work import finished, write_json

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.arrays import AnyArray
-from sl_discs.engines.contract import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
+from sl_discs.engines.base import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.mesh import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys

@@ -12,7 +12,7 @@ from chains import batch_of, chains_at, play_program
 from jaxtyping import Int8
 
 from sl_discs import keys
-from sl_discs.engines.contract import Engine, Program
+from sl_discs.engines.base import Engine, Program
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.schedule import Localization

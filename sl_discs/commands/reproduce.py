@@ -27,8 +27,8 @@ from absl import flags
 
 from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, choice_before_flags, refuse_flags, run_command, say
-from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.kept_programs import keep_programs
+from sl_discs.engines.compiled import keep_programs
+from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.provenance import commit
 from sl_discs.experiment.settings import ENGINES

@@ -32,8 +32,8 @@ from ml_collections import config_flags
 from sl_discs.command import attributes_of, error_of_file, refuse_flags, run_command
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.kept_programs import keep_programs
+from sl_discs.engines.compiled import keep_programs
+from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.events import check_tensorboardx

@@ -25,8 +25,8 @@ from absl import flags
 
 from sl_discs.command import as_typed, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
-from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.kept_programs import keep_programs
+from sl_discs.engines.compiled import keep_programs
+from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import notice_of_end
 from sl_discs.experiment.settings import ENGINES

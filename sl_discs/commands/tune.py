@@ -27,8 +27,8 @@ from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, run_command
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
-from sl_discs.engines.devices import one_device_per_core
-from sl_discs.engines.kept_programs import keep_programs
+from sl_discs.engines.compiled import keep_programs
+from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.memory import fit_to_memory

@@ -16,8 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.contract import Batch, Best, Chain, Chains, Engine, Trace, check_ladder
-from sl_discs.engines.exchange import exchange, exchanges
+from sl_discs.engines.base import Batch, Best, Chain, Chains, Engine, Trace, check_ladder, exchange, exchanges
 from sl_discs.errors import InputError
 from sl_discs.keys import fold
 from sl_discs.localization.algorithm import localized_step

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 
-from sl_discs.engines.contract import Engine
+import jax
+from jax._src import xla_bridge  # the only way to ask whether JAX is in use
+
+from sl_discs.engines.base import Engine
 from sl_discs.errors import InputError
 from sl_discs.samplers.base import Sampler
 
@@ -57,3 +61,60 @@ def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
         "'reference'",
         "engine",
     )
+
+
+# The cores and devices of this machine.
+
+_lost_threads = False
+
+
+def _after_fork() -> None:
+    global _lost_threads
+    _lost_threads = _lost_threads or xla_bridge.backends_are_initialized()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def check_threads() -> None:
+    """Checks that chains can run: in a process forked from one that was using JAX, they would hang.
+
+    Raises:
+      InputError: this is such a process, which lacks the threads of JAX and of the CPU engine.
+    """
+    if _lost_threads:
+        raise InputError(
+            "this process was forked from one that was already using JAX, and JAX's threads do not survive a "
+            "fork; start workers with multiprocessing.get_context('spawn')"
+        )
+
+
+def cores() -> list[int]:
+    """Numbers of the cores that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(cores())
+
+
+def describe_machine() -> str:
+    """Kind of the devices, and cores."""
+    return f"{jax.devices()[0].device_kind}, {num_cores()} cores"
+
+
+def one_device_per_core() -> None:
+    """Gives JAX as many CPU devices as there are cores, unless the environment sets their number.
+
+    XLA runs the small loops of a sampler's step on one thread per device, so a machine without an accelerator would
+    leave its other cores idle. Results do not depend on the number of devices. This has no effect on accelerators, or
+    once JAX has initialised its devices.
+    """
+    chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if not chosen and "JAX_NUM_CPU_DEVICES" not in os.environ:
+        try:
+            jax.config.update("jax_num_cpu_devices", num_cores())
+        except RuntimeError:  # the devices are already initialised
+            return

@@ -22,7 +22,7 @@ from typing import Any
 import jax
 
 from sl_discs.atomic import write_atomically
-from sl_discs.engines.devices import cores
+from sl_discs.engines.registry import cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.interruption import Interrupted, Notice
 from sl_discs.finished_work import read_json, write_json

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.engines.contract import Batch, Chains, Program, Trace
+from sl_discs.engines.base import Batch, Chains, Program, Trace
 from sl_discs.experiment.events import EventsFile
 from sl_discs.experiment.settings import Settings
 

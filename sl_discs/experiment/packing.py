@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import jax
 import numpy as np
 
-from sl_discs.engines.contract import Batch, StepKeys
+from sl_discs.engines.base import Batch, StepKeys
 from sl_discs.experiment.mesh import Layout, best_layout
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model

@@ -15,7 +15,7 @@ import numpy as np
 
 from sl_discs.batching import over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.contract import Best, Chains, Program, Trace, init_chains
+from sl_discs.engines.base import Best, Chains, Program, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
 from sl_discs.arrays import AnyArray
-from sl_discs.engines.contract import Chains, Temperature
+from sl_discs.engines.base import Chains, Temperature
 from sl_discs.experiment.settings import Settings
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from sl_discs.engines.contract import Trace
+from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.monitor import Curves, Monitor

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, Float64, Int8
 from sl_discs import keys
 from sl_discs.capacity import check_memory
 from sl_discs.engines import compiled
-from sl_discs.engines.contract import Chains, Play, Program
+from sl_discs.engines.base import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.mesh import Layout, make_mesh

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int8, Int32
 
 from sl_discs.capacity import check_memory
-from sl_discs.engines.contract import Batch, Chains, Trace
+from sl_discs.engines.base import Batch, Chains, Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.packing import build_batch, initial_keys, plan

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from sl_discs.engines.devices import num_cores
+from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.provenance import device_in_words, versions

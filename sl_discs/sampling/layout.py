@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Int
 
-from sl_discs.engines.contract import Batch
+from sl_discs.engines.base import Batch
 from sl_discs.experiment.packing import Shape, build_batch, build_density_batch
 from sl_discs.instances.potts import PottsForm
 from sl_discs.models.base import Model

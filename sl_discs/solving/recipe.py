@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.checks import real, whole
-from sl_discs.engines.devices import num_cores
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.annealing import SCHEDULES
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from

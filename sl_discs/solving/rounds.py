@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.engines.contract import Best
 from sl_discs.problems import Evaluated
 
 # Part of the remaining time that a last round may plan with; rates vary, and an annealing that is cut short ends hot.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.contract import Engine
+from sl_discs.engines.base import Engine
 from sl_discs.experiment.settings import Settings
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.samplers.base import Sampler

@@ -8,10 +8,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sl_discs.engines.base import Engine
 from sl_discs.engines.compiled import compile_seconds
-from sl_discs.engines.contract import Engine
-from sl_discs.engines.devices import check_threads
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import check_threads, choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem

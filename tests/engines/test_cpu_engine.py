@@ -10,7 +10,7 @@ import pytest
 from chains import batch_of, play_program
 
 import sl_discs
-from sl_discs.engines.contract import Batch, Program, StepKeys, init_chains
+from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError

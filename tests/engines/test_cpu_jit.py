@@ -4,8 +4,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from sl_discs.engines.cpu.arithmetic import product_of_odds
 from sl_discs.engines.cpu.jit import from_python
-from sl_discs.engines.cpu.odds import product_of_odds
 
 
 def test_loops_over_sites_use_the_longest_vectors_that_the_processor_has():

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs import keys
-from sl_discs.engines.cpu import observation
-from sl_discs.engines.cpu import record as records
+from sl_discs.engines.cpu import chunk
+from sl_discs.engines.cpu import chunk as records
 from sl_discs.engines.cpu import tree as trees
 from sl_discs.engines.cpu import walk as walks
-from sl_discs.engines.cpu.coupling import Target
 from sl_discs.engines.cpu.jit import from_python
+from sl_discs.engines.cpu.walk import Target
 from sl_discs.samplers.draws import softmax_weights
 
 TILT_SCALE = np.float32(0.7)
@@ -20,7 +20,7 @@ draw, put, sum_all = map(from_python, (trees.draw, trees.put, trees.sum_all))
 set_base, weigh_all, flip_sites = map(from_python, (walks.set_base, walks.weigh_all, walks.flip_sites))
 weigh_proposal, take_back = map(from_python, (walks.weigh_proposal, walks.take_back))
 note, write_out = map(from_python, (records.note, records.write_out))
-turn_sites, complete, move = map(from_python, (observation.turn, observation.complete, observation.move))
+turn_sites, complete, move = map(from_python, (chunk.turn, chunk.complete, chunk.move))
 
 
 def tree_of(weights):

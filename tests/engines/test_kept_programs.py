@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from jax._src import compilation_cache
 
-from sl_discs.engines import kept_programs
+from sl_discs.engines import compiled
 
 
 @pytest.fixture(autouse=True)
@@ -14,9 +14,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_cache", None)
     # All tests share a cache of JAX's own.
     monkeypatch.setattr(compilation_cache, "is_persistent_cache_enabled", lambda: False)
-    monkeypatch.setattr(kept_programs, "_LEAST_S", 0.0)
+    monkeypatch.setattr(compiled, "_LEAST_S", 0.0)
     before = jax.config.jax_persistent_cache_min_compile_time_secs
-    kept_programs.keep_programs()
+    compiled.keep_programs()
     yield tmp_path / "cache"
     jax.config.update("jax_persistent_cache_min_compile_time_secs", before)
 
@@ -24,14 +24,14 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def found(monkeypatch):
     """Whether each program that JAX has asked for was there."""
-    asked, get = [], kept_programs._Programs.get
+    asked, get = [], compiled._Programs.get
 
     def noted(self, key):
         value = get(self, key)
         asked.append(value is not None)
         return value
 
-    monkeypatch.setattr(kept_programs._Programs, "get", noted)
+    monkeypatch.setattr(compiled._Programs, "get", noted)
     return asked
 
 
@@ -62,5 +62,5 @@ def test_a_damaged_program_is_compiled_again(folder, found, capfd):
 def test_a_folder_that_jax_was_given_is_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation_cache, "_cache", None)
     monkeypatch.setattr(compilation_cache, "is_persistent_cache_enabled", lambda: True)
-    kept_programs.keep_programs()
+    compiled.keep_programs()
     assert compilation_cache._cache is None

@@ -7,7 +7,7 @@ import pytest
 from chains import FALSE_ALARM, batch_of, chains_at
 from marks import slow_except
 
-from sl_discs.engines.contract import Program
+from sl_discs.engines.base import Program
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.mesh import Layout, make_mesh

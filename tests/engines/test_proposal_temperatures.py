@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from sl_discs.engines.contract import Program
-from sl_discs.engines.cpu.program import LoopsProgram
-from sl_discs.engines.cpu.proposal_temperatures import proposal_temperatures
+from sl_discs.engines.base import Program
+from sl_discs.engines.cpu.engine import LoopsProgram, proposal_temperatures
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA

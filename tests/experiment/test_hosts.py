@@ -18,7 +18,7 @@ import pytest
 from test_checkpoint import digests
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
-from sl_discs.engines.devices import num_cores
+from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice

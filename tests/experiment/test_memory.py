@@ -9,7 +9,7 @@ from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
 from sl_discs.capacity import GIB
-from sl_discs.engines.contract import init_chains
+from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory

@@ -9,7 +9,7 @@ import pytest
 from chains import batch_of, chains_at
 from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
-from sl_discs.engines.contract import Best, Chain, Chains
+from sl_discs.engines.base import Best, Chain, Chains
 from sl_discs.errors import InputError
 from sl_discs.experiment.population import Population, places_after
 from sl_discs.experiment.settings import Settings

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.reductions import clique_cover, presolve
-from sl_discs.reductions.clique_bits import COLOURS, TRIANGLES
-from sl_discs.reductions.independent_set import COVER
-from sl_discs.reductions.independent_work import RULES
-from sl_discs.reductions.roof_duality import ROOF
-from sl_discs.reductions.spin_rules import FIXED, FREE, MERGED, PENDANT, STAR
+from sl_discs.reductions.clique import COLOURS, TRIANGLES
+from sl_discs.reductions.independent_set import COVER, RULES
+from sl_discs.reductions.quadratic import FIXED, FREE, MERGED, PENDANT, ROOF, STAR
 
 try:
     import dwave.preprocessing  # noqa: F401

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sl_discs.engines.cpu import program
+from sl_discs.engines.cpu import engine
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def proposing_at(monkeypatch):
 
     def at(temperature):
         monkeypatch.setattr(
-            program, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
+            engine, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
         )
 
     return at

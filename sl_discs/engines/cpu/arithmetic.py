@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sl_discs.engines.cpu.jit import FUSED, called, in_long_vectors, inlined
+from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
 from sl_discs.keys import COSINE, SINE
 
 _F = np.float32
@@ -188,3 +189,66 @@ def normal_pair(first, second):
     sine = second * ((((_S4 * square + _S3) * square + _S2) * square + _S1) * square + _S0)
     cosine = (((_C4 * square + _C3) * square + _C2) * square + _C1) * square + _C0
     return radius * (_ONE - _TWO * sine * sine), radius * (_TWO * sine * cosine)
+
+
+# Arrays aligned to cache lines.
+#
+# NumPy aligns its arrays to 16 bytes only, so by chance every second vector access may cross a cache line. Without
+# alignment, steps of `sl_gwg` with 16-bit sums took up to 14 % longer.
+
+_LINE = 64
+
+
+def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
+    """`np.zeros`, aligned."""
+    dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
+    # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
+    num_bytes = math.prod(shape) * dtype.itemsize
+    room = np.zeros(num_bytes + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE
+    return room[first : first + num_bytes].view(dtype).reshape(shape)
+
+
+# Probabilities of proposals as products of many factors, with one division and few logarithms each.
+
+# A product is replaced by its logarithm before it, or the product of two such products, could underflow.
+_SMALLEST_PRODUCT = 1e-100
+_LARGEST_EXPONENT = 700.0
+
+
+class Probability(NamedTuple):
+    """The number exp(log) over/under, where numerators and denominators are multiplied separately."""
+
+    over: float
+    under: float
+    log: float
+
+
+@inlined
+def times(probability, over, under):
+    """The probability multiplied by over/under, for 0 < over <= under <= 1."""
+    over *= probability.over
+    under *= probability.under
+    if over < _SMALLEST_PRODUCT:
+        return Probability(1.0, 1.0, probability.log + np.log(over / under))
+    return Probability(over, under, probability.log)
+
+
+@inlined
+def accepted_part(change, forward, back):
+    """min(1, exp(change) back/forward), the Metropolis-Hastings acceptance probability."""
+    ratio = (back.over * forward.under) / (back.under * forward.over)
+    return min(np.exp(min(change + back.log - forward.log, _LARGEST_EXPONENT)) * ratio, 1.0)
+
+
+# A product over sites, used in place of a sum of logarithms.
+
+
+@called(fastmath=REORDERED)
+def product_of_odds(weights, first, last, scale):
+    """The product of 1 + scale w over the sites from `first` to `last` - 1."""
+    in_long_vectors()
+    product = 1.0
+    for i in range(first, last):
+        product *= 1.0 + scale * np.float64(weights[i])
+    return product

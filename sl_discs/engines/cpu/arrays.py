@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.contract import Batch, Best, Chain, Chains, Program, Trace
-from sl_discs.engines.cpu.aligned import aligned_zeros
+from sl_discs.engines.base import Batch, Best, Chain, Chains, Program, Trace
+from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
 from sl_discs.localization.algorithm import Observation

@@ -6,18 +6,131 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.coupling import Target
-from sl_discs.engines.cpu.exchange import exchange
-from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
-from sl_discs.engines.cpu.observation import complete, move, turn
-from sl_discs.engines.cpu.record import Record, make_record, note, write_out
+from sl_discs.engines.cpu.arithmetic import FOLD, aligned_zeros, fill_uniforms, normal_pair, threefry
+from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
+from sl_discs.engines.cpu.single_site import exchange
 from sl_discs.engines.cpu.step import BLOCK, Moment, Words, make_words
 from sl_discs.engines.cpu.tree import TILE, Tree, make_tree, smaller_tree
-from sl_discs.engines.cpu.walk import Walk, make_walk, smaller_walk
+from sl_discs.engines.cpu.walk import Target, Walk, make_walk, smaller_walk
 from sl_discs.localization.schedule import Levels
 
+# The best state of a chain, kept without copying the state whenever it improves.
+#
+# While the best state is recent, it is represented by the current state and a list of the flips since then. It is
+# copied when there are as many of these flips as sites, and at the end, which costs O(1) per flip.
+
+# Entries of `state`.
+_RECENT, _LENGTH = 0, 1
+
+
+class Record(NamedTuple):
+    """The best state and the flips since then.
+
+    Attributes:
+      value: [1] the highest value.
+      spins: [N] the state with that value, unless it is recent.
+      journal: [N] the flips since then.
+      state: [2] whether the best state is recent, and the number of these flips.
+    """
+
+    value: np.ndarray
+    spins: np.ndarray
+    journal: np.ndarray
+    state: np.ndarray
+
+
+def make_record(size):
+    """Allocates a record."""
+    return Record(np.zeros(1), aligned_zeros(size, np.float32), aligned_zeros(size, np.uint32), np.zeros(2, np.int64))
+
+
+@inlined
+def note(record, value, spins, flipped, flips):
+    """Accounts for a new state, reached from the last one by the given flips."""
+    if value > record.value[0]:
+        record.value[0] = value
+        record.state[_RECENT] = 1
+        record.state[_LENGTH] = 0
+    elif record.state[_RECENT]:
+        if record.state[_LENGTH] + flips > record.journal.shape[0]:
+            for k in range(flips):
+                spins[flipped[k]] = -spins[flipped[k]]
+            write_out(record, spins)
+            for k in range(flips):
+                spins[flipped[k]] = -spins[flipped[k]]
+            return
+        for k in range(flips):
+            record.journal[record.state[_LENGTH]] = flipped[k]
+            record.state[_LENGTH] += 1
+
+
+@called
+def write_out(record, spins):
+    """Copies the best state into `record.spins`; `spins` is the current state."""
+    in_long_vectors()
+    if record.state[_RECENT]:
+        for i in range(spins.shape[0]):
+            record.spins[i] = spins[i]
+        for k in range(record.state[_LENGTH]):
+            site = record.journal[k]
+            record.spins[site] = -record.spins[site]
+        record.state[_RECENT] = 0
+
+
+# The observation process of one chain in the native loops: the mathematics of `sl_discs.localization.observation`.
+#
+# The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and weights c_t whose
+# running sum is C_t. Spins change seldom, so U is computed by summation by parts: when a site turns to x_s at step s,
+# 2 x_s C_{s-1} is subtracted, and at the end of the level x C is added for each site. A flip then costs one operation,
+# and a step without flips none.
+
 _F = np.float32
+_TWO, _NOTHING = _F(2), _F(0)
+
+
+@inlined(fastmath=FUSED)
+def turn(mean, spins, flipped, count, collected):
+    """Accounts for sites that have just turned, where `collected` is the sum of the level's weights so far."""
+    for k in range(count):
+        site = flipped[k]
+        mean[site] -= _TWO * collected * spins[site]
+
+
+@inlined(fastmath=FUSED)
+def complete(mean, spins, collected):
+    """Completes U."""
+    for i in range(mean.shape[0]):
+        mean[i] += collected * spins[i]
+
+
+@called(fastmath=FUSED)
+def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
+    """y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
+
+    Args:
+      key0: first word of the chain's observation key.
+      key1: second word.
+      step: number of the step that ends the level.
+      y: [N] modified in place, like mean; N is a multiple of 16.
+      mean: [N] U before `complete`.
+      spins: [N] the state.
+      collected: sum of the level's weights.
+      drift: factor of U.
+      spread: standard deviation of the noise.
+      room: [N] working memory for random numbers.
+    """
+    in_long_vectors()
+    fold0, fold1 = threefry(key0, key1, np.uint32(step), FOLD)
+    fill_uniforms(fold0, fold1, room)
+    half = y.shape[0] // 2
+    for i in range(half):
+        one, other = normal_pair(room[i], room[half + i])
+        y[i] += drift * (mean[i] + collected * spins[i]) + spread * one
+        y[half + i] += drift * (mean[half + i] + collected * spins[half + i]) + spread * other
+        mean[i] = mean[half + i] = _NOTHING
+
+
 # Unsigned, as in tree.py.
 _P = np.uint64
 

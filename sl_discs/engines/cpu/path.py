@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sl_discs.engines.cpu.entry import Entry, Kernel, weigh_softmax
+from sl_discs.engines.cpu.arithmetic import Probability, accepted_part, times
 from sl_discs.engines.cpu.jit import inlined
-from sl_discs.engines.cpu.probability import Probability, accepted_part, times
 from sl_discs.engines.cpu.step import (
+    Entry,
+    Kernel,
     Outcome,
     adapted,
     draw_uniform,
@@ -17,6 +18,7 @@ from sl_discs.engines.cpu.step import (
     other_uniform,
     step_uniform,
     target_change,
+    weigh_softmax,
 )
 from sl_discs.engines.cpu.tree import TOTAL, draw, put
 from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal

@@ -5,7 +5,7 @@ The kernel is selected when the loop is compiled, so no sampler pays for the oth
 
 from __future__ import annotations
 
-from sl_discs.engines.cpu import langevin, pair, path, single_site
+from sl_discs.engines.cpu import langevin, path, single_site
 from sl_discs.engines.cpu.jit import chosen_by_type
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import DMALA
@@ -18,7 +18,7 @@ ENTRIES = {
     DMALA: langevin.ENTRY,
     Gibbs: single_site.ENTRY,
     Metropolis: single_site.ENTRY,
-    Exchange: pair.ENTRY,
+    Exchange: single_site.EXCHANGE,
 }
 _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
-from jaxtyping import Bool, Float, Int8
+from jaxtyping import Array, Bool, Float, Int8
 
 from sl_discs import keys
 from sl_discs.arrays import AnyArray
 from sl_discs.batching import over_chains, over_instances
 from sl_discs.errors import InputError
-from sl_discs.keys import Key
+from sl_discs.keys import Key, draw_words, word_to_uniform
 from sl_discs.localization.algorithm import Observation, init_observation
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model, Params
@@ -203,3 +204,47 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
         return Chains(Chain(x, field, state, observation), none, none)
 
     return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)
+
+
+# Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.
+#
+# After interval n the pairs of places (r, r + 1) where r has the parity of n are tried, so that even and odd pairs
+# alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time proportional to its length,
+# rather than to its square as with randomly chosen pairs.
+
+Tree = TypeVar("Tree")
+
+
+def acceptance(
+    rate: Float[Array, "B"], next_rate: Float[Array, "B"], value: Float[Array, "G B"], next_value: Float[Array, "G B"]
+) -> Float[Array, "G B"]:
+    """Probability of an exchange between chains with targets exp(rate f) and states with these values of f."""
+    return jnp.exp(jnp.minimum((rate - next_rate) * (next_value - value), 0.0))
+
+
+def exchanges(
+    keys: StepKeys, value: Float[Array, "G B"], temperature: Float[Array, "..."], step, interval, ladder: int
+) -> Bool[Array, "G B"]:
+    """Whether each chain exchanges its state with the next one.
+
+    Args:
+      keys: [G, B] keys of the chains. Only exchanges draw from observation keys directly; elsewhere they are folded.
+      value: f of each chain.
+      temperature: of all chains, or [B] of each.
+      step: number of the last step before the exchange.
+      interval: number of the interval that ends with this step.
+      ladder: R.
+    """
+    num_chains = value.shape[1]
+    rate, place = 1 / jnp.broadcast_to(temperature, num_chains), jnp.arange(num_chains) % ladder
+    is_tried = (place % 2 == interval % 2) & (place < ladder - 1)
+    word, _ = jax.vmap(jax.vmap(draw_words, (0, None)), (0, None))(keys.observation, step.astype(jnp.uint32))
+    chance = acceptance(rate, jnp.roll(rate, -1), value, jnp.roll(value, -1, axis=1))
+    return is_tried & (word_to_uniform(word) < chance)
+
+
+def exchange(leaves: Tree, exchanged: Bool[Array, "G B"]) -> Tree:
+    """Arrays [G, B, ...] of the chains, in which the entries of exchanging chains are swapped."""
+    origin = jnp.arange(exchanged.shape[1]) + exchanged - jnp.roll(exchanged, 1, axis=1)
+    take = jax.vmap(lambda leaf, origin: leaf[origin])
+    return jax.tree.map(lambda leaf: take(leaf, origin), leaves)
