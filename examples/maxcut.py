@@ -9,7 +9,7 @@ import sys
 import networkx as nx
 
 import sl_discs
-from sl_discs.results.canvas import COLOURS, save_figure
+from sl_discs.experiment.figures import COLOURS, save_figure
 
 
 def main(path: str) -> None:

@@ -24,10 +24,10 @@ from scipy import special
 import small_runs
 from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.command import run_command, say
+from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.finished_work import finished
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
-from sl_discs.results.canvas import COLOURS, can_draw, save_figure
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")

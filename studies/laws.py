@@ -40,9 +40,9 @@ from sl_discs.checks import real
 from sl_discs.command import check_choice, run_command, say
 from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError
+from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.finished_work import finished, write_json
-from sl_discs.results.canvas import can_draw, or_warn
 
 
 class Profile(NamedTuple):

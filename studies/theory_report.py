@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gaps import KERNELS, STEP_SIZE, bound
-from sl_discs.results.canvas import COLOURS, save_figure
+from sl_discs.experiment.figures import COLOURS, save_figure
 
 BOUNDS = {
     "glauber": "1 - h/(e^(3h/4) + e^(-3h/4))",

@@ -12,7 +12,7 @@ from jaxtyping import Int8
 from sl_discs.arrays import AnyArray
 from sl_discs.engines.base import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
 from sl_discs.engines.registry import get_engine
-from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler

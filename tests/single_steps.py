@@ -18,7 +18,7 @@ from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
 from sl_discs.engines.base import Batch, Best, Chain, Chains, Engine, Program, StepKeys
-from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation
 from sl_discs.localization.schedule import Levels

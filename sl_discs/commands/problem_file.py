@@ -16,6 +16,7 @@ from sl_discs.checks import real
 from sl_discs.command import warn
 from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError
+from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
@@ -23,7 +24,6 @@ from sl_discs.models.kinds import KINDS
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem, coloring
 from sl_discs.problems.problem import in_order
-from sl_discs.results.canvas import check_matplotlib
 
 # The most bytes of a file that are read per second: plain lists of edges are read fastest.
 _READ_BYTES_PER_S = 4e7

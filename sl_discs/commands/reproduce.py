@@ -30,7 +30,8 @@ from sl_discs.command import as_typed, choice_before_flags, refuse_flags, run_co
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.provenance import commit
+from sl_discs.experiment.published import has_ablation
+from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
@@ -43,7 +44,6 @@ from sl_discs.reproduction.runner import Runner
 from sl_discs.reproduction.sections import ORDER, write_report
 from sl_discs.reproduction.tables import Composer
 from sl_discs.reproduction.trials import trial_cells
-from sl_discs.results.published import has_ablation
 from sl_discs.tuning.instances import part_of
 from sl_discs.version import __version__
 

@@ -35,16 +35,22 @@ from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.events import check_tensorboardx
+from sl_discs.experiment.checkpoint import (
+    RESUME_ME,
+    Checkpoints,
+    Interrupted,
+    check_finished,
+    kind_of_run,
+    notice_of_end,
+)
+from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
-from sl_discs.experiment.interruption import RESUME_ME, Interrupted, notice_of_end
-from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.memory import fit_to_memory
-from sl_discs.experiment.monitor import Monitor
+from sl_discs.experiment.monitor import Monitor, check_tensorboardx
+from sl_discs.experiment.output import join_records, pack_records, unpack_records
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.provenance import experiment_record, versions
+from sl_discs.experiment.record import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
@@ -54,8 +60,6 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.kind import PENALTY
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
-from sl_discs.results.canvas import can_draw, or_warn
-from sl_discs.results.share import join_records, pack_records, unpack_records
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.sampling.ess_experiment import ess_settings, lattice_from, run_ess

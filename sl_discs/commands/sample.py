@@ -32,8 +32,8 @@ from sl_discs.commands.problem_file import check_flags, define_flags, fields_of,
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.interruption import notice_of_end
-from sl_discs.results.canvas import or_warn
+from sl_discs.experiment.checkpoint import notice_of_end
+from sl_discs.experiment.figures import or_warn
 from sl_discs.sampling import tables
 from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample

@@ -28,9 +28,9 @@ from sl_discs.commands.problem_file import check_flags, define_flags, fields_of,
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.interruption import notice_of_end
+from sl_discs.experiment.checkpoint import notice_of_end
+from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.results.canvas import or_warn
 from sl_discs.solving.answers import Answer, Answers, digest_of, write_answers
 from sl_discs.solving.arguments import check_arguments
 from sl_discs.solving.report import Run, proof, seconds, verification, write_report

@@ -30,7 +30,7 @@ from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
+from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice, notice_of_end
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps

@@ -11,10 +11,15 @@ bit the same results as an uninterrupted one.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import json
+import os
 import re
+import signal
 import sys
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +27,143 @@ import jax
 import numpy as np
 
 from sl_discs.atomic import write_atomically
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.interruption import Interrupted, Notice
+from sl_discs.experiment.settings import Settings
 from sl_discs.finished_work import Damaged, differences, read_json, write_json
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.digest import dataset_digest
+from sl_discs.localization.method import Method
 from sl_discs.npz import read_npz
+
+# The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
+
+# Fields of `Settings` that affect neither the results of a run on graphs nor its division into parts.
+_FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
+# Fields that affect only the division.
+_DIVISION = ("instances_per_batch", "use_devices", "mesh")
+
+
+def kind_of_run(
+    config: Mapping[str, Any],
+    methods: list[Method],
+    settings: Settings,
+    dataset: Dataset,
+    versions: Mapping[str, str],
+) -> dict[str, Any]:
+    """The identity of a run as nested dicts of plain values.
+
+    Args:
+      config: config of the model and the samplers, as plain values.
+      methods: the methods to run.
+      settings: settings of the run.
+      dataset: the instances.
+      versions: versions of the packages that the results depend on.
+    """
+    engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
+    return {
+        "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
+        "model": dict(config["model"]),
+        "samplers": dict(config["samplers"]),
+        "graphs": {"name": dataset.name, "index": list(dataset.index), "sha256": dataset_digest(dataset)},
+        "engines": engines,
+        # How native loops share the cores does not affect results.
+        "devices": 1 if set(engines.values()) == {"cpu"} else len(jax.local_devices()),
+        "versions": dict(versions),
+    }
+
+
+def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> None:
+    """Refuses a folder that holds the results of another run; results of the same run may be overwritten.
+
+    Args:
+      folder: folder of the results.
+      config: config of the experiment, the model and the samplers, as it will be saved there.
+      dataset: name of the dataset.
+
+    Raises:
+      InputError: the results are of another run; the message says what differs and what to do.
+    """
+    path = folder / "results.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        theirs = _numbers(found["config"] | {"dataset": found["dataset"]})
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        differs = ["they cannot be read"]
+    else:
+        ours = json.loads(json.dumps({**config, "dataset": dataset}, default=str))
+        differs = differences(_numbers(ours), theirs)
+    if differs:
+        raise InputError(
+            f"{path}: results of another run: {'; '.join(differs)}; give another config.experiment.save_root, or "
+            "--overwrite to replace them"
+        )
+
+
+def _numbers(config: dict[str, Any]) -> dict[str, Any]:
+    """A config without the fields of the experiment that do not affect results."""
+    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *_DIVISION)}
+    return config | {"experiment": kept}
+
+
+# Signals that announce the end of a job: a cluster's preemption notice, or a job's time limit.
+
+# EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
+RESUME_ME = 75
+
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
+
+
+class Interrupted(Exception):
+    """The run was told to stop and has saved its state in a folder or another named place."""
+
+    def __init__(self, place: Path | str):
+        super().__init__(f"interrupted; the same command, run again, continues from {place}")
+
+
+class Notice:
+    """Records whether the run was told to stop.
+
+    Attributes:
+      given: whether it was told to stop.
+      signal: the signal's number; 0 if there was none.
+    """
+
+    def __init__(self):
+        self.given = False
+        self.signal = 0
+
+
+@contextlib.contextmanager
+def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
+    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before the block.
+
+    Args:
+      *more: further signals, such as SIGINT.
+      said: a message for the error stream when the first signal comes.
+    """
+    notice = Notice()
+    before = {number: signal.getsignal(number) for number in (*_SIGNALS, *more)}
+    # Signals that are ignored, such as SIGINT in background jobs, stay ignored.
+    before = {number: handler for number, handler in before.items() if handler is not signal.SIG_IGN}
+
+    def receive(number, frame):
+        del frame
+        notice.given, notice.signal = True, number
+        signal.signal(number, before[number])
+        with contextlib.suppress(OSError):
+            os.write(2, said.encode())  # not sys.stderr, which may be in the middle of a write
+
+    for number in before:
+        signal.signal(number, receive)
+    try:
+        yield notice
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
 
 _KEPT_STATES = 2
 

@@ -24,7 +24,7 @@ import jax
 from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import cores
 from sl_discs.errors import InputError
-from sl_discs.experiment.interruption import Interrupted, Notice
+from sl_discs.experiment.checkpoint import Interrupted, Notice
 from sl_discs.finished_work import read_json, write_json
 
 _POLL_S = 0.2

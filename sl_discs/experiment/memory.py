@@ -12,8 +12,8 @@ import jax
 
 from sl_discs.capacity import GIB, USABLE, check_memory, in_words, usable_memory
 from sl_discs.errors import InputError
-from sl_discs.experiment.packing import Pack, Shape, plan
-from sl_discs.experiment.player import Player
+from sl_discs.experiment.batches import Pack, Shape, plan
+from sl_discs.experiment.chains import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method

@@ -11,10 +11,10 @@ import numpy as np
 
 from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
+from sl_discs.experiment.batches import Pack, build_batch, initial_keys, plan
+from sl_discs.experiment.chains import Outcome, Player, Progress, compile_program
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.monitor import Curves, Monitor
-from sl_discs.experiment.packing import Pack, build_batch, initial_keys, plan
-from sl_discs.experiment.player import Outcome, Player, Progress, compile_program
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.experiment.published import PublishedRow, published_row
 from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import DEFAULTS
 from sl_discs.reproduction.markdown import number, table
@@ -19,7 +20,6 @@ from sl_discs.reproduction.references.use import describe
 from sl_discs.reproduction.rows import by_dataset, in_published_unit
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval
-from sl_discs.results.published import PublishedRow, published_row
 
 MINUS = "path_auxiliary"
 # Standard error from rounding of a difference of two means that are published to three digits.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sl_discs.experiment.published import CHAIN_LENGTH, published_cells
 from sl_discs.reproduction.cell import DEFAULTS
 from sl_discs.reproduction.rows import FAR, is_level, level_rows
-from sl_discs.results.published import CHAIN_LENGTH, published_cells
 
 COMMANDS_TITLE = "## Commands"
 

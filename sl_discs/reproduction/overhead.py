@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sl_discs.experiment.published import published_seconds
 from sl_discs.reproduction.cell import DEFAULTS
 from sl_discs.reproduction.rows import by_dataset
 from sl_discs.reproduction.runner import Done
-from sl_discs.results.published import published_seconds
 
 
 def overhead_rows(done: list[Done]) -> list[dict[str, Any]]:

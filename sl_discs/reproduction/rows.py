@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from sl_discs.experiment.output import Spread
+from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.kinds import graph_kind
 from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.references.use import takes_references
 from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.statistics import Interval, percent, z_score
-from sl_discs.results.published import CHAIN_LENGTH, PublishedRow, published_row
-from sl_discs.results.summary import Spread
 
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5

@@ -13,7 +13,7 @@ import numpy as np
 
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.provenance import commit
+from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.kind import PENALTY

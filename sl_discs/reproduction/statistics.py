@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import special
 
-from sl_discs.results.published import PublishedRow
-from sl_discs.results.summary import Spread
+from sl_discs.experiment.output import Spread
+from sl_discs.experiment.published import PublishedRow
 
 _CONFIDENCE = 0.95
 

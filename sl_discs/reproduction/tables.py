@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from sl_discs.experiment.figures import can_draw, or_warn
+from sl_discs.experiment.published import published_ablation, published_row
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.differences import difference_rows, differences_text
@@ -15,8 +17,6 @@ from sl_discs.reproduction.runner import Done
 from sl_discs.reproduction.searches import reported, search_rows
 from sl_discs.reproduction.sections import Section
 from sl_discs.reproduction.side_by_side import search_in_short, side_by_side_text
-from sl_discs.results.canvas import can_draw, or_warn
-from sl_discs.results.published import published_ablation, published_row
 
 _ABLATION_NOTE = """\
 Ours are mean ± standard error; published are mean ± standard deviation. One setting is varied at a time, and all

@@ -14,10 +14,9 @@ from sl_discs.capacity import check_memory
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
+from sl_discs.experiment.batches import Layout, initial_keys, make_mesh, plan, step_keys
+from sl_discs.experiment.chains import start_chains
 from sl_discs.experiment.memory import batch_bytes
-from sl_discs.experiment.mesh import Layout, make_mesh
-from sl_discs.experiment.packing import initial_keys, plan, step_keys
-from sl_discs.experiment.player import start_chains
 from sl_discs.localization.schedule import Levels
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
 from sl_discs.sampling.layout import Terms, lay_out

@@ -12,9 +12,9 @@ from jaxtyping import Int8, Int32
 from sl_discs.capacity import check_memory
 from sl_discs.engines.base import Batch, Chains, Trace
 from sl_discs.errors import InputError
+from sl_discs.experiment.batches import build_batch, initial_keys, plan
+from sl_discs.experiment.chains import Player, Progress
 from sl_discs.experiment.memory import batch_bytes
-from sl_discs.experiment.packing import build_batch, initial_keys, plan
-from sl_discs.experiment.player import Player, Progress
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
 from sl_discs.models.quadratic import Coefficients

@@ -10,7 +10,7 @@ from typing import Any
 from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.experiment.provenance import device_in_words, versions
+from sl_discs.experiment.record import device_in_words, versions
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.ising_lattice import IsingLattice

@@ -20,9 +20,8 @@ import numpy as np
 import yaml
 
 from sl_discs.atomic import write_atomically
+from sl_discs.experiment.output import WIDTH, aligned, plain, saved, wrapped
 from sl_discs.finished_work import write_json
-from sl_discs.results.files import plain
-from sl_discs.results.table import WIDTH, aligned, saved, wrapped
 from sl_discs.sampling.ess_chains import EssRecord
 from sl_discs.sampling.ess_discs import DiscsEss
 from sl_discs.sampling.ess_experiment import EssExperiment

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from sl_discs.engines.base import Batch
-from sl_discs.experiment.packing import Shape, build_batch, build_density_batch
+from sl_discs.experiment.batches import Shape, build_batch, build_density_batch
 from sl_discs.instances.potts import PottsForm
 from sl_discs.models.base import Model
 from sl_discs.models.functions import Density

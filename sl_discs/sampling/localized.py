@@ -22,9 +22,8 @@ from jaxtyping import Int8
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.mesh import Layout
-from sl_discs.experiment.packing import initial_keys, plan
-from sl_discs.experiment.player import Player
+from sl_discs.experiment.batches import Layout, initial_keys, plan
+from sl_discs.experiment.chains import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields

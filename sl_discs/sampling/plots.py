@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.results.canvas import COLOURS
+from sl_discs.experiment.figures import COLOURS
 
 _MOST_POINTS = 2_000
 _OVERLAP_BIN = 0.05

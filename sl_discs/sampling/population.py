@@ -12,7 +12,7 @@ import numpy as np
 from scipy import optimize
 from scipy.special import logsumexp
 
-from sl_discs.experiment.population import places_after
+from sl_discs.experiment.chains import places_after
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
 from sl_discs.sampling.drawn import Budget, Drawn

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from sl_discs.experiment.figures import side_by_side, table, write_page
 from sl_discs.models.kinds import KINDS
-from sl_discs.results.page import side_by_side, table, write_page
 from sl_discs.sampling import plots, tables
 from sl_discs.sampling.samples import Samples
 

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 
 from sl_discs.checks import check_label
 from sl_discs.errors import InputError
-from sl_discs.results.canvas import new_figure, save_figure
+from sl_discs.experiment.figures import new_figure, save_figure
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
 from sl_discs.sampling.drawn import Ladder
 from sl_discs.sampling.estimates import Batches, Estimate, Estimates

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int8
 
-from sl_discs.experiment.player import Outcome
+from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from sl_discs.capacity import check_memory
 from sl_discs.engines.base import Engine
+from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
-from sl_discs.experiment.mesh import Layout
-from sl_discs.experiment.packing import Shape, padded_size
 from sl_discs.problems import Problem
 from sl_discs.solving.recipe import Recipe, tries_one_site
 

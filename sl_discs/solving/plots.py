@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sl_discs.results.canvas import COLOURS
+from sl_discs.experiment.figures import COLOURS
 from sl_discs.solving.result import Result
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sl_discs.experiment.figures import side_by_side, table, write_page
 from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
-from sl_discs.results.page import side_by_side, table, write_page
 from sl_discs.solving import plots
 from sl_discs.solving.result import Result
 

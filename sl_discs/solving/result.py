@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.results.canvas import COLOURS, new_figure, save_figure
+from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.solving.contraction import Contraction
 from sl_discs.solving.storing import read_fields, write_fields
 from sl_discs.solving.trajectory import Trajectory

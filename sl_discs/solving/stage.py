@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.batches import build_batch, initial_keys, plan, step_keys
+from sl_discs.experiment.chains import Outcome, Player, Progress, Watch
 from sl_discs.experiment.monitor import Recorder
-from sl_discs.experiment.packing import build_batch, initial_keys, plan, step_keys
-from sl_discs.experiment.player import Outcome, Player, Progress, Watch
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
 from sl_discs.models.potts import PottsTerms

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.experiment.folder_lock import wait_until_free
-from sl_discs.experiment.interruption import RESUME_ME
 from sl_discs.sweeps import claims
 from sl_discs.sweeps.run_folder import (
     DIFFERS,

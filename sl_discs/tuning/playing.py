@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64
 
+from sl_discs.experiment.output import best_values
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
-from sl_discs.results.summary import best_values
 from sl_discs.tuning.points import Candidate
 
 

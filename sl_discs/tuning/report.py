@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import stdtrit
 
+from sl_discs.experiment.output import Spread
 from sl_discs.instances.dataset import Dataset
-from sl_discs.results.summary import Spread
 from sl_discs.tuning.playing import Stage
 from sl_discs.tuning.points import Candidate
 

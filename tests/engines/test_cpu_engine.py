@@ -14,7 +14,7 @@ from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.player import Player
+from sl_discs.experiment.chains import Player
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset

@@ -10,7 +10,7 @@ from marks import slow_except
 from sl_discs.engines.base import Program
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.mesh import Layout, make_mesh
+from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
 from sl_discs.models.tilted import TiltedParams

@@ -20,10 +20,16 @@ from test_run import SETTINGS, assert_equal, method, random_dataset
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment import checkpoint
-from sl_discs.experiment.checkpoint import Checkpoints
+from sl_discs.experiment.checkpoint import (
+    RESUME_ME,
+    Checkpoints,
+    Interrupted,
+    Notice,
+    check_finished,
+    kind_of_run,
+    notice_of_end,
+)
 from sl_discs.experiment.folder_lock import only_run_in
-from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice, notice_of_end
-from sl_discs.experiment.kind import check_finished, kind_of_run
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 

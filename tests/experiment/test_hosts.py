@@ -20,11 +20,11 @@ from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import RESUME_ME, Interrupted, Notice
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
-from sl_discs.experiment.interruption import RESUME_ME, Interrupted, Notice
-from sl_discs.experiment.provenance import device_in_words
+from sl_discs.experiment.output import join_records, pack_records, unpack_records
+from sl_discs.experiment.record import device_in_words
 from sl_discs.experiment.run import run_methods
-from sl_discs.results.share import join_records, pack_records, unpack_records
 
 ROOT = Path(__file__).parents[2]
 SLURM = ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")

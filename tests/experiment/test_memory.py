@@ -12,10 +12,9 @@ from sl_discs.capacity import GIB
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import InputError
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan
+from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
-from sl_discs.experiment.mesh import Layout, make_mesh
-from sl_discs.experiment.packing import build_batch, initial_keys, plan
-from sl_discs.experiment.player import compile_program
 from sl_discs.experiment.settings import Settings
 from sl_discs.models.kinds import graph_kind
 

@@ -10,10 +10,8 @@ from test_checkpoint import KIND, short_calls  # noqa: F401 (a fixture)
 from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.events import EventsFile, check_tensorboardx
-from sl_discs.experiment.interruption import Interrupted, Notice
-from sl_discs.experiment.monitor import Monitor
+from sl_discs.experiment.checkpoint import Checkpoints, Interrupted, Notice
+from sl_discs.experiment.monitor import EventsFile, Monitor, check_tensorboardx
 from sl_discs.experiment.run import run_methods
 
 pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: pip install -e '.[run]' in the clone")

@@ -11,7 +11,7 @@ from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
 from sl_discs.engines.base import Best, Chain, Chains
 from sl_discs.errors import InputError
-from sl_discs.experiment.population import Population, places_after
+from sl_discs.experiment.chains import Population, places_after
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation

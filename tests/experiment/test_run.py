@@ -14,11 +14,9 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.annealing import Temperatures
-from sl_discs.experiment.mesh import Layout, best_layout, parse_layout
-from sl_discs.experiment.packing import padded_size, plan
+from sl_discs.experiment.batches import Layout, best_layout, padded_size, parse_layout, plan
 from sl_discs.experiment.run import run_methods, run_sampler
-from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.experiment.settings import Settings, Temperatures, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sl_discs.experiment.published import published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction.cell import HELD_OUT, Choice
@@ -15,7 +16,6 @@ from sl_discs.reproduction.differences import difference_rows, differences_text
 from sl_discs.reproduction.rows import cell_row
 from sl_discs.reproduction.runner import Done, Runner
 from sl_discs.reproduction.store import Result, identity, save_result
-from sl_discs.results.published import published_row
 
 CUT = PUBLISHED["maxcut/ba/r-ba-4-n-512-600"]
 CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0,))

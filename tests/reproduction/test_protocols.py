@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sl_discs.experiment.player import compile_program
+from sl_discs.experiment.chains import compile_program
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph

@@ -16,6 +16,8 @@ import pytest
 from scipy import stats
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.output import Spread
+from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction import datasets, tuned
@@ -30,8 +32,6 @@ from sl_discs.reproduction.runner import Done, Runner
 from sl_discs.reproduction.sections import Section, write_report
 from sl_discs.reproduction.statistics import Interval, percent, z_score
 from sl_discs.reproduction.store import Result, identity, load_result, path_of, save_result
-from sl_discs.results.published import PublishedRow, published_ablation, published_row
-from sl_discs.results.summary import Spread
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]

@@ -5,8 +5,8 @@ import builtins
 import pytest
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.figures import can_draw, new_figure, or_warn
 from sl_discs.results import draw_trajectories
-from sl_discs.results.canvas import can_draw, new_figure, or_warn
 
 pytest.importorskip("matplotlib")
 

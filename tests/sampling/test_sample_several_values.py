@@ -14,7 +14,7 @@ import pytest
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.results.canvas import check_matplotlib
+from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.sampling import report, tables
 from sl_discs.sampling.estimates import Batches
 from sl_discs.testing.chi_squared import chi_squared

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sl_discs.experiment.player import compile_program
+from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields

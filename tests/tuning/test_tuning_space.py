@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.player import compile_program
+from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import is_localized, known_samplers, sampler_fields, search_space

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.provenance import commit
+from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset

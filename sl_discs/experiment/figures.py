@@ -1,20 +1,118 @@
-"""Self-contained HTML pages with tables and plots, readable on a phone and in print."""
+"""The common part of all figures: their style, and how a figure is drawn and saved."""
 
 from __future__ import annotations
 
 import html
 import io
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from sl_discs.atomic import write_atomically
-from sl_discs.results.canvas import new_figure
+from sl_discs.errors import InputError
 from sl_discs.version import __version__
+
+# Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_FIGURE_STYLE: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.labelsize": 9,
+    "axes.titlesize": 9,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.fontsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "lines.linewidth": 1.4,
+    "savefig.dpi": 200,
+    # Names of instances and samplers are not TeX, even if they contain dollar signs and backslashes.
+    "text.parse_math": False,
+}
+
+
+def check_matplotlib() -> None:
+    """For commands that will draw a figure: fails early, rather than at the end of a long run.
+
+    Raises:
+      InputError: matplotlib is not installed, or cannot be imported.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except Exception as error:  # broken installations fail in many ways
+        raise InputError(
+            "matplotlib is missing, so no figure; install it with: pip install -e '.[run]' in the clone"
+            if isinstance(error, ModuleNotFoundError) and error.name == "matplotlib"
+            else f"matplotlib cannot be imported, so no figure ({error})"
+        ) from error
+
+
+def can_draw() -> bool:
+    """For commands with optional figures: whether figures can be drawn; if not, writes a line that says why."""
+    try:
+        check_matplotlib()
+    except InputError as error:
+        sys.stderr.write(f"warning: {error}\n")
+        return False
+    return True
+
+
+def new_figure(size: tuple[float, float], paint: Callable):
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never read as TeX.
+
+    Raises:
+      InputError: matplotlib is not installed.
+    """
+    check_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import LogFormatter
+
+    with rc_context(_FIGURE_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        paint(figure)
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if axis.get_scale() == "log":  # its default labels are TeX
+                axis.set_major_formatter(LogFormatter())
+                axis.set_minor_formatter(LogFormatter(minor_thresholds=(1, 0.4)))
+        return figure
+
+
+def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
+    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically.
+
+    Raises:
+      InputError: matplotlib is not installed, or the file cannot be written.
+    """
+    figure = new_figure(size, paint)
+    from matplotlib import rc_context
+
+    with rc_context(_FIGURE_STYLE):  # for what is only drawn now
+        return write_atomically(Path(path), lambda file: figure.savefig(file, format="png"))
+
+
+def or_warn(draw: Callable[[], Path]) -> Path | None:
+    """Draws an optional figure at the end of a run; if that fails, writes a line that says why.
+
+    Returns:
+      the figure's path, or None.
+    """
+    try:
+        return draw()
+    except Exception as error:
+        sys.stderr.write(f"warning: {' '.join(str(error).split())}; results are not affected\n")
+        return None
+
+
+# Self-contained HTML pages with tables and plots, readable on a phone and in print.
 
 _SIZE = 4.4, 2.7  # inches: small enough that a plot's letters can be read on a phone
 
-_STYLE = """
+_PAGE_STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a;
@@ -58,7 +156,7 @@ def write_page(path: Path, title: str, sections: Iterable[str], command: str, no
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)} - sl_discs</title>
-<style>{_STYLE}</style>
+<style>{_PAGE_STYLE}</style>
 </head>
 <body>
 {f"<p class='bad'>{html.escape(note)}</p>" if note else ""}
