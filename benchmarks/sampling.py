@@ -41,11 +41,8 @@ from sl_discs.models.quadratic import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
-from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.options import Options
-from sl_discs.sampling.packed import overlaps, packed
+from sl_discs.sampling.draws import Budget, Drawn, Options, observed, overlaps, packed
 from sl_discs.sampling.sample import METHODS
-from sl_discs.sampling.values import observed
 from sl_discs.testing.truths import CRITICAL, ising_torus
 
 _SIDE, _SPINS = 64, 200

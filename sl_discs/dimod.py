@@ -37,8 +37,7 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.recipe import AUTO, choose_sampler, tries_one_site
-from sl_discs.solving.scale import temperature_range
+from sl_discs.solving.recipe import AUTO, choose_sampler, temperature_range, tries_one_site
 from sl_discs.solving.solve import solve
 from sl_discs.solving.stage import terms_of
 

@@ -31,8 +31,7 @@ from sl_discs.localization.method import build_method
 from sl_discs.models.kind import PENALTY
 from sl_discs.results.interval import half_width
 from sl_discs.samplers.registry import is_localized, known_samplers
-from sl_discs.sampling.drawn import Budget
-from sl_discs.sampling.options import Options
+from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS
 from sl_discs.testing.truths import ising_torus
 

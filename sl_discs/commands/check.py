@@ -17,7 +17,7 @@ from absl import flags
 from sl_discs.command import run_command, say
 from sl_discs.commands.problem_file import define_format, read_problems
 from sl_discs.errors import InputError
-from sl_discs.solving.answers import digest_of, read_answers, recount
+from sl_discs.solving.report import digest_of, read_answers, recount
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()

@@ -62,8 +62,7 @@ from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
 from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
-from sl_discs.sampling.ess_experiment import ess_settings, lattice_from, run_ess
-from sl_discs.sampling.ess_results import format_ess, write_ess
+from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 
 
 def _with_defaults(sampler: str) -> str:

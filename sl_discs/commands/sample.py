@@ -34,7 +34,7 @@ from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
-from sl_discs.sampling import tables
+from sl_discs.sampling import report
 from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
@@ -168,9 +168,9 @@ def _say_written(what: str, write) -> None:
 
 def _summary(run: Run, top: int) -> str:
     samples: Samples = run.samples
-    lines = [tables.played(samples), *samples.notes, "", *_aligned([tables.ESTIMATES, *tables.estimates(samples)])]
+    lines = [report.played(samples), *samples.notes, "", *_aligned([report.ESTIMATES, *report.estimates(samples)])]
     if top:
-        rows, which = tables.marginals(samples, top)
+        rows, which = report.marginals(samples, top)
         lines += ["", *_aligned(rows), *([f"({which})"] if which != "all" else [])]
     lines += ["", f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
     return "\n".join(f"  {line}".rstrip() for line in lines)

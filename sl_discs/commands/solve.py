@@ -31,9 +31,18 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.solving.answers import Answer, Answers, digest_of, write_answers
-from sl_discs.solving.arguments import check_arguments
-from sl_discs.solving.report import Run, proof, seconds, verification, write_report
+from sl_discs.solving.options import check_arguments
+from sl_discs.solving.report import (
+    Answer,
+    Answers,
+    Run,
+    digest_of,
+    proof,
+    seconds,
+    verification,
+    write_answers,
+    write_report,
+)
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 

@@ -38,7 +38,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.cnf import read_cnf
 from sl_discs.instances.pickled import PickledGraph
 from sl_discs.instances.pickles import load_next
-from sl_discs.sampling.ess_discs import effective_sample_size
+from sl_discs.sampling.ess import effective_sample_size
 
 _PACKAGE = "discs"
 

@@ -209,8 +209,8 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
 # Exchanges of states between chains of neighbouring temperatures: non-reversible parallel tempering.
 #
 # After interval n the pairs of places (r, r + 1) where r has the parity of n are tried, so that even and odd pairs
-# alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time proportional to its length,
-# rather than to its square as with randomly chosen pairs.
+# alternate (Okabe et al. 2001; Syed et al. 2022). A state then crosses the ladder in a time proportional to its
+# length, rather than to its square as with randomly chosen pairs.
 
 Tree = TypeVar("Tree")
 

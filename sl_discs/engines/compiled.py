@@ -112,8 +112,8 @@ def _compiles_with(options: dict[str, str | bool]) -> bool:
 # Caches the programs that JAX compiles on disk for the next process.
 #
 # JAX's own cache writes files in place, so another process may read an incomplete one. It also does not record the
-# processor that a program was compiled for, so machines of different kinds with a shared home folder may load programs
-# that they cannot run. Here JAX uses the project's cache instead.
+# processor that a program was compiled for, so machines of different kinds with a shared home folder may load
+# programs that they cannot run. Here JAX uses the project's cache instead.
 
 # Programs that compile faster are not worth a file.
 _LEAST_S = 0.1

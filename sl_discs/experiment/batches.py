@@ -25,7 +25,8 @@ from sl_discs.samplers.base import Sampler, asks_for_gains
 # How a batch of instances x chains is divided among devices.
 #
 # Chains are independent and keys are functions of (seed, instance, chain, step), so results do not depend on the
-# division. Devices only communicate if the chains of an instance share their adaptation: one number per chain and step.
+# division. Devices only communicate if the chains of an instance share their adaptation: one number per chain and
+# step.
 
 AUTO = "auto"
 

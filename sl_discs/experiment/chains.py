@@ -34,9 +34,9 @@ from sl_discs.samplers.base import Sampler
 # When the temperature has fallen, the chains of an instance are weighted by exp((1/tau_after - 1/tau_before) f), and
 # the same number is drawn with these weights: bad chains end, and good ones continue in several places, each with the
 # random numbers of its place. If the temperature is constant between two resamplings (`anneal_every` equal to
-# `resample_every`), this is population annealing, which is correct at every temperature for many chains. If it falls in
-# between, its whole change is treated as one step. A `resample_strength` other than 1 multiplies the exponent, which is
-# only useful for optimisation.
+# `resample_every`), this is population annealing, which is correct at every temperature for many chains. If it falls
+# in between, its whole change is treated as one step. A `resample_strength` other than 1 multiplies the exponent,
+# which is only useful for optimisation.
 #
 # Resampling happens on the host between two calls to an engine, so that it is the same on every engine.
 

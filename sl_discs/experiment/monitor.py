@@ -24,8 +24,8 @@ from sl_discs.experiment.settings import Settings
 
 # Event files of scalars for TensorBoard, written with tensorboardX and without TensorFlow.
 #
-# tensorboardX's summary writer works in a thread, where a full disk goes unnoticed, so its file and message classes are
-# used here directly.
+# tensorboardX's summary writer works in a thread, where a full disk goes unnoticed, so its file and message classes
+# are used here directly.
 
 
 def check_tensorboardx() -> None:

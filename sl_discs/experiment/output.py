@@ -275,8 +275,8 @@ def _drawn_unit(record: ExperimentRecord) -> str:
 
 # Differences between a sampler's SL variant and the sampler itself, taken instance by instance.
 #
-# Instances differ from each other far more than samplers do, so only the paired difference has a standard error that is
-# informative about the samplers.
+# Instances differ from each other far more than samplers do, so only the paired difference has a standard error that
+# is informative about the samplers.
 
 
 def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:

@@ -13,9 +13,9 @@ from sl_discs.errors import InputError
 
 # Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.
 #
-# In the paper (Wang et al., ICML 2025), GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) denotes alpha itself. In SLIPS (Grenioux
-# et al. 2024), Geom denotes the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's Geom(1, 1).
-# The names here are those of the paper.
+# In the paper (Wang et al., ICML 2025), GEOM(a, b)(t) = t^(a/2) (1 - t)^(-b/2) denotes alpha itself. In SLIPS
+# (Grenioux et al. 2024), Geom denotes the factor g of alpha(t) = sqrt(t) g(t), so the paper's GEOM(2, 1) is SLIPS's
+# Geom(1, 1). The names here are those of the paper.
 
 
 @dataclasses.dataclass(frozen=True)

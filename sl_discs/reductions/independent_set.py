@@ -16,9 +16,9 @@ from sl_discs.reductions.presolved import Presolved, none_found, unreduced
 
 # A graph from which nodes are removed and into which edges are put, in arrays of fixed size, as compiled loops.
 #
-# Edge e is the arcs 2e and 2e + 1, one in each direction, so the opposite of arc a is a ^ 1. The arcs that leave a node
-# are linked in both directions, so that an edge is removed without looking for it. Places of removed edges are linked
-# as well, for later edges. All numbers about a node, or about an arc, stand side by side in memory.
+# Edge e is the arcs 2e and 2e + 1, one in each direction, so the opposite of arc a is a ^ 1. The arcs that leave a
+# node are linked in both directions, so that an edge is removed without looking for it. Places of removed edges are
+# linked as well, for later edges. All numbers about a node, or about an arc, stand side by side in memory.
 
 # Columns of `nodes`: the first arc that leaves a node (-1: none), how many do, and whether the node is still there.
 # Columns from `FREE_COLUMN` on belong to whoever uses the graph.
@@ -225,23 +225,23 @@ def note_taken(work, node, instead, end):
 
 # Exact rules that shrink a graph without changing which independent sets are largest, as compiled loops.
 #
-# Clique: where the neighbours of v are all joined to each other, some largest set holds v: v is taken. Nodes of degree
-# 0 and 1 are the simplest cases.
+# Clique: where the neighbours of v are all joined to each other, some largest set holds v: v is taken. Nodes of
+# degree 0 and 1 are the simplest cases.
 #
 # Funnel: where they are a clique but for u, some largest set holds one of u and v: both are removed with their common
 # neighbours, and the other neighbours A of v are joined to the other neighbours B of u. A set of what remains that
 # meets A leaves out B, so u joins it; otherwise v does. Degree 2 is the simplest case, the fold. The rule is applied
 # where the number of edges does not grow.
 #
-# Unconfined: v is removed where, if every largest set held v, some set as large would do without it. With S = {v}: if a
-# node u with exactly one neighbour in S has no neighbour outside S and its neighbours, v is unconfined; if it has
+# Unconfined: v is removed where, if every largest set held v, some set as large would do without it. With S = {v}: if
+# a node u with exactly one neighbour in S has no neighbour outside S and its neighbours, v is unconfined; if it has
 # exactly one, that joins S, and so on. S = {v} alone is domination, N[u] within N[v].
 #
 # A rule that takes a node adds exactly one to the size of every set that it lifts.
 #
 # Sources: Akiba and Iwata, "Branch-and-reduce exponential/FPT algorithms in practice: a case study of vertex cover",
-# 2016; Xiao and Nagamochi, "Confining sets and avoiding bottleneck cases: a simple maximum independent set algorithm in
-# degree-3 graphs", 2013.
+# 2016; Xiao and Nagamochi, "Confining sets and avoiding bottleneck cases: a simple maximum independent set algorithm
+# in degree-3 graphs", 2013.
 
 # The most nodes in S, which keeps each test short.
 _LARGEST_S = 16

@@ -100,11 +100,12 @@ def _merged(size: int, pairs: np.ndarray, couplings: np.ndarray) -> tuple[np.nda
 # since turning s_i loses nothing; i is merged into j. It covers every spin with one or two couplings, and where j is
 # the spin that is always 1, i is fixed: first-order persistency.
 #
-# Star to triangle: the best s_i gives |k_ia s_a + k_ib s_b + k_ic s_c| with three couplings. That does not change when
-# all three turn, so it is a constant and couplings between the three, exactly.
+# Star to triangle: the best s_i gives |k_ia s_a + k_ib s_b + k_ic s_c| with three couplings. That does not change
+# when all three turn, so it is a constant and couplings between the three, exactly.
 #
-# Sources: Boros and Hammer, "Pseudo-Boolean optimization", 2002, for persistency; Liers, Juenger, Reinelt and Rinaldi,
-# "Computing exact ground states of hard Ising spin glass problems by branch-and-cut", 2004, for the rules on cuts.
+# Sources: Boros and Hammer, "Pseudo-Boolean optimization", 2002, for persistency; Liers, Juenger, Reinelt and
+# Rinaldi, "Computing exact ground states of hard Ising spin glass problems by branch-and-cut", 2004, for the rules on
+# cuts.
 
 # Above these the tables in Python would take over a second to make or to work through.
 _MOST_IN_RULES, _MOST_LOOKS = 300_000, 3_000_000
@@ -130,7 +131,7 @@ class Reduced(NamedTuple):
     complete: bool
 
 
-def unreduced(terms: SpinTerms, complete: bool = True) -> Reduced:
+def not_reduced(terms: SpinTerms, complete: bool = True) -> Reduced:
     """The same terms."""
     return Reduced(terms, np.arange(len(terms.fields)), lambda spins: spins, collections.Counter(), complete)
 
@@ -138,9 +139,9 @@ def unreduced(terms: SpinTerms, complete: bool = True) -> Reduced:
 def reduce_terms(terms: SpinTerms) -> Reduced:
     """Applies the rules until none applies; large problems to which some apply are left as they are."""
     if not _some_rule_applies(terms):
-        return unreduced(terms)
+        return not_reduced(terms)
     if len(terms.pairs) > _MOST_IN_RULES:
-        return unreduced(terms, complete=False)
+        return not_reduced(terms, complete=False)
     return _SpinGraph(terms).reduced()
 
 
@@ -286,14 +287,14 @@ def fix_by_roof_duality(terms: SpinTerms) -> Reduced:
     Source: Boros, Hammer, Tavares, "Preprocessing of unconstrained quadratic binary optimization", 2006.
     """
     if not terms.fields.any():
-        return unreduced(terms)
+        return not_reduced(terms)
     if len(terms.pairs) > _MOST_IN_ROOF_DUALITY:
-        return unreduced(terms, complete=False)
+        return not_reduced(terms, complete=False)
     try:
         from dimod import SPIN, BinaryQuadraticModel
         from dwave.preprocessing import roof_duality
     except ImportError:
-        return unreduced(terms)
+        return not_reduced(terms)
     model = BinaryQuadraticModel.from_numpy_vectors(
         -terms.fields, (*terms.pairs.T, -terms.couplings), 0.0, SPIN, variable_order=range(len(terms.fields))
     )
@@ -301,7 +302,7 @@ def fix_by_roof_duality(terms: SpinTerms) -> Reduced:
     # version 0.6.11 minimises s_0 s_2 + s_1 with it by s_0 = s_2.
     _, fixed = roof_duality(model, strict=True)
     if not fixed:
-        return unreduced(terms)
+        return not_reduced(terms)
     return _with_fixed(terms, np.array(list(fixed), np.int64), np.array(list(fixed.values()), np.int8))
 
 

@@ -208,15 +208,15 @@ class DMALA(IndependentFlips):
 # Discrete Langevin Monte Carlo (Sun, Dai, Dai, Zhou and Schuurmans, Discrete Langevin samplers via Wasserstein
 # gradient flow, AISTATS 2023), with the two solvers of DISCS.
 #
-# The flow lets site i jump at the rate g(exp(d_i)) for a balancing function g. With the others held fixed the site is a
-# Markov chain of two states, whose stationary probability of the other value is nu_i = sigmoid(d_i). After the time
+# The flow lets site i jump at the rate g(exp(d_i)) for a balancing function g. With the others held fixed the site is
+# a Markov chain of two states, whose stationary probability of the other value is nu_i = sigmoid(d_i). After the time
 # tau it has flipped with probability
 #
 #     p_i = nu_i (1 - exp(-r_i/nu_i)),    r_i = tau g(exp(d_i)),
 #
-# exactly (`interpolate`), or min(r_i, nu_i) to first order in tau (`euler_forward`). All sites flip at once with these
-# probabilities, and a Metropolis-Hastings test follows. Unlike those of dmala, the p_i never exceed nu_i: for large
-# tau each site is resampled from its conditional distribution.
+# exactly (`interpolate`), or min(r_i, nu_i) to first order in tau (`euler_forward`). All sites flip at once with
+# these probabilities, and a Metropolis-Hastings test follows. Unlike those of dmala, the p_i never exceed nu_i: for
+# large tau each site is resampled from its conditional distribution.
 
 INTERPOLATE, EULER = SOLVERS = ("interpolate", "euler_forward")
 
@@ -331,8 +331,8 @@ class ACS(IndependentFlips):
 #
 # Site i flips with probability sigmoid(g_i - g_(k)), where g_(k) is the k-th largest of the balanced gains g_i =
 # d_i/2: it takes the place of the Langevin proposal's step size, so that about k sites are likely to flip in every
-# state, also in a local optimum. This is the form of the k-th value in the authors' code. They apply no test; with the
-# Metropolis-Hastings test, which is the default here, the sampler is exact.
+# state, also in a local optimum. This is the form of the k-th value in the authors' code. They apply no test; with
+# the Metropolis-Hastings test, which is the default here, the sampler is exact.
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ from sl_discs.experiment.chains import start_chains
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import Levels
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
-from sl_discs.sampling.layout import Terms, lay_out
+from sl_discs.sampling.draws import Terms, lay_out
 
 # For samplers whose steps read all sites, a sweep is one step per this many sites.
 _SITES_A_STEP = 10

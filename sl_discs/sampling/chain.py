@@ -16,9 +16,7 @@ from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.drawn import Budget, Drawn, Store
-from sl_discs.sampling.layout import Terms, counts_of
-from sl_discs.sampling.options import Options
+from sl_discs.sampling.draws import Budget, Drawn, Options, Store, Terms, counts_of
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float64, UInt8
 from scipy import stats
 
-from sl_discs.sampling.events import Events
-from sl_discs.sampling.packed import column, pieces
+from sl_discs.sampling.draws import Events, column, pieces
 
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
 # below what independent draws of the same effective size pass with this probability.

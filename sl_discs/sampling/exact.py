@@ -2,17 +2,229 @@
 
 from __future__ import annotations
 
+import heapq
+import importlib
+import math
+from collections.abc import Callable
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int, Int8
+from scipy import sparse
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
+from sl_discs.capacity import check_memory
 from sl_discs.checks import real, whole
 from sl_discs.errors import InputError
-from sl_discs.models.enumeration import enumerate_density, enumerate_law
+from sl_discs.models.enumeration import enumerate_density, enumerate_law, enumerate_values
 from sl_discs.models.functions import Density
+from sl_discs.models.potts import PottsTerms
 from sl_discs.models.quadratic import Coefficients
-from sl_discs.sampling.tree import tree_decomposition
+from sl_discs.sampling.draws import Budget, Drawn, Options, Terms, packed
+
+# An order in which the variables of a graph can be eliminated one by one, and how wide it is.
+
+# The cost of eliminating a variable, given the remaining neighbours of all variables.
+Cost = Callable[[list[set[int]], int], int]
+
+
+class Elimination(NamedTuple):
+    """An elimination order, where eliminating a variable joins all its remaining neighbours.
+
+    Attributes:
+      order: [N] the variables.
+      degrees: [N] number of remaining neighbours of each variable when it is eliminated.
+    """
+
+    order: Int[np.ndarray, "N"]
+    degrees: Int[np.ndarray, "N"]
+
+    @property
+    def width(self) -> int:
+        """The largest degree: an upper bound on the treewidth."""
+        return int(self.degrees.max())
+
+    def table_entries(self) -> int:
+        """The size of all tables: one entry for each joint state of each variable and its remaining neighbours."""
+        return int(np.sum(2 ** (self.degrees + 1)))
+
+
+def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
+    """The better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
+
+    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower.
+
+    Args:
+      num_variables: N.
+      edges: pairs of different variables; they may repeat.
+      most: the largest width of interest.
+
+    Returns:
+      the order with the smaller tables; None if neither has a width of at most `most`.
+    """
+    matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
+    place = np.empty(num_variables, np.int64)
+    place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
+    costs: tuple[Cost, ...] = _missing, lambda near, v: int(place[v])
+    found = [_eliminate(num_variables, edges, most, cost) for cost in costs]
+    return min((one for one in found if one), key=Elimination.table_entries, default=None)
+
+
+def _missing(near: list[set[int]], v: int) -> int:
+    """How many pairs of neighbours of v are not joined, counted in both directions."""
+    return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
+
+
+def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> Elimination | None:
+    """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
+
+    It stops as soon as there is none, so a dense graph is refused quickly.
+    """
+    near: list[set[int]] = [set() for _ in range(num_variables)]
+    for u, v in edges.tolist():
+        near[u].add(v)
+        near[v].add(u)
+
+    def entry(v: int) -> tuple[int, int, int] | None:
+        return (cost(near, v), len(near[v]), v) if len(near[v]) <= most else None
+
+    current = [entry(v) for v in range(num_variables)]
+    heap = [one for one in current if one]
+    heapq.heapify(heap)
+    order, degrees = [], []
+    while heap:
+        chosen = heapq.heappop(heap)
+        _, degree, v = chosen
+        if current[v] is not chosen:
+            continue  # outdated
+        current[v] = None
+        order.append(v)
+        degrees.append(degree)
+        clique = _missing(near, v) == 0
+        for u in near[v]:
+            near[u] |= near[v]
+            near[u] -= {u, v}
+        # New pairs also change the costs of their common neighbours.
+        for u in near[v] if clique else near[v].union(*(near[u] for u in near[v])):
+            current[u] = renewed = entry(u)
+            if renewed is not None:
+                heapq.heappush(heap, renewed)
+    return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None
+
+
+# The law exp(f/temperature) by tree decomposition, with D-Wave's sampler: exact wherever the treewidth is small.
+
+# D-Wave's sampler refuses more.
+MOST_WIDTH = 25
+# It keeps a table for each variable in both directions.
+_TABLES = 2
+
+
+class TreeLaw(NamedTuple):
+    """Draws and marginals.
+
+    Attributes:
+      states: [draws, N] independent exact draws.
+      log_z: log sum_x exp(f(x)/temperature), the constant of f included.
+      marginals: [N] P(x_i = 1).
+      pair_marginals: [P] P(x_i = x_j = 1) of the pairs that were asked for.
+      mean_value: of f.
+      width: of the decomposition.
+    """
+
+    states: Int8[np.ndarray, "draws N"]
+    log_z: float
+    marginals: Float64[np.ndarray, "N"]
+    pair_marginals: Float64[np.ndarray, "P"]
+    mean_value: float
+    width: int
+
+
+def tree_decomposition(
+    terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"]
+) -> TreeLaw:
+    """Draws, marginals and log Z in time and memory of about N 2^width.
+
+    Args:
+      terms: f.
+      temperature: above 0.
+      draws: at least 1.
+      seed: of the draws.
+      pairs: of different variables, whose pair marginals are returned. They count as coupled, with coupling 0, so
+        they may make the decomposition wider.
+
+    Raises:
+      InputError: dwave-samplers is not installed, or the decomposition is too wide for it or for this machine.
+    """
+    size = len(terms.linear)
+    pairs = np.sort(np.asarray(pairs, np.int32).reshape(-1, 2), axis=1)
+    _check_couplings(terms)
+    listed = terms.listed()
+    edges, place = np.unique(np.concatenate([listed.edges, pairs]), axis=0, return_inverse=True)
+    place = place.reshape(-1)
+    couplings = np.bincount(place[: len(listed.edges)], listed.scale * listed.weights, len(edges))
+    elimination = _eliminated(size, edges)
+    dimod, samplers = _libraries()
+
+    # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
+    # sampler omits the marginals of pairs with coupling 0, so those get a coupling that is lost in any sum of
+    # doubles.
+    noticed = np.where(couplings == 0, np.finfo(np.float64).tiny, -couplings)
+    model = dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -terms.linear, (*edges.T, noticed), -terms.constant, dimod.BINARY
+    )
+    found = samplers.TreeDecompositionSampler().sample(
+        model,
+        num_reads=draws,
+        elimination_order=elimination.order.tolist(),
+        beta=1 / temperature,
+        seed=int(np.random.default_rng(seed).integers(2**31)),  # its seeds have 31 bits
+    )
+    states = found.record.sample[:, np.argsort(found.variables)].astype(np.int8)
+    marginals = np.array([found.info["variable_marginals"][v] for v in range(size)])
+    both = {frozenset(pair): law[1, 1] for pair, law in found.info["interaction_marginals"].items()}
+    joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
+    mean = terms.constant + terms.linear @ marginals + couplings @ joint
+    log_z = float(found.info["log_partition_function"])
+    return TreeLaw(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
+
+
+def _libraries() -> list[ModuleType]:
+    try:
+        return [importlib.import_module(name) for name in ("dimod", "dwave.samplers")]
+    except ImportError:
+        raise InputError(
+            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
+            "method='tempering'"
+        ) from None
+
+
+def _check_couplings(terms: Coefficients) -> None:
+    """Refuses a model with too many couplings, before they are listed."""
+    size, weights = len(terms.linear), terms.weights
+    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
+    couplings = int(np.count_nonzero(weights)) + others
+    # A graph of treewidth w has at most w N edges.
+    if couplings > MOST_WIDTH * size:
+        raise _too_wide(size, couplings)
+
+
+def _eliminated(size: int, edges: np.ndarray) -> Elimination:
+    elimination = narrow_elimination(size, edges, MOST_WIDTH)
+    if elimination is None:
+        raise _too_wide(size, len(edges))
+    need = _TABLES * 8 * elimination.table_entries()
+    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
+    return elimination
+
+
+def _too_wide(size: int, couplings: int) -> InputError:
+    return InputError(
+        f"{size} variables with {couplings} couplings have a treewidth above {MOST_WIDTH} as far as "
+        "min-fill and Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
+    )
+
 
 # Above this, tree decomposition is tried first.
 _ENUMERATED = 20
@@ -83,3 +295,31 @@ def _checked_pairs(pairs: np.ndarray | None, size: int) -> Int[np.ndarray, "P 2"
             f"pair {row} is {tuple(found[row].tolist())}; expected two different variables of 0..{size - 1}"
         )
     return found
+
+
+# Method `exact`: independent draws by enumeration or tree decomposition; see `sl_discs.sampling.exact`.
+
+_DRAWS_IN_TIME = 10_000
+
+
+def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
+    """The requested number of exact draws; 10,000 if there is a time limit.
+
+    Args:
+      terms: of the model.
+      temperature: tau > 0.
+      options: number of draws, seed.
+      budget: progress.
+    """
+    each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
+    if isinstance(terms, PottsTerms):
+        law = enumerate_values(terms, temperature)
+        states, log_z = law.sample(np.random.default_rng(options.seed), each * options.groups), law.log_z
+        how, most = {"states": math.prod(terms.num_values)}, max(terms.num_values)
+    else:
+        found = exact(terms, temperature, each * options.groups, options.seed)
+        states, log_z = found.states, found.log_z
+        how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
+    budget.say(each * options.groups)
+    bits = packed(states.reshape(options.groups, each, -1), most)
+    return Drawn(bits, "none", how, log_z=(log_z, 0.0), exact=True)

@@ -30,12 +30,18 @@ from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fi
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.events import Events
-from sl_discs.sampling.layout import Terms, counts_of, lay_out
-from sl_discs.sampling.options import Options
-from sl_discs.sampling.packed import packed
-from sl_discs.sampling.values import magnetisations, values_of
+from sl_discs.sampling.draws import (
+    Budget,
+    Drawn,
+    Events,
+    Options,
+    Terms,
+    counts_of,
+    lay_out,
+    magnetisations,
+    packed,
+    values_of,
+)
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}

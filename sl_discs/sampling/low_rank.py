@@ -24,6 +24,7 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float64, Int8
+from numpy.polynomial import chebyshev
 from scipy import stats
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
@@ -31,14 +32,178 @@ from scipy.special import logsumexp
 from sl_discs.checks import whole
 from sl_discs.errors import InputError
 from sl_discs.models.quadratic import Coefficients
-from sl_discs.sampling.density_table import COARSE, FINE, DensityTable, even_axes, locates
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.directions import MOST_DIRECTIONS, NARROW, Directions, SpinTerms, find_directions, spin_terms
-from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.gradient_fit import GradientFit
-from sl_discs.sampling.options import Options
-from sl_discs.sampling.packed import packed
-from sl_discs.sampling.rest import MOST_COUPLED, SWEEPS, CoupledRest, FreeRest, Series, is_free
+from sl_discs.sampling.directions import (
+    MOST_COUPLED,
+    MOST_DIRECTIONS,
+    NARROW,
+    SWEEPS,
+    CoupledRest,
+    Directions,
+    FreeRest,
+    Series,
+    SpinTerms,
+    find_directions,
+    is_free,
+    spin_terms,
+)
+from sl_discs.sampling.draws import Budget, Drawn, Options, packed
+
+# Densities on a regular grid in one or two dimensions: their integrals, the location of their mass, and draws.
+
+# Grid spacing for locating the mass, and for drawing in each number of dimensions. The densities are mixtures of
+# normal densities with variance 1, so sums over points at distance 1 equal the integrals up to 1e-8, and the uniform
+# position of a draw in its cell adds at most 3e-3 to the variance.
+COARSE, FINE = 1.0, {1: 0.1, 2: 0.2}
+# Largest number of cells in each direction.
+_MOST_CELLS = {1: 1 << 16, 2: 1 << 10}
+
+
+def even_axes(box: Float64[np.ndarray, "r 2"], distance: float) -> list[Float64[np.ndarray, "_P"]]:
+    """Midpoints of the cells into which a box is divided, in each direction."""
+    found = []
+    for low, high in box:
+        count = min(_MOST_CELLS[len(box)], max(8, int(np.ceil((high - low) / distance))))
+        found.append(low + (high - low) * (np.arange(count) + 0.5) / count)
+    return found
+
+
+def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
+    """Whether a grid for locating the mass on this box is not much coarser than its spacing should be."""
+    return bool((box[:, 1] - box[:, 0]).max() <= 2 * COARSE * _MOST_CELLS[len(box)])
+
+
+class DensityTable:
+    """G densities on one grid.
+
+    Attributes:
+      log_integrals: [G] of the densities.
+      pooled: the mean of the normalised densities, as probabilities of cells.
+    """
+
+    def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
+        """Takes densities at the midpoints of equal cells, each up to a constant factor."""
+        self._axes = axes
+        self._cell = np.array([axis[1] - axis[0] for axis in axes])
+        flat = log_densities.reshape(len(log_densities), -1)
+        log_sums = logsumexp(flat, axis=1)
+        self.log_integrals = log_sums + np.log(self._cell).sum()
+        self._shares = np.exp(flat - log_sums[:, None])
+        self.pooled = self._shares.mean(axis=0).reshape(log_densities.shape[1:])
+
+    def effective_draws(self) -> float:
+        """The number of independent draws that would determine the density as well as its G independent estimates."""
+        pooled = self.pooled.ravel()
+        apart = (self._shares - pooled) ** 2 / np.where(pooled > 0, pooled, 1.0)
+        squares = apart.sum(axis=1).mean()
+        return float(len(self._shares) - 1) / squares if squares > 0 else float("inf")
+
+    def hull(self, drop: float) -> Float64[np.ndarray, "r 2"]:
+        """The box around all cells whose pooled density is at least exp(-drop) of the largest."""
+        inside = self.pooled >= np.exp(-drop) * self.pooled.max()
+        found = []
+        for number, axis in enumerate(self._axes):
+            places = np.flatnonzero(inside.any(axis=tuple(k for k in range(inside.ndim) if k != number)))
+            half = self._cell[number] / 2
+            found.append([axis[places[0]] - half, axis[places[-1]] + half])
+        return np.array(found)
+
+    def peak(self) -> Float64[np.ndarray, "r"]:
+        """Where the pooled density is largest."""
+        places = np.unravel_index(np.argmax(self.pooled), self.pooled.shape)
+        return np.array([axis[place] for axis, place in zip(self._axes, places, strict=True)])
+
+    def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
+        """Independent draws from each density, uniform within a cell."""
+        cells = np.stack([_chosen(rng.random(draws), share) for share in self._shares])
+        places = np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1)
+        middles = np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
+        return middles + (rng.random(middles.shape) - 0.5) * self._cell
+
+
+def _chosen(uniforms: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    cumulative = np.cumsum(shares)
+    return np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+
+
+# A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
+
+# Degree relative to the number of nodes in a direction: fewer coefficients than gradients, so that a misfit shows.
+_DEGREE = 2 / 3
+# Errors of a gradient below this are ignored: over the distance between two nodes they change phi by less.
+_EXACT_ENOUGH = 0.002
+
+
+class GradientFit:
+    """Fits functions phi up to an additive constant, which gradients leave undetermined.
+
+    Attributes:
+      nodes: [Q, r] points at which gradients are needed, Chebyshev nodes in each direction.
+      freedom: number of gradients minus number of coefficients.
+    """
+
+    def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
+        """Sets up the fit on a box.
+
+        Args:
+          box: lower and upper end in each direction.
+          count: nodes in each direction.
+        """
+        self._box, self._degree = box, int(np.ceil(_DEGREE * count))
+        axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
+        axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
+        self.nodes = np.array(list(itertools.product(*axes)))
+        designs = [self._design(self.nodes, slope) for slope in range(len(box))]
+        self._matrix = np.concatenate(designs)
+        self._inverse = np.linalg.pinv(self._matrix)
+        self.freedom = self._matrix.shape[0] - self._matrix.shape[1]
+
+    def _polynomials(self, points: np.ndarray, direction: int, derivative: bool) -> np.ndarray:
+        low, high = self._box[direction]
+        scaled = (2 * points - low - high) / (high - low)
+        if not derivative:
+            return chebyshev.chebvander(scaled, self._degree)
+        slopes = chebyshev.chebder(np.eye(self._degree + 1)) * 2 / (high - low)
+        return chebyshev.chebvander(scaled, self._degree - 1) @ slopes
+
+    def _design(self, points: Float64[np.ndarray, "Q r"], slope: int) -> Float64[np.ndarray, "Q K"]:
+        """Derivatives of all products of polynomials except the constant one."""
+        factors = [self._polynomials(points[:, k], k, k == slope) for k in range(points.shape[1])]
+        product = factors[0]
+        for factor in factors[1:]:
+            product = (product[:, :, None] * factor[:, None, :]).reshape(len(points), -1)
+        return product[:, 1:]
+
+    def __call__(self, gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G K"]:
+        """The coefficients of the functions whose gradients fit best."""
+        return _stacked(gradients) @ self._inverse.T
+
+    def misfit(self, gradients: Float64[np.ndarray, "G Q r"]) -> float:
+        """How far the mean gradients are from what can be fitted: chi-squared for its degrees of freedom.
+
+        About 1 where polynomials of this degree are enough.
+        """
+        columns = _stacked(gradients)
+        mean, error = columns.mean(axis=0), columns.std(axis=0, ddof=1) / np.sqrt(len(columns))
+        error = np.maximum(error, _EXACT_ENOUGH)
+        apart = (mean - self._matrix @ (self._inverse @ mean)) / error
+        return float(apart @ apart) / self.freedom
+
+    def values(
+        self, coefficients: Float64[np.ndarray, "G K"], axes: list[Float64[np.ndarray, "_P"]]
+    ) -> Float64[np.ndarray, "G *P"]:
+        """The functions on the tensor product of axes."""
+        degrees = [self._degree + 1] * len(axes)
+        found = np.concatenate([np.zeros((len(coefficients), 1)), coefficients], axis=1).reshape(-1, *degrees)
+        for number, axis in enumerate(axes):
+            # The axis that is summed over goes, and that of the points comes last.
+            found = np.tensordot(found, self._polynomials(axis, number, False), (1, 1))
+        return found
+
+
+def _stacked(gradients: Float64[np.ndarray, "G Q r"]) -> Float64[np.ndarray, "G rQ"]:
+    return np.swapaxes(gradients, 1, 2).reshape(len(gradients), -1)
+
 
 FIELD = "directions"
 # How far log p(z) may be below its maximum where it counts, while the grid is rough and when it is known.

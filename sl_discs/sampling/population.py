@@ -15,10 +15,7 @@ from scipy.special import logsumexp
 from sl_discs.experiment.chains import places_after
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
-from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.layout import Terms, counts_of, log_num_states
-from sl_discs.sampling.options import Options
-from sl_discs.sampling.packed import packed
+from sl_discs.sampling.draws import Budget, Drawn, Options, Terms, counts_of, log_num_states, packed
 
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9

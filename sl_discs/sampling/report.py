@@ -4,14 +4,177 @@ from __future__ import annotations
 
 import functools
 import html
-from collections.abc import Iterable
+import itertools
+import math
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from sl_discs.experiment.figures import side_by_side, table, write_page
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
 from sl_discs.models.kinds import KINDS
-from sl_discs.sampling import plots, tables
-from sl_discs.sampling.samples import Samples
+from sl_discs.sampling.diagnostics import Diagnostic
+from sl_discs.sampling.draws import Estimate, Events, event_name
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+
+# Pictures of draws: values by draw, their histogram, the distribution of overlaps, and the ladder.
+
+_MOST_POINTS = 2_000
+_OVERLAP_BIN = 0.05
+
+
+def paint_all(samples, figure) -> None:
+    """All of them: a row, and a second one for a ladder."""
+    rows = 1 if samples.ladder is None else 2
+    axes = figure.subplots(rows, 3, squeeze=False)
+    for one, paint in zip(axes[0], (paint_traces, paint_values, paint_overlaps), strict=True):
+        paint(samples, one)
+    if samples.ladder is not None:
+        for one, paint in zip(axes[1], (paint_swaps, paint_barrier, paint_round_trips), strict=True):
+            paint(samples, one)
+    figure.suptitle(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}", fontsize=10)
+
+
+def paint_traces(samples, axes, observable: str = "value") -> None:
+    """An observable of each group by the number of the draw."""
+    values = samples.observable(observable)
+    every = -(-values.shape[1] // _MOST_POINTS)
+    number = np.arange(values.shape[1])[::every]
+    for group, row in enumerate(values[:8]):
+        axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
+    axes.set(xlabel="draw", ylabel=observable)
+
+
+def paint_values(samples, axes) -> None:
+    """The distribution of values."""
+    axes.hist(samples.values, bins=_bins(samples.values), weights=samples.weights, color=COLOURS[0])
+    axes.set(xlabel="value", ylabel="probability")
+
+
+def paint_overlaps(samples, axes) -> None:
+    """P(q): where it has several peaks, draws of one mode differ from those of another."""
+    overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels), int(samples.counts.max()))
+    axes.hist(overlaps, bins=bins, weights=samples.weights, color=COLOURS[2])
+    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
+
+
+def overlap_bins(size: int, most: int) -> Float64[np.ndarray, "B"]:
+    """Edges of bins of about .05 that all hold equally many of the overlaps that N variables of q values can have."""
+    step = most / ((most - 1) * size)
+    width = step * max(1, round(_OVERLAP_BIN / step))
+    return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
+
+
+def paint_marginals(samples, axes) -> None:
+    """The marginals in increasing order, with two standard errors to both sides."""
+    each = samples.marginals.values()
+    found = np.array(sorted(each if samples.num_values is None else itertools.chain.from_iterable(each)))
+    found = found[:: -(-len(found) // _MOST_POINTS)]
+    number, (mean, error) = np.arange(len(found)), found.T
+    band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
+    axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
+    axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
+    what = ("variable", "P(x = 1)") if samples.num_values is None else ("variable and value", "P(x = value)")
+    axes.set(xlabel=f"{what[0]}, in order of P", ylabel=what[1], ylim=(-0.02, 1.02))
+
+
+def paint_swaps(samples, axes) -> None:
+    """Acceptance of the swaps between neighbours."""
+    axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])
+    axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
+
+
+def paint_barrier(samples, axes) -> None:
+    """The barrier over the inverse temperature: the running sum of rejections."""
+    barrier = np.concatenate([[0.0], np.cumsum(1 - samples.ladder.acceptance)])
+    axes.plot(samples.ladder.inverse, barrier, marker=".", color=COLOURS[1])
+    axes.set(xlabel="1/temperature", ylabel="communication barrier")
+
+
+def paint_round_trips(samples, axes) -> None:
+    """Round trips of each ladder."""
+    axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
+    axes.set(xlabel="ladder", ylabel="round trips")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _bins(values: np.ndarray):
+    if np.ptp(values) == 0:
+        # Of any magnitude: an edge at a fixed distance may be rounded to the value.
+        half = max(0.5, abs(values[0]) * 1e-3)
+        return values[0] + np.array([-half, half])
+    whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+    return np.arange(values.min() - 0.5, values.max() + 1) if whole else min(40, max(1, len(np.unique(values))))
+
+
+# Estimates from draws as rows of text, for a terminal and for a page.
+
+ESTIMATES = "", "mean", "error", "R-hat", "ESS bulk", "ESS tail"
+
+
+def estimates(samples: Samples) -> list[tuple[str, ...]]:
+    """Rows under `ESTIMATES`: means, the variables with the largest R-hat and the least ESS, and log Z."""
+    found = {one.name: one for one in samples.diagnostics}
+    rows: list[tuple[str, ...]] = []
+    for name in (VALUE, MAGNETISATION, OVERLAP):
+        rows.append((name, *_numbers(samples.mean(name)), *_evidence(found.pop(name))))
+    if found:
+        several = samples.num_values is not None
+        known = {event_name(*event, several=several): event for event in _events(samples)}
+        apart = max(found.values(), key=lambda one: -1.0 if math.isnan(one.r_hat) else one.r_hat)
+        least = min(found.values(), key=lambda one: min(one.ess_bulk, one.ess_tail))
+        for one in dict.fromkeys((apart, least)):
+            title = one.name if several else f"{one.name} = 1"
+            rows.append((f"P({title})", *_numbers(samples.marginal(*known[one.name])), *_evidence(one)))
+    if samples.log_z is not None:
+        rows.append(("log Z", *_numbers(samples.log_z), "", "", ""))
+    return rows
+
+
+def marginals(samples: Samples, top: int) -> tuple[list[tuple[str, ...]], str]:
+    """The titles and rows of a table of `top` marginals, those nearest to 1/2 first, and how many of how many."""
+    if samples.num_values is None:
+        titles, what = ("variable", "P(x = 1)", "error"), "variables"
+        found = [(str(label), one) for label, one in samples.marginals.items()]
+    else:
+        titles, what = ("variable and value", "P", "error"), "probabilities"
+        found = [(f"{label} = {value}", samples.marginals[label][value]) for label, value in _events(samples)]
+    found.sort(key=lambda row: abs(row[1].mean - 0.5))
+    rows: list[tuple[str, ...]] = [titles, *((title, *_numbers(one)) for title, one in found[:top])]
+    return rows, "all" if len(found) <= top else f"the {top} of {len(found):,} {what} nearest to 1/2"
+
+
+def _events(samples: Samples) -> list[tuple[Hashable, int]]:
+    """Labels and values whose probabilities determine all marginals."""
+    events = Events.of(samples.counts)
+    return [(samples.labels[place], events.values[k]) for place, k in np.argwhere(events.counted).tolist()]
+
+
+def played(samples: Samples) -> str:
+    """The number of draws, the method, and why it was chosen."""
+    chosen = f" ({samples.chosen})" if samples.chosen else ""
+    how = ", ".join(f"{name} {value}" for name, value in samples.how.items())
+    return f"{len(samples):,} draws by {samples.method}{chosen}: {how}"
+
+
+def _numbers(found: Estimate) -> tuple[str, str]:
+    """A mean to the digit of its error, and the error."""
+    if found.error == 0:
+        return f"{found.mean:.10g}", "exact"
+    if math.isnan(found.error):
+        return f"{found.mean:.10g}", "unknown: all draws agree"
+    if not math.isfinite(found.error):
+        return f"{found.mean:.6g}", "unknown"
+    digits = min(12, max(0, 1 - math.floor(math.log10(found.error))))
+    return f"{found.mean:,.{digits}f}", f"{found.error:,.{digits}f}"
+
+
+def _evidence(found: Diagnostic) -> tuple[str, str, str]:
+    r_hat = "" if math.isnan(found.r_hat) else f"{found.r_hat:.3f}"
+    return r_hat, f"{found.ess_bulk:,.0f}", f"{found.ess_tail:,.0f}"
+
 
 _MOST_MARGINALS = 100
 
@@ -57,7 +220,7 @@ def seconds(run: Run) -> dict[str, float]:
 def _section(number: int, run: Run) -> str:
     samples = run.samples
     good = "good" if samples.reliable else "bad"
-    (titles, *rows), which = tables.marginals(samples, _MOST_MARGINALS)
+    (titles, *rows), which = marginals(samples, _MOST_MARGINALS)
     notes = "".join(f"<p>{html.escape(note)}</p>" for note in samples.notes)
     return f"""<section>
 <h1>{KINDS[samples.kind].title}: {html.escape(samples.name)} at temperature {samples.temperature:g}</h1>
@@ -66,7 +229,7 @@ def _section(number: int, run: Run) -> str:
 {notes}
 {side_by_side(number, _plots(samples))}
 <h2>Estimates and evidence</h2>
-{table(tables.estimates(samples), tables.ESTIMATES)}
+{table(estimates(samples), ESTIMATES)}
 <h2>How it was sampled</h2>
 {table([*run.given, *_settings(run)])}
 <h2>Marginals</h2>
@@ -76,28 +239,28 @@ def _section(number: int, run: Run) -> str:
 
 def _plots(samples: Samples):
     shown = [
-        ("traces", plots.paint_traces, "Values by draw; chains that agree cover the same band."),
-        ("values", plots.paint_values, "The distribution of values."),
+        ("traces", paint_traces, "Values by draw; chains that agree cover the same band."),
+        ("values", paint_values, "The distribution of values."),
         (
             "overlaps",
-            plots.paint_overlaps,
+            paint_overlaps,
             "Overlap of draws with different starts; several peaks mean several modes.",
         ),
         (
             "marginals",
-            plots.paint_marginals,
+            paint_marginals,
             "All marginals in increasing order, with two standard errors.",
         ),
     ]
     if samples.ladder is not None:
         shown += [
-            ("swaps", plots.paint_swaps, "Acceptance of swaps; equal bars are best."),
+            ("swaps", paint_swaps, "Acceptance of swaps; equal bars are best."),
             (
                 "barrier",
-                plots.paint_barrier,
+                paint_barrier,
                 "Cumulative rejection rate; where the curve is steep, tempering is slow.",
             ),
-            ("trips", plots.paint_round_trips, "Round trips between the hottest and the coldest temperature."),
+            ("trips", paint_round_trips, "Round trips between the hottest and the coldest temperature."),
         ]
     for name, paint, caption in shown:
         yield name, functools.partial(_on_one, paint, samples), caption
@@ -114,7 +277,7 @@ def _settings(run: Run) -> list[tuple[str, str]]:
     return [
         ("variables", f"{len(samples.labels):,}, each {values}"),
         ("sense", "maximise" if samples.maximise else "minimise"),
-        ("draws", tables.played(samples)),
+        ("draws", played(samples)),
         ("seconds", ", ".join(f"{value:.2f} {words}" for words, value in seconds(run).items())),
         ("seed", str(samples.seed)),
     ]

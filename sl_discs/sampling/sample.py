@@ -26,16 +26,24 @@ from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
-from sl_discs.sampling import chain, known, localized, low_rank, population, tempering
+from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, judge, worst_events
 from sl_discs.sampling.directions import mixes_fast
-from sl_discs.sampling.drawn import Budget, Drawn
-from sl_discs.sampling.estimates import Estimate
-from sl_discs.sampling.events import Events, event_name
-from sl_discs.sampling.layout import Terms, counts_of, log_num_states, reach_of, terms_of
-from sl_discs.sampling.options import Options
+from sl_discs.sampling.draws import (
+    Budget,
+    Drawn,
+    Estimate,
+    Events,
+    Options,
+    Terms,
+    counts_of,
+    event_name,
+    log_num_states,
+    observed,
+    reach_of,
+    terms_of,
+)
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
-from sl_discs.sampling.values import observed
 
 METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
     "chain": chain.draw,
@@ -43,7 +51,7 @@ METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
     "population": population.draw,
     "localization": localized.draw,
     "low_rank": low_rank.draw,
-    "exact": known.draw,
+    "exact": exact.draw,
 }
 AUTO = "auto"
 ENGINES = "auto", "cpu", "reference"
@@ -175,9 +183,9 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
         raise InputError(f"sampler is {sampler!r}; expected a base sampler, such as 'gibbs'", "sampler")
     base_name(sampler, variants=False)
     name = localized_name(sampler) if method == "localization" else sampler
-    known = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
+    exact = {*method_fields(name), *_OWN_FIELDS.get(method, ())} - {"name"}
     arguments = [one for one in inspect.signature(sample).parameters if one != "sampler_fields"]
-    keywords(sorted(fields), arguments, name, sorted(known))
+    keywords(sorted(fields), arguments, name, sorted(exact))
     if engine not in ENGINES:
         raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
     count = _GROUPS.get(method, _USUAL_GROUPS) if groups is None else whole("groups", groups, 2, bits=20)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
+import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +17,132 @@ from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 from sl_discs.checks import check_label
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import new_figure, save_figure
+from sl_discs.npz import check_fields, read_document, write_document
+from sl_discs.problems.labels import label_of, plain_label
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
-from sl_discs.sampling.drawn import Ladder
-from sl_discs.sampling.estimates import Batches, Estimate, Estimates
-from sl_discs.sampling.packed import column, overlaps, pieces, unpacked
+from sl_discs.sampling.draws import (
+    DEPENDENCES,
+    Batches,
+    Estimate,
+    Estimates,
+    Ladder,
+    column,
+    num_bytes,
+    overlaps,
+    pieces,
+    unpacked,
+)
+
+# `Samples` as one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
+
+_FORMAT = "sl_discs samples 2"
+_ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
+
+
+def write_samples(path: Path, samples) -> Path:
+    """Writes them; errors are those of `Samples.save`."""
+    fields = {field.name: getattr(samples, field.name) for field in dataclasses.fields(samples)}
+    arrays = {name: fields.pop(name) for name in _ARRAYS}
+    arrays = {name: value for name, value in arrays.items() if value is not None}
+    labels, ladder = fields.pop("labels"), fields.pop("ladder")
+    if ladder is not None:
+        arrays |= {f"ladder_{name}": leaf for name, leaf in ladder._asdict().items()}
+    fields["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
+    fields["num_labels"] = len(labels)
+    return write_document(path, _FORMAT, arrays, fields)
+
+
+def read_samples(path: Path, kind: type) -> dict[str, Any]:
+    """The fields of `Samples`, which is `kind`, by their names; errors are those of `Samples.load`."""
+    try:
+        arrays, fields = read_document(path, _FORMAT)
+        count, labels = fields.pop("num_labels"), fields["labels"]
+        ladder = {name: arrays.pop(f"ladder_{name}") for name in Ladder._fields if f"ladder_{name}" in arrays}
+        fields |= dict.fromkeys(_ARRAYS) | arrays | {
+            "labels": range(count) if labels is None else tuple(map(label_of, labels)),
+            "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
+            "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
+            "ladder": Ladder(**ladder) if ladder else None,
+            "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
+            "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
+            "notes": tuple(fields["notes"]),
+        }  # fmt: skip
+        check_fields(kind, fields)
+        _check_values(fields, count)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a file that Samples.save wrote ({error})") from error
+    return fields
+
+
+def _check_values(fields: dict[str, Any], size: int) -> None:
+    """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
+    labels, bits, counts, ladder = (fields[name] for name in ("labels", "bits", "num_values", "ladder"))
+    if bits.shape[0] < 1 or bits.shape[1] < 1:
+        raise ValueError("no draws")
+    if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
+        raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
+    if counts is not None and (len(counts) != size or not all(2 <= count <= 127 for count in counts)):
+        raise ValueError("num_values has not one number from 2 to 127 of each variable")
+    if bits.shape[2] != num_bytes(size, 2 if counts is None else max(counts)):
+        raise ValueError(f"{bits.shape[2]} bytes a draw do not fit {size} variables")
+    if counts is not None and any((states >= np.array(counts)).any() for _, states in pieces(bits, size)):
+        raise ValueError("bits has values that no variable has")
+    if fields["dependence"] not in DEPENDENCES or not 0 < fields["temperature"] < math.inf:
+        raise ValueError("a dependence or temperature that is none")
+    if ladder is not None and (
+        len(ladder.acceptance) != len(ladder.inverse) - 1 or ladder.round_trips.shape != bits.shape[:1]
+    ):
+        raise ValueError("a ladder of another length")
+
+
+# Draws in the formats of other libraries; errors and formats are those of the methods of `Samples`.
+
+
+def as_dataframe(samples, value: Hashable):
+    """`Samples.to_dataframe`."""
+    pandas = _imported("pandas")
+    for name in (value, "weight"):
+        if name in samples.labels:
+            raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
+    frame = pandas.DataFrame(samples.states, columns=pandas.Index(list(samples.labels), tupleize_cols=False))
+    frame[value], frame["weight"] = samples.values, samples.weights
+    return frame
+
+
+def as_sample_set(samples):
+    """`Samples.to_dimod`."""
+    dimod = _imported("dimod")
+    kind = dimod.SPIN if samples.spins else dimod.BINARY if samples.num_values is None else dimod.DISCRETE
+    energies = -samples.values if samples.maximise else samples.values
+    return dimod.SampleSet.from_samples(
+        (samples.states, list(samples.labels)), kind, energies, info=samples.summary(), sort_labels=False,
+        weight=samples.weights,
+    )  # fmt: skip
+
+
+def as_inference_data(samples):
+    """`Samples.to_inference_data`."""
+    if samples.log_weights is not None:
+        raise InputError("populations have weights, which arviz does not support; use another method")
+    arviz = _imported("arviz")
+    own = samples.states.reshape(*samples.group_values.shape, -1)
+    names = {name: samples.observable(name) for name in ("value", "magnetisation", "overlap")}
+    coordinates = {"variable": [str(label) for label in samples.labels]}
+    groups = {"posterior": {"x": own, **names}}
+    axes = {"coords": coordinates, "dims": {"x": ["variable"]}}
+    if hasattr(arviz, "InferenceData"):  # before version 1
+        return arviz.from_dict(**groups, **axes)
+    return arviz.from_dict(groups, **axes)
+
+
+def _imported(name: str):
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise InputError(f"this needs {name}; install it with: pip install {name}") from error
+
 
 VALUE, MAGNETISATION, OVERLAP = "value", "magnetisation", "overlap"
 
@@ -40,7 +164,7 @@ class Samples:
       method: the method used: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`.
       chosen: why this method; empty if it was requested.
       how: details of the run, by name.
-      bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.packed`.
+      bits: [C, D, W] the draws of C groups with different starts, as in `sl_discs.sampling.draws`.
       group_values: [C, D] the value of each draw in the problem's sense and offset, without repair.
       group_overlaps: [C, D] overlap of each draw with one of another group: s.s'/N of spins, or the mean of
         (q_i [x_i = x'_i] - 1)/(q_i - 1) of variables with several values.
@@ -240,7 +364,7 @@ class Samples:
         Raises:
           InputError: pandas is not installed, or a label has the name of another column.
         """
-        from sl_discs.sampling.converting import as_dataframe
+        pass
 
         return as_dataframe(self, value)
 
@@ -251,7 +375,7 @@ class Samples:
         Raises:
           InputError: dimod is not installed.
         """
-        from sl_discs.sampling.converting import as_sample_set
+        pass
 
         return as_sample_set(self)
 
@@ -261,7 +385,7 @@ class Samples:
         Raises:
           InputError: arviz is not installed, or draws have unequal weights, which arviz does not support.
         """
-        from sl_discs.sampling.converting import as_inference_data
+        pass
 
         return as_inference_data(self)
 
@@ -286,7 +410,7 @@ class Samples:
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
-        from sl_discs.sampling.plots import paint_all
+        from sl_discs.sampling.report import paint_all
 
         def paint(figure):
             paint_all(self, figure)
@@ -301,7 +425,7 @@ class Samples:
           InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
             strings, None and tuples.
         """
-        from sl_discs.sampling.storing import write_samples
+        pass
 
         return write_samples(Path(path), self)
 
@@ -312,7 +436,7 @@ class Samples:
         Raises:
           InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
-        from sl_discs.sampling.storing import read_samples
+        pass
 
         return cls(**read_samples(Path(path), cls))
 

@@ -19,14 +19,12 @@ from sl_discs.errors import InputError
 from sl_discs.models.potts import PottsTerms
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolved import unreduced
-from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.exact import by_enumeration
-from sl_discs.solving.playing import play_members
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, seconds_for_bound
+from sl_discs.solving.options import as_states, check_arguments
+from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, range_of, seconds_for_bound
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
-from sl_discs.solving.scale import range_of
-from sl_discs.solving.search import Member, first_round
+from sl_discs.solving.search import Member, first_round, play_members
 from sl_discs.solving.stage import Stage, check_range
 
 _ENGINE = "reference"

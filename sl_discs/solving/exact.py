@@ -10,10 +10,8 @@ from jaxtyping import Int8
 from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolved import Presolved, unreduced
-from sl_discs.solving.collecting import Collector
-from sl_discs.solving.contraction import no_contraction
-from sl_discs.solving.result import Result
-from sl_discs.solving.rounds import Clock
+from sl_discs.solving.result import Result, no_contraction
+from sl_discs.solving.rounds import Clock, Collector
 
 
 def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:

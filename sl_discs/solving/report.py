@@ -2,18 +2,105 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import html
-from collections.abc import Iterable
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.experiment.figures import side_by_side, table, write_page
+from sl_discs.atomic import write_atomically
+from sl_discs.errors import InputError
+from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
 from sl_discs.models.kinds import KINDS
+from sl_discs.parse_json import parse_json
 from sl_discs.problems import Problem
-from sl_discs.solving import plots
 from sl_discs.solving.result import Result
+from sl_discs.version import __version__
+
+# The plots of a report: each function returns one that paints a figure.
+
+
+def objective(result: Result) -> Callable:
+    """Values against steps: the best so far, the mean of the chains, and the central 80 % of them."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.trajectory
+        band = {"color": COLOURS[5], "alpha": 0.35, "linewidth": 0, "label": "80 % of chains"}
+        axes.fill_between(found.step, found.low, found.high, **band)
+        axes.plot(found.step, found.mean, color=COLOURS[0], linewidth=1, label="mean of chains")
+        axes.plot(found.step, found.best, color=COLOURS[6], label="best so far")
+        axes.set(xlabel="step", ylabel="value")
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def temperature(result: Result) -> Callable:
+    """Temperature and acceptance against steps."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.trajectory
+        axes.plot(found.step, found.temperature, color=COLOURS[1])
+        axes.set(xlabel="step", yscale="log")
+        axes.set_ylabel("temperature", color=COLOURS[1])
+        other = axes.twinx()
+        other.plot(found.step, found.acceptance, color=COLOURS[2], linewidth=1)
+        other.set_ylim(0, 1.02)
+        other.set_ylabel("acceptance", color=COLOURS[2])
+        other.spines["right"].set_visible(True)
+
+    return paint
+
+
+def contraction(result: Result) -> Callable:
+    """|posterior mean| against the time of localization."""
+
+    def paint(figure) -> None:
+        axes, found = figure.subplots(), result.contraction
+        known = np.isfinite(found.mean)
+        axes.plot(found.time[known], found.mean[known], color=COLOURS[3], marker=".", label="|posterior mean|")
+        axes.plot(found.time, found.field, color=COLOURS[0], linewidth=1, label="|tanh| of the observation's field")
+        axes.set(xlabel="time t of localization", ylim=(0, 1.04))
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def histogram(result: Result) -> Callable:
+    """The best value of each chain."""
+
+    def paint(figure) -> None:
+        axes, values = figure.subplots(), result.values
+        whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+        bins = np.arange(values.min() - 0.5, values.max() + 1) if whole else min(20, len(np.unique(values)))
+        axes.hist(values, bins=bins, color=COLOURS[0], rwidth=0.9)
+        axes.axvline(result.best_value, color=COLOURS[1], linestyle="--", label="best")
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set(xlabel="best value of a chain", ylabel="chains")
+        axes.legend(loc="best", frameon=False)
+
+    return paint
+
+
+def draw_seconds(parts: dict[str, float]) -> Callable:
+    """How the time was spent."""
+
+    def paint(figure) -> None:
+        axes = figure.subplots()
+        names, values = list(parts), list(parts.values())
+        bars = axes.barh(names, values, color=[COLOURS[k % len(COLOURS)] for k in range(len(names))])
+        axes.bar_label(bars, [f"{value:.2f} s" for value in values], padding=3, fontsize=8)
+        axes.invert_yaxis()
+        axes.margins(x=0.25)
+        axes.set(xlabel="seconds")
+
+    return paint
+
 
 _MOST_LABELS = 2_000
 
@@ -108,14 +195,14 @@ def _plots(number: int, run: Run) -> str:
     if not result.rounds:
         return ""
     shown = [
-        ("objective", plots.objective(result), "Values at logged steps."),
-        ("temperature", plots.temperature(result), "Temperature, and mean acceptance of the chains."),
+        ("objective", objective(result), "Values at logged steps."),
+        ("temperature", temperature(result), "Temperature, and mean acceptance of the chains."),
     ]
     if len(result.contraction.step):
         words = "How the observation localizes the state: from 0 (nothing is known) to 1 (every variable is decided)."
-        shown.append(("contraction", plots.contraction(result), words))
-    shown.append(("histogram", plots.histogram(result), "Best values of the chains."))
-    shown.append(("seconds", plots.seconds(seconds(run.read_s, result)), "How the time was spent."))
+        shown.append(("contraction", contraction(result), words))
+    shown.append(("histogram", histogram(result), "Best values of the chains."))
+    shown.append(("seconds", draw_seconds(seconds(run.read_s, result)), "How the time was spent."))
     return side_by_side(number, shown)
 
 
@@ -175,3 +262,119 @@ def _answer(problem: Problem, result: Result) -> str:
         if ordered
         else f"<p>{words}.</p>"
     )
+
+
+# Files of answers by label, whose values anybody can recompute from the problem's own file.
+
+_FORMAT = "sl_discs answers 1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """One problem's answer.
+
+    Attributes:
+      name: of the problem.
+      value: the claimed value.
+      labels: [N] labels of nodes or variables, as in the problem's file.
+      values: [N] their values: 0 and 1, or -1 and 1 for `ising`.
+    """
+
+    name: str
+    value: float
+    labels: Sequence[Any]
+    values: Sequence[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answers:
+    """The answers to all problems of a file.
+
+    Attributes:
+      kind: of the problems, such as `mis` or `qubo`.
+      source: name of their file.
+      sha256: digest of the file.
+      command: the command that found them.
+      answers: in the order of the file.
+      interrupted: whether the run was stopped: the last answer is then the best that was found, and later problems
+        have none.
+    """
+
+    kind: str
+    source: str
+    sha256: str
+    command: str
+    answers: tuple[Answer, ...]
+    interrupted: bool = False
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 digest of a file, in hexadecimal; InputError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the problem's file") from error
+
+
+def write_answers(path: Path, answers: Answers) -> Path:
+    """Writes a JSON file atomically; InputError if it cannot be written."""
+    content = {
+        "format": _FORMAT,
+        "version": __version__,
+        "problem": answers.kind,
+        "file": answers.source,
+        "sha256": answers.sha256,
+        "command": answers.command,
+        "interrupted": answers.interrupted,
+        "answers": [
+            {"name": one.name, "value": one.value, "labels": list(one.labels), "values": list(one.values)}
+            for one in answers.answers
+        ],
+    }
+    text = json.dumps(content, allow_nan=False)
+    return write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def read_answers(path: Path) -> Answers:
+    """Reads a file of `write_answers`.
+
+    Raises:
+      InputError: it cannot be read, or is another kind of file.
+    """
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+        if content["format"] != _FORMAT:
+            raise ValueError
+        found = tuple(
+            Answer(str(one["name"]), _number(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
+            for one in content["answers"]
+        )
+        if any(len(one.labels) != len(one.values) for one in found):
+            raise ValueError
+        kind, file, sha256, command = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
+        return Answers(kind, file, sha256, command, found, content.get("interrupted") is True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
+    except (ValueError, KeyError, TypeError, OverflowError):
+        raise InputError(f"{path}: not a file of answers; sl-discs solve FILE --save=... writes one") from None
+
+
+def _number(value: Any) -> float:
+    """A claimed value as in the file: whole numbers are not rounded, so they do not equal neighbouring doubles."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise TypeError
+    return value
+
+
+def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
+    """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
+
+    A set or clique with conflicts is not repaired here, because it is not an answer.
+
+    Raises:
+      InputError: labels are missing or unknown, or a value is not one of the two.
+    """
+    state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
+    evaluated = problem.evaluate(state[None])
+    return float(evaluated.values[0]), bool((evaluated.states[0] == state).all() and evaluated.feasible[0])

@@ -6,16 +6,161 @@ import dataclasses
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int8
+from jaxtyping import Bool, Float64, Int, Int8, Int64
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
-from sl_discs.solving.contraction import Contraction
-from sl_discs.solving.storing import read_fields, write_fields
-from sl_discs.solving.trajectory import Trajectory
+from sl_discs.experiment.monitor import contractions
+from sl_discs.localization.method import Method
+from sl_discs.npz import check_fields, read_document, write_document
+from sl_discs.problem_names import CATEGORICAL
+from sl_discs.problems.labels import label_of, plain_label
+
+# Values of chains against steps.
+
+
+class Trajectory(NamedTuple):
+    """Records of L logged steps, in the problem's own sense and offset; values have 32 bits and include penalties.
+
+    Attributes:
+      step: of the whole run, over all rounds.
+      round: of the step, from 0.
+      best: the best value at a logged step so far.
+      mean: mean value of the chains at this step.
+      low: the 10 % quantile of the chains' values.
+      high: their 90 % quantile.
+      temperature: at this step.
+      acceptance: mean acceptance probability of the steps since the previous logged step.
+    """
+
+    step: Int64[np.ndarray, "L"]
+    round: Int64[np.ndarray, "L"]
+    best: Float64[np.ndarray, "L"]
+    mean: Float64[np.ndarray, "L"]
+    low: Float64[np.ndarray, "L"]
+    high: Float64[np.ndarray, "L"]
+    temperature: Float64[np.ndarray, "L"]
+    acceptance: Float64[np.ndarray, "L"]
+
+
+def joined(parts: Sequence[Trajectory]) -> Trajectory:
+    """One after the other; empty where there are none."""
+    kinds = [np.int64, np.int64, *[np.float64] * (len(Trajectory._fields) - 2)]
+    empty = Trajectory(*(np.empty(0, kind) for kind in kinds))
+    return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
+
+
+# How the observation localizes chains while they run.
+
+
+class Contraction(NamedTuple):
+    """Q records of localized chains, averaged over variables and chains. Empty without localization.
+
+    Attributes:
+      step: of the last round.
+      time: t of the current level.
+      mean: |U|, where U is the estimated posterior mean of the spins; NaN where a level has just begun. A mean over
+        few samples overestimates it.
+      field: |tanh h|, the mean of free spins in the field h of the observation.
+    """
+
+    step: Int64[np.ndarray, "Q"]
+    time: Float64[np.ndarray, "Q"]
+    mean: Float64[np.ndarray, "Q"]
+    field: Float64[np.ndarray, "Q"]
+
+
+def no_contraction() -> Contraction:
+    """Of chains that are not localized, or of no chains."""
+    return Contraction(np.empty(0, np.int64), *(np.empty(0) for _ in Contraction._fields[1:]))
+
+
+class ContractionRecorder:
+    """A recorder that the player calls after each call to the engine."""
+
+    def __init__(self, method: Method, num_chains: int, num_steps: int):
+        self._chosen = slice(1), slice(num_chains)
+        localization = method.localization
+        self._times = np.empty(0) if localization is None else localization.times(num_steps)
+        self._rows: list[tuple[float, float, float, float]] = []
+
+    def recall(self, every: int, trace) -> None:
+        """Does nothing: records from before an interruption are not used."""
+
+    def add(self, first, stop, every, trace, chains, batch, program, seconds) -> None:
+        """As `monitor.Curves.add`."""
+        found = contractions(chains, batch, program, stop, self._chosen)
+        if found:
+            at = min(stop, len(self._times) - 1)
+            mean = found.get("posterior_contraction", np.nan)
+            self._rows.append((stop, self._times[at], mean, found["tilt_contraction"]))
+
+    def contraction(self) -> Contraction:
+        """The records."""
+        columns = np.array(self._rows, np.float64).reshape(-1, 4).T
+        return Contraction(columns[0].astype(np.int64), *columns[1:])
+
+
+# Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
+
+_FORMAT = "sl_discs result 3"
+_ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
+_PLAIN = (
+    "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
+    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "presolved",
+)  # fmt: skip
+
+
+def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
+    """Writes fields by name; errors are those of `Result.save`."""
+    labels = fields["labels"]
+    text = {name: fields[name] for name in _PLAIN}
+    text["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
+    arrays = {name: fields[name] for name in _ARRAYS}
+    arrays |= {f"trajectory_{name}": leaf for name, leaf in fields["trajectory"]._asdict().items()}
+    arrays |= {f"contraction_{name}": leaf for name, leaf in fields["contraction"]._asdict().items()}
+    return write_document(path, _FORMAT, arrays, text)
+
+
+def read_fields(path: Path, kind: type) -> dict[str, Any]:
+    """Reads the fields of `Result`, which is `kind`, by name; errors are those of `Result.load`."""
+    try:
+        arrays, text = read_document(path, _FORMAT)
+        labels, states = text.pop("labels"), arrays["states"]
+        fields = text | {
+            "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
+            "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
+            "contraction": Contraction(*(arrays.pop(f"contraction_{name}") for name in Contraction._fields)),
+            **arrays,
+        }
+        check_fields(kind, fields)
+        _check_values(fields)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
+    return fields
+
+
+def _check_values(fields: Mapping[str, Any]) -> None:
+    """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
+    labels, timing = fields["labels"], fields["timing"]
+    chains, size = fields["states"].shape
+    if chains < 1:
+        raise ValueError("no chains")
+    if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
+        raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
+    least, most = (-1, 1) if fields["spins"] else (0, 127 if fields["kind"] in CATEGORICAL else 1)
+    for name in "states", "final_states":
+        found = fields[name]
+        if ((found < least) | (found > most)).any() or (fields["spins"] and not found.all()):
+            raise ValueError(f"{name} has values that no variable has")
+    if not {"construct_s", "build_s", "compile_s", "run_s", "verify_s"} <= set(timing):
+        raise ValueError("timing lacks a part")
+
 
 _ENDINGS = {
     "steps": "ended after all steps",

@@ -16,12 +16,10 @@ from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, i
 from sl_discs.problems import Problem
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.reductions.presolved import Presolved, unreduced
-from sl_discs.solving.arguments import as_states, check_arguments
 from sl_discs.solving.categorical import solve_categorical
 from sl_discs.solving.constrained import solve_constrained
 from sl_discs.solving.exact import by_enumeration, by_reductions
-from sl_discs.solving.fit import check_fit, layout_seconds
-from sl_discs.solving.playing import play_members
+from sl_discs.solving.options import as_states, check_arguments, check_fit, layout_seconds
 from sl_discs.solving.recipe import (
     AUTO,
     MOST_STEPS,
@@ -31,11 +29,11 @@ from sl_discs.solving.recipe import (
     default_steps,
     rivals,
     seconds_for_bound,
+    temperature_range,
 )
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
-from sl_discs.solving.scale import temperature_range
-from sl_discs.solving.search import Member, first_round
+from sl_discs.solving.search import Member, first_round, play_members
 from sl_discs.solving.stage import Stage, terms_of
 
 # How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
@@ -86,7 +84,7 @@ def solve(
       chains: number of parallel chains; None: 32, but fewer under a time limit in which 32 chains of `metropolis` or
         `gibbs` would have less than about 20,000 sweeps each.
       annealing: None: exponential decay between temperatures chosen from the problem's gains
-        (`sl_discs.solving.scale`); (initial, final) for other temperatures; or a dict of t_schedule,
+        (`sl_discs.solving.recipe`); (initial, final) for other temperatures; or a dict of t_schedule,
         init_temperature, final_temperature, decay_rate, anneal_every, where t_schedule may be a sequence of
         temperatures, each for an equal part of the steps. Temperatures are in units of the problem's value.
       initial_states: initial states of every round: one sample as a dict or [N] for all chains, or a list or array

@@ -16,7 +16,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.potts import PottsTerms
 from sl_discs.models.quadratic import Coefficients, sparse_is_cheaper
 from sl_discs.problems import Problem
-from sl_discs.solving.fit import check_fit
+from sl_discs.solving.options import check_fit
 from sl_discs.solving.recipe import Recipe
 
 # Sums of terms between these sizes stay finite in float32, and the smallest terms do not vanish.

@@ -17,9 +17,8 @@ from contenders import NotPlayed
 from sampling import TARGETS, Played, Row, Target, as_spins, contender, effective_rates, format_rows, play
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling import packed as packed_draws
-from sl_discs.sampling.packed import overlaps
-from sl_discs.sampling.values import Values, observed
+from sl_discs.sampling import draws as packed_draws
+from sl_discs.sampling.draws import Values, observed, overlaps
 
 CHAINS, DRAWS = 8, 200
 MODULES = {"thrml": "thrml", "dwave-samplers": "dwave"}

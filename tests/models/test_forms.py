@@ -11,7 +11,7 @@ from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.form_values import FormValues
 from sl_discs.models.quadratic import form_coefficients
-from sl_discs.sampling.values import Values
+from sl_discs.sampling.draws import Values
 
 
 @st.composite

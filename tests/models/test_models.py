@@ -28,7 +28,7 @@ from sl_discs.models.quadratic import (
     to_spin,
 )
 from sl_discs.models.tilted import Tilted, TiltedParams
-from sl_discs.solving.scale import temperature_range
+from sl_discs.solving.recipe import temperature_range
 from sl_discs.testing import all_states
 
 N = 6

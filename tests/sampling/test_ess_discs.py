@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.sampling.ess_discs import discs_ess, distances, effective_sample_size
+from sl_discs.sampling.ess import discs_ess, distances, effective_sample_size
 
 
 def autoregression(a: float, length: int, chains: int) -> np.ndarray:

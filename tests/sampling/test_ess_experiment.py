@@ -9,8 +9,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.ising_lattice import IsingLattice
 from sl_discs.localization.method import build_method
-from sl_discs.sampling import ess_chains
-from sl_discs.sampling.ess_experiment import ess_settings, lattice_from, run_ess
+from sl_discs.sampling import ess
+from sl_discs.sampling.ess import ess_settings, lattice_from, run_ess
 
 SETTINGS = Settings(batch_size=64, chain_length=2_000, t_schedule="constant", log_every_steps=1)
 
@@ -38,28 +38,28 @@ def test_chains_whose_autocorrelation_is_known(engine):
 def test_the_field_moves_the_distance(monkeypatch):
     """In a strong field all chains are at the state that the field favours, so its distance is known."""
     traces = []
-    monkeypatch.setattr(ess_chains, "discs_ess", lambda trace, *rest, **more: traces.append(trace))
+    monkeypatch.setattr(ess, "discs_ess", lambda trace, *rest, **more: traces.append(trace))
     lattice, seed = IsingLattice((3, 4), lambdaa=0.0, mu=0.0, init_sigma=1e4), 5
     measured(dataclasses.replace(SETTINGS, seed=seed, batch_size=3, chain_length=500), lattice, "gibbs")
     favoured = lattice.draw(0, 0).linear > 0
-    assert (traces[0][-1] == np.count_nonzero(favoured != ess_chains._reference(seed, 12))).all()
+    assert (traces[0][-1] == np.count_nonzero(favoured != ess._reference(seed, 12))).all()
 
 
 def test_calls_of_any_size_find_the_same(monkeypatch):
     """What a call may hold limits how many states there are at a time, and changes no figure."""
     settings = dataclasses.replace(SETTINGS, batch_size=4, chain_length=60, engine="cpu")
     seen = []
-    add = ess_chains._Distances.add
+    add = ess._Distances.add
 
     def spied(self, first, stop, every, trace, *rest):
         seen.append(trace.states.nbytes)
         add(self, first, stop, every, trace, *rest)
 
-    monkeypatch.setattr(ess_chains._Distances, "add", spied)
+    monkeypatch.setattr(ess._Distances, "add", spied)
     at_once = measured(settings, IsingLattice((3, 3)), "gwg")["gwg"]
     limit = 20 * 4 * 64
     assert len(seen) == 1 and seen.pop() > limit
-    monkeypatch.setattr(ess_chains, "_MOST_STATES", limit)
+    monkeypatch.setattr(ess, "_MOST_STATES", limit)
     in_parts = measured(settings, IsingLattice((3, 3)), "gwg")["gwg"]
     assert seen == [limit] * 3
     assert at_once.ess._replace(per_second=0) == in_parts.ess._replace(per_second=0)

@@ -10,9 +10,7 @@ from scipy import stats
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.quadratic import Coefficients
-from sl_discs.sampling.elimination import narrow_elimination
-from sl_discs.sampling.exact import exact
-from sl_discs.sampling.tree import tree_decomposition
+from sl_discs.sampling.exact import exact, narrow_elimination, tree_decomposition
 from sl_discs.testing import truths
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index

@@ -11,9 +11,8 @@ import pytest
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.models.enumeration import enumerate_law
-from sl_discs.sampling.density_table import DensityTable, even_axes
 from sl_discs.sampling.directions import find_directions, spin_terms
-from sl_discs.sampling.gradient_fit import GradientFit
+from sl_discs.sampling.low_rank import DensityTable, GradientFit, even_axes
 from sl_discs.testing import truths
 
 LIMIT = 5.0

@@ -5,14 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sl_discs.sampling import ladder
+from sl_discs.sampling import tempering
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
-from sl_discs.sampling.drawn import Store
-from sl_discs.sampling.estimates import Batches
-from sl_discs.sampling.events import Events
-from sl_discs.sampling.log_z import log_z_of_ladder
-from sl_discs.sampling.packed import column, num_bytes, overlaps, packed, pieces, unpacked
-from sl_discs.sampling.plots import overlap_bins
+from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
+from sl_discs.sampling.report import overlap_bins
+from sl_discs.sampling.tempering import log_z_of_ladder
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 6])
@@ -22,7 +19,7 @@ def test_round_trips_where_every_swap_succeeds(rungs):
     exchanged = np.zeros((moments, 2, rungs), bool)
     for moment in range(moments):
         exchanged[moment, 0, moment % 2 : rungs - 1 : 2] = True
-    first, second = ladder.round_trips(exchanged)
+    first, second = tempering.round_trips(exchanged)
     assert second == 0
     assert 10 * rungs - 2 * rungs <= first <= 10 * rungs
 
@@ -30,16 +27,16 @@ def test_round_trips_where_every_swap_succeeds(rungs):
 def test_no_trip_without_both_ends():
     exchanged = np.zeros((50, 1, 4), bool)
     exchanged[::2, 0, 0] = True  # only the coldest two ever meet
-    assert ladder.round_trips(exchanged) == [0]
+    assert tempering.round_trips(exchanged) == [0]
 
 
 def test_rungs_have_equal_steps_of_the_barrier():
     inverse = np.linspace(0, 1, 5)
     rates = np.array([0.1, 0.1, 0.4, 0.4])
-    found = ladder.adapted_ladder(inverse, rates, 11)
+    found = tempering.adapted_ladder(inverse, rates, 11)
     np.testing.assert_allclose(found[[0, 1, 2, 6, 10]], [0, 0.25, 0.5, 0.75, 1])
-    assert ladder.best_number_of_rungs(rates) == 3 and ladder.best_number_of_rungs(2 * rates) == 5
-    assert ladder.best_number_of_rungs(np.full(7, 0.9)) == 16
+    assert tempering.best_number_of_rungs(rates) == 3 and tempering.best_number_of_rungs(2 * rates) == 5
+    assert tempering.best_number_of_rungs(np.full(7, 0.9)) == 16
 
 
 def test_rejection_rates_are_those_of_the_rule():
@@ -52,7 +49,7 @@ def test_rejection_rates_are_those_of_the_rule():
         )
         for k in range(2)
     ]
-    np.testing.assert_allclose(ladder.rejection_rates(inverse, values), known)
+    np.testing.assert_allclose(tempering.rejection_rates(inverse, values), known)
 
 
 def test_log_z_of_independent_spins():

@@ -16,11 +16,10 @@ from marks import slow_except
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.sampling import plots, tables, tempering
+from sl_discs.sampling import report, tempering
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
-from sl_discs.sampling.layout import terms_of
-from sl_discs.sampling.values import Values
+from sl_discs.sampling.draws import Values, terms_of
 from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
@@ -296,9 +295,9 @@ def test_draws_that_all_agree_have_no_known_error():
     assert np.isnan(samples.mean().error) and np.isnan(samples.expectation(lambda states: states[:, 0]).error)
     event = samples.expectation(lambda states: states[:, 0] > 0)
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
-    assert {row[0]: row[2] for row in tables.estimates(samples)}["value"] == "unknown: all draws agree"
+    assert {row[0]: row[2] for row in report.estimates(samples)}["value"] == "unknown: all draws agree"
     # The histogram shows them, although an edge at a fixed distance is rounded to the value.
-    edges = plots._bins(samples.values)
+    edges = report._bins(samples.values)
     assert edges[0] < samples.values[0] < edges[-1]
 
 

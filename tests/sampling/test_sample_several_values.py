@@ -15,8 +15,8 @@ import pytest
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import check_matplotlib
-from sl_discs.sampling import report, tables
-from sl_discs.sampling.estimates import Batches
+from sl_discs.sampling import report
+from sl_discs.sampling.draws import Batches
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import state_index, states_of
 
@@ -143,10 +143,10 @@ def test_evidence_names_variables_and_values(drawn):
     others = zip(LABELS[1:], VALUES[1:], strict=True)
     expected = ["variable 'a' = 1", *(f"variable {label!r} = {v}" for label, q in others for v in range(q))]
     assert sorted(names[3:]) == sorted(expected)
-    rows, which = tables.marginals(drawn, 5)
+    rows, which = report.marginals(drawn, 5)
     assert rows[0] == ("variable and value", "P", "error") and len(rows) == 6
     assert which == "the 5 of 11 probabilities nearest to 1/2"
-    assert any(title.startswith("P(variable ") and " = " in title for title, *_ in tables.estimates(drawn))
+    assert any(title.startswith("P(variable ") and " = " in title for title, *_ in report.estimates(drawn))
 
 
 def test_magnetisation_and_overlap_are_their_definitions(drawn):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sl_discs.commands import check, solve
-from sl_discs.solving.answers import read_answers
+from sl_discs.solving.report import read_answers
 
 ROOT = Path(__file__).parents[2]
 

@@ -82,8 +82,8 @@ def write_out(record, spins):
 #
 # The posterior mean of a level is U = sum over its steps of c_t x_t, for spins x_t after step t and weights c_t whose
 # running sum is C_t. Spins change seldom, so U is computed by summation by parts: when a site turns to x_s at step s,
-# 2 x_s C_{s-1} is subtracted, and at the end of the level x C is added for each site. A flip then costs one operation,
-# and a step without flips none.
+# 2 x_s C_{s-1} is subtracted, and at the end of the level x C is added for each site. A flip then costs one
+# operation, and a step without flips none.
 
 _F = np.float32
 _TWO, _NOTHING = _F(2), _F(0)

@@ -24,10 +24,10 @@ from sl_discs.localization.schedule import Levels
 
 # The temperatures at which the CPU engine weighs proposals: constant over many steps, so that weights can be kept.
 #
-# A level of localization changes the tilt, so all weights are recomputed there. Proposal temperatures therefore change
-# where levels begin and, within a level, in equal steps of about 1/256 of the logarithm, so that they are at most 0.3 %
-# off. The Metropolis-Hastings test uses the same weights as the proposal and the target's own temperature, so each step
-# leaves its target invariant, whatever the proposal's temperature.
+# A level of localization changes the tilt, so all weights are recomputed there. Proposal temperatures therefore
+# change where levels begin and, within a level, in equal steps of about 1/256 of the logarithm, so that they are at
+# most 0.3 % off. The Metropolis-Hastings test uses the same weights as the proposal and the target's own temperature,
+# so each step leaves its target invariant, whatever the proposal's temperature.
 
 # Number of steps per factor e of temperature.
 _AN_E_FOLD = 256

@@ -1,0 +1,531 @@
+"""The choices that all methods share."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import os
+import time
+import uuid
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
+from scipy import sparse
+
+from sl_discs.atomic import allocate
+from sl_discs.engines.base import Batch
+from sl_discs.errors import InputError
+from sl_discs.experiment.batches import Shape, build_batch, build_density_batch
+from sl_discs.instances.potts import PottsForm
+from sl_discs.models.base import Model
+from sl_discs.models.functions import Density
+from sl_discs.models.potts import PottsTerms, potts_terms
+from sl_discs.models.quadratic import Coefficients
+from sl_discs.problems import Problem
+from sl_discs.problems.density import LogDensity
+from sl_discs.samplers.base import Sampler
+
+
+class Options(NamedTuple):
+    """The user's choices.
+
+    Attributes:
+      draws_each: draws per group; None: as many as there is time for.
+      groups: independent chains, ladders or populations.
+      sampler: name of a base sampler.
+      fields: of its config.
+      engine: as in settings.
+      seed: of all random numbers.
+      store: path of a .npy file for the draws; None: memory.
+    """
+
+    draws_each: int | None
+    groups: int
+    sampler: str
+    fields: Mapping[str, Any]
+    engine: str
+    seed: int
+    store: str | None = None
+
+
+# What is sampled, as methods need it: the terms of a model, quadratic or not, and the arrays of chains on it.
+
+Terms = Coefficients | PottsTerms | Density
+
+
+def terms_of(problem: Problem | LogDensity) -> Terms:
+    """The terms of the function that is maximised."""
+    if isinstance(problem, Problem) and isinstance(problem.source, PottsForm):
+        return potts_terms(problem.source)
+    return problem.terms()
+
+
+def counts_of(terms: Terms) -> Int[np.ndarray, "N"]:
+    """The number of values of each variable."""
+    return np.array(terms.num_values) if isinstance(terms, PottsTerms) else np.full(terms.num_sites, 2)
+
+
+def log_num_states(terms: Terms) -> float:
+    """The logarithm of the number of states, which is log Z at infinite temperature."""
+    return float(np.log(counts_of(terms)).sum())
+
+
+def reach_of(terms: Terms) -> float:
+    """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
+    with np.errstate(over="ignore"):
+        if isinstance(terms, PottsTerms):
+            fields = np.abs(np.where(terms.exists, terms.fields, 0.0)).max(axis=1).sum()
+            return float(fields + np.abs(terms.scale * terms.couplings).sum())
+        if isinstance(terms, Coefficients):
+            pairs = np.abs(terms.scale * (terms.weights - terms.background)).sum()
+            background = abs(terms.scale * terms.background) * terms.num_sites * (terms.num_sites - 1) / 2
+            return float(np.abs(terms.linear).sum() + pairs + background)
+    return 0.0
+
+
+def lay_out(terms: Terms, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int) -> tuple[Model, Batch]:
+    """The model and the batch of instances that are all alike.
+
+    Args:
+      terms: of the model.
+      sampler: that will be run.
+      names: of the instances, which name their keys.
+      shape: of the batch.
+      seed: of the chains.
+    """
+    if isinstance(terms, Density):
+        return build_density_batch(terms, sampler, names, shape, seed)
+    return build_batch([terms] * len(names), names, shape, seed)
+
+
+# Draws as bits: eight variables a byte, for each binary digit of their values.
+#
+# The bytes of a draw are planes of N/8 bytes, rounded up: the first has the lowest digit of every variable. Variables
+# of two values have one plane.
+
+# Draws are unpacked in pieces of so many bytes; what is computed of them takes a few doubles for each, in cache.
+_PIECE = 2**20
+
+
+def num_bytes(size: int, most: int = 2) -> int:
+    """W of a draw of so many variables, of at most so many values."""
+    return (most - 1).bit_length() * -(-size // 8)
+
+
+def packed(states: Int8[np.ndarray, "*B N"] | Bool[np.ndarray, "*B N"], most: int = 2) -> UInt8[np.ndarray, "*B W"]:
+    """States as bytes; their values are below `most`."""
+    planes = [np.packbits(states & (1 << digit), axis=-1) for digit in range((most - 1).bit_length())]
+    return planes[0] if len(planes) == 1 else np.concatenate(planes, axis=-1)
+
+
+def _planes(bits: UInt8[np.ndarray, "*B W"], size: int) -> list[UInt8[np.ndarray, "*B V"]]:
+    width = -(-size // 8)
+    return [bits[..., start : start + width] for start in range(0, bits.shape[-1], width)]
+
+
+def unpacked(bits: UInt8[np.ndarray, "*B W"], size: int, first: int = 0, last: int | None = None):
+    """The states [..., n] of `packed`, or those of the variables from `first`, a multiple of 8, to before `last`."""
+    last = size if last is None else last
+    here, count = slice(first // 8, -(-last // 8)), last - first
+    lowest, *others = (np.asarray(plane[..., here]) for plane in _planes(bits, size))
+    states = np.unpackbits(lowest, axis=-1, count=count).view(np.int8)
+    for digit, plane in enumerate(others, start=1):
+        states |= np.unpackbits(plane, axis=-1, count=count).view(np.int8) << digit
+    return states
+
+
+def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
+    """Slices of the draws of all groups, and their states [C, d, N], a piece of bounded size after the other."""
+    step = max(1, _PIECE // max(1, bits.shape[0] * size))
+    for start in range(0, bits.shape[1], step):
+        here = slice(start, start + step)
+        yield here, unpacked(np.asarray(bits[:, here]), size)
+
+
+def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
+    """One variable of all draws."""
+    values = np.zeros(bits.shape[:2], np.int8)
+    for digit, plane in enumerate(_planes(bits, size)):
+        values |= (np.asarray(plane[:, :, place // 8]) >> (7 - place % 8) & 1).view(np.int8) << digit
+    return values
+
+
+def overlaps(
+    bits: UInt8[np.ndarray, "C D W"], size: int, num_values: Sequence[int] | None = None
+) -> Float[np.ndarray, "C D"]:
+    """The overlap of each draw with that of the same number in the next group; of a single group, with the draw half
+    the group away.
+
+    It is s.s'/N of spins, or the mean of (q_i [x_i = x'_i] - 1)/(q_i - 1) of variables of q_i values: 1 for equal
+    draws, and 0 on average for independent uniform ones.
+    """  # fmt: skip
+    groups, draws, width = bits.shape
+    counts = np.array(num_values) if num_values is not None else np.full(size, 2)
+    # What a difference costs, and where.
+    costs = [(count / (count - 1), packed(counts == count)) for count in np.unique(counts).tolist()]
+    step = max(1, _PIECE // max(1, groups * width))
+    found = np.empty((groups, draws))
+    for start in range(0, draws, step):
+        here = np.arange(start, min(start + step, draws))
+        own = bits[:, here]
+        other = np.roll(own, -1, axis=0) if groups > 1 else bits[:, (here - draws // 2) % draws]
+        apart = functools.reduce(np.bitwise_or, _planes(own ^ other, size))
+        lost = sum(cost * np.bitwise_count(apart & where).sum(axis=-1, dtype=np.int64) for cost, where in costs)
+        found[:, here] = 1 - lost / size
+    return found
+
+
+# The outcome of a method, and the common part of all methods that run chains.
+
+Say = Callable[[int, str], None]
+
+
+class Drawn(NamedTuple):
+    """Draws of C independent groups, D of each.
+
+    Attributes:
+      bits: [C, D, W] the draws, packed.
+      dependence: of the draws of a group, as in `estimates.Batches`.
+      how: details of the run by name, for reports.
+      reasons: the method's own reasons against its draws.
+      notes: further remarks on the draws.
+      log_weights: [C] of the groups, up to a constant; None: equal weights.
+      log_z: log Z and its standard error; None where the method does not give it.
+      ladder: of temperatures, if the method has one.
+      interrupted: whether the run was stopped before its end.
+      exact: whether the draws are exact, however few they are.
+      families: effective number of independent draws, of populations.
+      most_effective: independent draws that all draws together are worth at most, whatever their autocorrelation.
+    """
+
+    bits: UInt8[np.ndarray, "C D W"]
+    dependence: str
+    how: dict[str, Any]
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    log_weights: Float64[np.ndarray, "C"] | None = None
+    log_z: tuple[float, float] | None = None
+    ladder: Ladder | None = None
+    interrupted: bool = False
+    exact: bool = False
+    families: float | None = None
+    most_effective: float = math.inf
+
+
+class Ladder(NamedTuple):
+    """A ladder of R temperatures, the hottest first.
+
+    Attributes:
+      inverse: [R] 1/temperature.
+      acceptance: [R - 1] of swaps between neighbours.
+      round_trips: [C] from the hottest to the coldest and back, of each group.
+      mean_values: [R] mean of f at each rung.
+    """
+
+    inverse: Float64[np.ndarray, "R"]
+    acceptance: Float64[np.ndarray, "Q"]
+    round_trips: np.ndarray
+    mean_values: Float64[np.ndarray, "R"]
+
+
+class Budget:
+    """The time limit of a method, and its callbacks.
+
+    Args:
+      seconds: remaining from now; None: no limit.
+      interrupt: a true result ends the run; None: nothing does.
+      say: called with a number of new draws, and text on all draws so far.
+    """
+
+    def __init__(self, seconds: float | None, interrupt: Callable[[], object] | None, say: Say):
+        self._end = None if seconds is None else time.perf_counter() + seconds
+        self._interrupt, self._say = interrupt, say
+        self.interrupted = False
+
+    def say(self, count: int, words: str = "") -> None:
+        """Reports new draws."""
+        self._say(count, words)
+
+    @property
+    def timed(self) -> bool:
+        """Whether there is a time limit."""
+        return self._end is not None
+
+    def left(self) -> float:
+        """The remaining seconds."""
+        return float("inf") if self._end is None else self._end - time.perf_counter()
+
+    def after(self, part: float) -> Callable[[], bool]:
+        """Whether this part of the time that is left now has passed, without asking for an interruption."""
+        left = (1 - part) * self.left()
+        return lambda: self.left() < left
+
+    def is_over(self) -> bool:
+        """Whether to stop now."""
+        self.interrupted = self.interrupted or bool(self._interrupt and self._interrupt())
+        return self.interrupted or self.left() <= 0
+
+    def check_interrupt(self) -> None:
+        """Raises KeyboardInterrupt if the run was told to stop before there are draws to return."""
+        self.is_over()
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def keeping(self, store: Store) -> Iterator[None]:
+        """While draws are made, Ctrl-C ends the run and the draws in the store are kept."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not len(store):
+                raise
+            self.interrupted = True
+
+
+class Store:
+    """Collects draws; under a time limit their number is not known in advance.
+
+    Args:
+      groups: C.
+      size: N.
+      most: the largest number of values of a variable.
+      wanted: D; None: not known in advance.
+      path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
+
+    Raises:
+      InputError: the file cannot be written, or the disk has no space for all draws.
+    """
+
+    def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
+        self._most, width = most, num_bytes(size, most)
+        self._parts: list[np.ndarray] = []
+        self._file = None
+        if path is not None and wanted is not None:
+            self._file = _mapped(Path(path), (groups, wanted, width))
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, states) -> None:
+        """Adds the states [L, C, N] of L records."""
+        bits = packed(np.swapaxes(states, 0, 1), self._most)
+        if self._file is None:
+            self._parts.append(bits)
+        else:
+            self._file[:, self._count : self._count + bits.shape[1]] = bits
+        self._count += bits.shape[1]
+
+    def bits(self) -> UInt8[np.ndarray, "C D W"]:
+        """All draws so far."""
+        if self._file is None:
+            return np.concatenate(self._parts, axis=1)
+        self._file.flush()
+        return self._file[:, : self._count]
+
+
+def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
+    """A new .npy file of bytes, mapped into memory.
+
+    Its space is allocated first: where a disk is full, writing to a mapped file would end the process.
+    """
+    temporary, size = path.with_name(f".{uuid.uuid4().hex}.tmp"), math.prod(shape)
+    try:
+        with temporary.open("xb") as file:
+            header = {"descr": "|u1", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            allocate(file, file.tell() + size)
+        os.replace(temporary, path)  # noqa: PTH105
+        return np.lib.format.open_memmap(path, mode="r+")
+    except OSError as error:
+        raise InputError(
+            f"store is {str(path)!r}, where {size / 2**20:,.0f} MiB cannot be written ({error.strerror}); free some "
+            "space or choose another folder",
+            "store",
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+# The function f that a problem's model maximises, evaluated at many states in double precision.
+
+
+def values_of(terms: Terms) -> Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]:
+    """f of states as they are: nothing is repaired."""
+    return Values(terms) if isinstance(terms, Coefficients) else terms.values
+
+
+class Values:
+    """f(x) = constant + c.x + sum over pairs of J x x; states are not repaired."""
+
+    def __init__(self, terms: Coefficients):
+        size = len(terms.linear)
+        first, second = terms.edges.T
+        # The background counts for every pair, so listed pairs only add the difference from it.
+        weights = terms.scale * (terms.weights - terms.background)
+        self._upper = sparse.csr_matrix((weights, (first, second)), (size, size))
+        self._terms = terms
+
+    def __call__(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """The values at states of zeros and ones."""
+        terms, x = self._terms, states.astype(np.float64)
+        ones = x.sum(axis=1)
+        background = terms.scale * terms.background * ones * (ones - 1) / 2
+        pairs = np.einsum("bn,bn->b", x, (self._upper.T @ x.T).T)
+        return terms.constant + x @ terms.linear + pairs + background
+
+
+def magnetisations(terms: Terms, states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
+    """The mean spin; of a Potts model (q m - 1)/(q - 1), where m is the largest share of the variables with one value
+    and q the largest number of values: 1 if all values are equal, 0 if all are equally frequent.
+    """
+    if not isinstance(terms, PottsTerms):
+        return 2 * states.mean(axis=-1) - 1
+    most = max(terms.num_values)
+    shares = np.max([(states == value).mean(axis=-1) for value in range(most)], axis=0)
+    return (most * shares - 1) / (most - 1)
+
+
+def observed(
+    terms: Terms, bits: UInt8[np.ndarray, "C D W"]
+) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
+    """The value f and the magnetisation of every draw."""
+    function, size = values_of(terms), terms.num_sites
+    values, means = [], []
+    for _, states in pieces(bits, size):
+        values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))
+        means.append(magnetisations(terms, states))
+    return np.concatenate(values, axis=1), np.concatenate(means, axis=1)
+
+
+# The events whose probabilities are the marginals: that a variable has a value.
+
+
+class Events(NamedTuple):
+    """Those that determine all marginals: a variable of two values is 1, any other has each of its values.
+
+    Attributes:
+      values: the K values that count.
+      counted: [N, K] which of them count for each variable.
+    """
+
+    values: range
+    counted: Bool[np.ndarray, "N K"]
+
+    @classmethod
+    def of(cls, counts: Int[np.ndarray, "N"]) -> Events:
+        """The events of variables with so many values each."""
+        most = int(counts.max())
+        values = range(1, 2) if most == 2 else range(most)
+        value, count = np.array(values), counts[:, None]
+        return cls(values, (value < count) & ((count > 2) | (value == 1)))
+
+    @property
+    def number(self) -> int:
+        """How many events there are."""
+        return int(np.count_nonzero(self.counted))
+
+    def occur(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B E"]:
+        """Which of them occur in each state, value by value."""
+        of_values = [(states == value)[:, self.counted[:, k]] for k, value in enumerate(self.values)]
+        return np.concatenate(of_values, axis=1)
+
+
+def event_name(label: Hashable, value: int, *, several: bool) -> str:
+    """The name of an event in reports; of a variable of two values, its own."""
+    return f"variable {label!r} = {value}" if several else f"variable {label!r}"
+
+
+# Means of dependent draws with Monte Carlo standard errors, by batch means.
+
+# How the draws of a group may depend on each other, see `Batches`.
+DEPENDENCES = ("serial", "none", "group")
+# Batches of a chain, and the least number of draws per batch, dependent and effective ones.
+_BATCHES, _LEAST_EFFECTIVE = 10, 4
+# Values of draws that differ relatively by no more than this agree.
+_ROUNDING = 1e-12
+
+
+class Estimate(NamedTuple):
+    """A mean and its Monte Carlo standard error: infinite of a single batch, and NaN where all draws agree, as
+    nothing bounds the values that were not drawn.
+    """
+
+    mean: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.6g} +- {self.error:.2g}"
+
+
+# Means and their errors, of one shape.
+Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
+
+
+class Batches:
+    """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
+
+    Args:
+      num_groups: C.
+      num_draws: D, per group.
+      dependence: `serial`: a group is a chain; `none`: all draws are independent; `group`: the draws of a group
+        depend on each other, as in a population.
+      log_weights: [C] of the groups, up to a constant; None: equal weights.
+      effective: the number of independent draws that all draws are worth. Batches of chains are long enough for
+        several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_draws: int,
+        dependence: str,
+        log_weights: Float[np.ndarray, "C"] | None,
+        effective: float = math.inf,
+    ):
+        # Groups are independent, however few draws each of them is worth.
+        self._effective = float(np.clip(effective, num_groups, num_groups * num_draws))
+        batches = min(_BATCHES, num_draws // _BATCHES, int(self._effective / num_groups) // _LEAST_EFFECTIVE)
+        count = {"serial": max(1, batches), "none": num_draws, "group": 1}[dependence]
+        self._inflation = np.sqrt(num_groups * num_draws / self._effective) if dependence == "none" else 1.0
+        self._starts = np.arange(count) * num_draws // count
+        self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
+        weights = np.ones(num_groups)
+        if log_weights is not None:
+            weights = np.exp(log_weights - np.max(log_weights))
+        self._groups = weights / weights.sum()
+        self._weights = (self._groups[:, None] * self._lengths).ravel()
+
+    def estimate(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
+        """Means over all draws and their errors, as in `Estimate`."""
+        mean, error = self._by_batches(values)
+        low, high = values.min(axis=(0, 1)), values.max(axis=(0, 1))
+        agree = high - low <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        return mean, np.where(agree, np.nan, error)
+
+    def _by_batches(self, values: Float[np.ndarray, "C D *shape"]) -> Estimates:
+        sums = np.add.reduceat(values, self._starts, axis=1, dtype=np.float64)
+        counts = (self._lengths * values.shape[1]).reshape(-1, *[1] * (values.ndim - 2))
+        means = (sums / counts).reshape(-1, *values.shape[2:])
+        mean = np.tensordot(self._weights, means, 1)
+        number = len(means)
+        if number == 1:
+            return mean, np.full(np.shape(mean), np.inf)
+        squares = np.tensordot(self._weights**2, (means - mean) ** 2, 1)
+        return mean, self._inflation * np.sqrt(number / (number - 1) * squares)
+
+    def share(self, events: Num[np.ndarray, "C D *shape"]) -> Estimates:
+        """The probability of events, as `estimate`.
+
+        If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
+        whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none
+        of the draws, about 1/n. n is the effective number of draws.
+        """
+        mean, error = self._by_batches(events)
+        effective = min(self._effective, 1 / np.sum(self._groups**2) * events.shape[1])
+        smoothed = (effective * mean + 1) / (effective + 2)
+        return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective))
