@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs.discs_plugin.own_sampler import OwnSampler
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.base_sampler import States
+from sl_discs.discs_plugin.own import OwnSampler
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset

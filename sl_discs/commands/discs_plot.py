@@ -17,7 +17,7 @@ from typing import Any
 from absl import flags
 
 from sl_discs.command import parse_flags, run_command
-from sl_discs.discs_plugin import launch, plotting
+from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
@@ -31,7 +31,7 @@ def _import(arguments: list[str]) -> Any:
     scripts = [module.name for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)]
     if not arguments or arguments[0] not in scripts:
         raise InputError(f"the first argument names the script; DISCS has: {', '.join(sorted(scripts))}")
-    plotting.teach_plot_utils()
+    launch.teach_plot_utils()
     module = importlib.import_module(f"discs.plot_results.{arguments[0]}")
     if not hasattr(module, "main"):
         raise InputError(f"discs.plot_results.{arguments[0]} is not a script")

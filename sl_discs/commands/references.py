@@ -23,11 +23,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.reproduction.datasets import chosen_sets
-from sl_discs.reproduction.references.plans import PLANS
-from sl_discs.reproduction.references.search import Search, Tally, search_set
-from sl_discs.reproduction.references.store import FOLDER, path_of
-from sl_discs.reproduction.references.use import DATA_SEED
+from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, Search, Tally, path_of, search_set
+from sl_discs.reproduction.cells import chosen_sets
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()

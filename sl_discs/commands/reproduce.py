@@ -34,17 +34,27 @@ from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.instances.dataset import check_data_root
-from sl_discs.reproduction.cell import HELD_OUT, Cell, Choice, check_methods
-from sl_discs.reproduction.datasets import PublishedSet, chosen_sets
+from sl_discs.reproduction.best_known import describe, with_references
+from sl_discs.reproduction.cells import (
+    ABLATION,
+    ALLOCATION,
+    DENSITIES,
+    HELD_OUT,
+    METHODS,
+    PROFILES,
+    Cell,
+    Choice,
+    Profile,
+    PublishedSet,
+    check_methods,
+    chosen_sets,
+    main_cells,
+    varied_cells,
+)
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
-from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
-from sl_discs.reproduction.profiles import DENSITIES, PROFILES, Profile
-from sl_discs.reproduction.references.use import describe, with_references
-from sl_discs.reproduction.runner import Runner
-from sl_discs.reproduction.sections import ORDER, write_report
-from sl_discs.reproduction.tables import Composer
-from sl_discs.reproduction.trials import trial_cells
-from sl_discs.tuning.instances import part_of
+from sl_discs.reproduction.report import ORDER, Composer, write_report
+from sl_discs.reproduction.runs import Runner, trial_cells
+from sl_discs.tuning.search import part_of
 from sl_discs.version import __version__
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.

@@ -41,10 +41,17 @@ from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.registry import base_name, code_of, is_localized, sampler_fields
 from sl_discs.tuning import space
-from sl_discs.tuning.instances import Split, experiment_settings, folder_of, parse_dataset, split_instances
-from sl_discs.tuning.playing import Stage
-from sl_discs.tuning.points import Candidate, annealing_of, point_of
-from sl_discs.tuning.tuned import read_tuned, write_tuned
+from sl_discs.tuning.search import (
+    Split,
+    Stage,
+    experiment_settings,
+    folder_of,
+    parse_dataset,
+    read_tuned,
+    split_instances,
+    write_tuned,
+)
+from sl_discs.tuning.space import Candidate, annealing_of, point_of
 from sl_discs.version import __version__
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
@@ -310,8 +317,7 @@ def _report(
     study, search, stage: Stage, split: Split, default: Candidate, path: Path, command: str, notice: Notice
 ) -> int:
     from sl_discs.tuning import storage
-    from sl_discs.tuning.report import held_out, in_words
-    from sl_discs.tuning.search import FIRST_TRIAL_SEED
+    from sl_discs.tuning.search import FIRST_TRIAL_SEED, held_out, in_words
 
     sampler = default.sampler["name"]
     complete, counted = storage.complete_trials(study), storage.counted_trials(study, _STALE.value)

@@ -11,9 +11,8 @@ import jax
 from ml_collections import config_dict
 
 from sl_discs.discs_plugin import register, upstream
-from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.fixes import chosen_fixes
-from sl_discs.discs_plugin.states import States
 from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.samplers.base import Sampler, StepSampler
 from sl_discs.samplers.registry import known_samplers, register_sampler

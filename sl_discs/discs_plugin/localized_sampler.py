@@ -9,8 +9,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import cond_for_batch
-from sl_discs.discs_plugin.base_sampler import State
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.base_sampler import State, States
 from sl_discs.errors import InputError
 from sl_discs.localization.algorithm import Observation, localized_step
 from sl_discs.localization.schedule import Localization

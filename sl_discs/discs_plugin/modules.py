@@ -26,12 +26,10 @@ from typing import Any
 import jax
 from ml_collections import config_dict
 
-from sl_discs.discs_plugin import own_problem, upstream
-from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin import own, upstream
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler, TiltableSampler
-from sl_discs.discs_plugin.own_problem import OwnProblem
-from sl_discs.discs_plugin.own_sampler import OwnSampler
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.own import OwnProblem, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
 from sl_discs.localization.schedule import Localization
@@ -189,11 +187,11 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return {"build_model": lambda config: OwnProblem(problem, config)}
 
     def _model_config_module(self, problem: str) -> dict[str, Any]:
-        return {"get_config": lambda: own_problem.problem_config(problem, OWN + problem)}
+        return {"get_config": lambda: own.problem_config(problem, OWN + problem)}
 
     def _graph_config_module(self, problem: str) -> dict[str, Any]:
         del problem
-        return {"get_model_config": lambda cfg_str: own_problem.graph_config()}
+        return {"get_model_config": lambda cfg_str: own.graph_config()}
 
 
 def install(fixes: frozenset[str]) -> None:

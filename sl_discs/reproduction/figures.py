@@ -9,9 +9,9 @@ import numpy as np
 
 from sl_discs.experiment.figures import COLOURS, save_figure
 from sl_discs.models.kinds import graph_kind
-from sl_discs.reproduction.cell import DEFAULTS
+from sl_discs.reproduction.cells import DEFAULTS
 from sl_discs.reproduction.rows import by_dataset, in_published_unit
-from sl_discs.reproduction.runner import Done
+from sl_discs.reproduction.runs import Done
 
 _COLUMNS = 3
 _PANEL = (2.9, 2.3)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sl_discs.experiment.published import CHAIN_LENGTH, published_cells
-from sl_discs.reproduction.cell import DEFAULTS
+from sl_discs.reproduction.cells import DEFAULTS
 from sl_discs.reproduction.rows import FAR, is_level, level_rows
 
 COMMANDS_TITLE = "## Commands"

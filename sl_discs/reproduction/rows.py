@@ -6,18 +6,65 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
+from scipy import special
 
 from sl_discs.experiment.output import Spread
-from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row
+from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row, published_seconds
 from sl_discs.instances.dataset import Dataset
 from sl_discs.models.kinds import graph_kind
-from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
-from sl_discs.reproduction.references.use import takes_references
-from sl_discs.reproduction.runner import Done
-from sl_discs.reproduction.statistics import Interval, percent, z_score
+from sl_discs.reproduction.best_known import takes_references
+from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.runs import Done
+
+# Statistics of the report: results of cells, their distance from the paper, and differences within pairs.
+
+_CONFIDENCE = 0.95
+
+
+class Interval(NamedTuple):
+    """A mean and its 95 % interval by Student's t, which is None for a single value."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Float64[np.ndarray, "n"]) -> Interval:
+        """The interval of at least one value."""
+        spread = Spread.of(values)
+        if spread.se is None:
+            return cls(spread.mean, None, None, spread.n)
+        half = float(special.stdtrit(spread.n - 1, (1 + _CONFIDENCE) / 2)) * spread.se
+        return cls(spread.mean, spread.mean - half, spread.mean + half, spread.n)
+
+
+def z_score(ours: Spread | None, published: PublishedRow | None, published_n: int) -> float | None:
+    """(ours - published) over the root of the sum of squared standard errors; the paper's is std/sqrt(published_n).
+
+    None if one of them, or our error, is missing, or if two different numbers both have an error of zero.
+    """
+    if ours is None or published is None or ours.se is None:
+        return None
+    difference = ours.mean - published.mean
+    error = math.hypot(ours.se, published.std / math.sqrt(published_n))
+    if error == 0:
+        return 0.0 if difference == 0 else None
+    return difference / error
+
+
+def percent(
+    values: Float64[np.ndarray, "G"], references: Float64[np.ndarray, "G"]
+) -> Float64[np.ndarray, "G"] | None:
+    """100 values / references; None unless every graph has a reference other than zero."""
+    if not np.all(np.isfinite(references) & (references != 0)):
+        return None
+    return 100 * values / references
+
 
 # Number of combined standard errors beyond which a cell is named.
 FAR = 2.5
@@ -176,3 +223,33 @@ def _differences(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndar
         return ours - theirs[:n], graph_kind(base.dataset.problem).compared_unit
     absolute = localized.result.by_graph() - base.result.by_graph()[:n]
     return 100 * absolute / best[:n], "% of best in this report"
+
+
+# Run times compared with the paper's: seconds, chain-steps per second, and the overhead of localization.
+
+
+def overhead_rows(done: list[Done]) -> list[dict[str, Any]]:
+    """One row per cell at default settings: our seconds and the paper's, and both ratios of SL to its base.
+
+    Our ratio is that of seconds per chain-step, so it does not depend on the size of the runs.
+    """
+    rows = []
+    for name, group in by_dataset(done):
+        found = {one.cell.method: one for one in group if one.cell.protocol == DEFAULTS}
+        for method, one in found.items():
+            base = found.get(method.removeprefix("sl_")) if method.startswith("sl_") else None
+            seconds = published_seconds(name, method)
+            of_base = published_seconds(name, method.removeprefix("sl_"))
+            rows.append(
+                {
+                    "dataset": name,
+                    "method": method,
+                    "n": len(one.dataset.graphs),
+                    "run_s": one.result.run_s,
+                    "chain_steps_per_s": one.result.chain_steps_per_s,
+                    "sl_over_base": base and base.result.chain_steps_per_s / one.result.chain_steps_per_s,
+                    "published_s": seconds,
+                    "published_sl_over_base": seconds / of_base if base and seconds and of_base else None,
+                }
+            )
+    return rows

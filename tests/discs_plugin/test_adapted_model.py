@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sl_discs.discs_plugin.adapted_model import AdaptedModel, AdaptedParams
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.base_sampler import AdaptedModel, AdaptedParams, States
 from sl_discs.models.sites import Categories, TwoValues
 from sl_discs.testing.enumeration import states_of
 

@@ -14,10 +14,9 @@ import pytest
 from marks import slow_except
 from test_register import whole_config
 
-from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.discs_plugin.own_sampler import OwnSampler
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.own import OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.single_site import Gibbs

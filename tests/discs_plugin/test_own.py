@@ -9,9 +9,8 @@ import pytest
 from marks import slow_except
 from test_register import whole_config
 
-from sl_discs.discs_plugin.own_problem import OwnProblem, problem_config
-from sl_discs.discs_plugin.own_sampler import BatchModel, OwnSampler
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.base_sampler import States
+from sl_discs.discs_plugin.own import BatchModel, OwnProblem, OwnSampler, problem_config
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.models.kinds import graph_kind
 from sl_discs.samplers.langevin import DMALA

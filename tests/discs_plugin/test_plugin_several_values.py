@@ -13,10 +13,9 @@ from several_values import potts_case
 from test_localized_sampler import play
 from test_register import whole_config
 
-from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.discs_plugin.own_sampler import OwnSampler
-from sl_discs.discs_plugin.states import States
+from sl_discs.discs_plugin.own import OwnSampler
 from sl_discs.models.tilted import Tilted
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary

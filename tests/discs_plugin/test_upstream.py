@@ -14,10 +14,9 @@ from ml_collections import config_dict
 from test_own import Tilting
 
 from sl_discs.discs_plugin import borrowed, upstream
-from sl_discs.discs_plugin.base_sampler import BaseSampler
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.discs_plugin.fixes import chosen_fixes
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
-from sl_discs.discs_plugin.states import States
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset

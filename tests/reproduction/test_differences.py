@@ -10,12 +10,10 @@ from scipy import stats
 from sl_discs.experiment.published import published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction.cell import HELD_OUT, Choice
-from sl_discs.reproduction.datasets import PUBLISHED
-from sl_discs.reproduction.differences import difference_rows, differences_text
+from sl_discs.reproduction.cells import HELD_OUT, PUBLISHED, Choice
+from sl_discs.reproduction.comparisons import difference_rows, differences_text
 from sl_discs.reproduction.rows import cell_row
-from sl_discs.reproduction.runner import Done, Runner
-from sl_discs.reproduction.store import Result, identity, save_result
+from sl_discs.reproduction.runs import Done, Result, Runner, identity, save_result
 
 CUT = PUBLISHED["maxcut/ba/r-ba-4-n-512-600"]
 CHOICE = Choice(chain_length=60, batch_size=4, engine="reference", seeds=(0,))

@@ -1,6 +1,6 @@
 """Marks count only what was not chosen on the test graphs, and only where references are the same."""
 
-from sl_discs.reproduction.marks import MARKS, marks_rows, marks_text
+from sl_discs.reproduction.comparisons import MARKS, marks_rows, marks_text
 
 
 def row(dataset, method, protocol, mean, ours=False):

@@ -12,17 +12,30 @@ from sl_discs.experiment.chains import compile_program
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction.cell import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL, Choice
-from sl_discs.reproduction.datasets import LEFT_TO_TRAINING, PUBLISHED
-from sl_discs.reproduction.plans import main_cells
+from sl_discs.reproduction.cells import (
+    AS_PUBLISHED,
+    DEFAULTS,
+    HELD_OUT,
+    LEFT_TO_TRAINING,
+    NULL,
+    PUBLISHED,
+    Choice,
+    main_cells,
+)
+from sl_discs.reproduction.comparisons import search_in_short, side_by_side_text
+from sl_discs.reproduction.report import Composer, write_report
 from sl_discs.reproduction.rows import pair_rows
-from sl_discs.reproduction.runner import Done, Runner
-from sl_discs.reproduction.searches import Search, reported, search_rows, searches
-from sl_discs.reproduction.sections import write_report
-from sl_discs.reproduction.side_by_side import search_in_short, side_by_side_text
-from sl_discs.reproduction.store import Result
-from sl_discs.reproduction.tables import Composer
-from sl_discs.reproduction.trials import point_of_trial, trial_cells
+from sl_discs.reproduction.runs import (
+    Done,
+    Result,
+    Runner,
+    Search,
+    point_of_trial,
+    reported,
+    search_rows,
+    searches,
+    trial_cells,
+)
 
 MIS = PUBLISHED["mis/er_density/r-0.10"]
 CHOICE = Choice(chain_length=600, batch_size=4, engine="reference", seeds=(0,))

@@ -26,12 +26,9 @@ import pytest
 
 from sl_discs.experiment.output import Spread
 from sl_discs.experiment.published import published_row
-from sl_discs.reproduction.cell import Choice
-from sl_discs.reproduction.datasets import PUBLISHED
-from sl_discs.reproduction.profiles import PROFILES
-from sl_discs.reproduction.rows import in_published_unit
-from sl_discs.reproduction.runner import Runner
-from sl_discs.reproduction.statistics import z_score
+from sl_discs.reproduction.cells import PROFILES, PUBLISHED, Choice
+from sl_discs.reproduction.rows import in_published_unit, z_score
+from sl_discs.reproduction.runs import Runner
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 LIMIT = 2.5

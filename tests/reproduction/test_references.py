@@ -19,18 +19,21 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.record import InstanceRecord
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction.datasets import PUBLISHED
-from sl_discs.reproduction.references.plans import PLANS
-from sl_discs.reproduction.references.search import Search, search_set
-from sl_discs.reproduction.references.store import (
+from sl_discs.reproduction.best_known import (
+    PLANS,
     ReferenceSet,
+    Search,
     cut_of,
+    describe,
     digest,
     load_references,
     path_of,
     save_references,
+    search_set,
+    takes_references,
+    with_references,
 )
-from sl_discs.reproduction.references.use import describe, takes_references, with_references
+from sl_discs.reproduction.cells import PUBLISHED
 
 ROOT = Path(__file__).parents[2]
 NAME = "maxcut/er/r-er-0.15-n-256-300"
@@ -174,7 +177,7 @@ def play_at_random(problem, dataset, penalty, method, settings, progress):
 
 
 def test_a_search_goes_on_where_it_was_and_another_one_adds_to_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("sl_discs.reproduction.references.search.run_sampler", play_at_random)
+    monkeypatch.setattr("sl_discs.reproduction.best_known.run_sampler", play_at_random)
     graphs = [small_graph(seed) for seed in range(5)]
     search = Search(40, 2, 2, initial=2.0, final=0.3)
 

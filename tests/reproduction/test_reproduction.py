@@ -20,18 +20,25 @@ from sl_discs.experiment.output import Spread
 from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction import datasets, tuned
-from sl_discs.reproduction.cell import DEFAULTS, HELD_OUT, Choice, check_methods
-from sl_discs.reproduction.datasets import PUBLISHED, chosen_sets
+from sl_discs.reproduction import cells
+from sl_discs.reproduction.cells import (
+    ABLATION,
+    ALLOCATION,
+    DEFAULTS,
+    HELD_OUT,
+    METHODS,
+    PROFILES,
+    PUBLISHED,
+    Choice,
+    check_methods,
+    chosen_sets,
+    main_cells,
+    varied_cells,
+)
 from sl_discs.reproduction.markdown import in_short, main_text, settings_text
-from sl_discs.reproduction.overhead import overhead_rows
-from sl_discs.reproduction.plans import ABLATION, ALLOCATION, METHODS, main_cells, varied_cells
-from sl_discs.reproduction.profiles import PROFILES
-from sl_discs.reproduction.rows import cell_row, level_rows, pair_rows
-from sl_discs.reproduction.runner import Done, Runner
-from sl_discs.reproduction.sections import Section, write_report
-from sl_discs.reproduction.statistics import Interval, percent, z_score
-from sl_discs.reproduction.store import Result, identity, load_result, path_of, save_result
+from sl_discs.reproduction.report import Section, write_report
+from sl_discs.reproduction.rows import Interval, cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
+from sl_discs.reproduction.runs import Done, Result, Runner, identity, load_result, path_of, save_result
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
@@ -238,8 +245,8 @@ def write_tuned(folder, method, content):
 
 
 def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
-    monkeypatch.setattr(tuned, "CONFIGS", tmp_path)
-    assert tuned.load_tuned(MIS.name, "sl_gwg") is None
+    monkeypatch.setattr(cells, "CONFIGS", tmp_path)
+    assert cells.load_tuned(MIS.name, "sl_gwg") is None
     annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
     annealing |= {"resample_every": 0, "resample_strength": 1.0}
     content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
@@ -256,7 +263,7 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
         main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
     write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
     with pytest.raises(InputError, match=r"sl-discs tune writes them"):
-        tuned.load_tuned(MIS.name, "sl_gwg")
+        cells.load_tuned(MIS.name, "sl_gwg")
 
 
 def test_sections_of_one_folder_make_one_report(tmp_path):
@@ -303,7 +310,7 @@ def test_unknown_names_are_refused():
         check_methods(["gibbs"], METHODS)
     assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
     assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
-    assert datasets.OTHERS["mis/ertest/r-800"].absent(None) is None
+    assert cells.OTHERS["mis/ertest/r-800"].absent(None) is None
 
 
 def reproduce(cwd, *arguments):

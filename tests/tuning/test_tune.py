@@ -16,9 +16,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
-from sl_discs.tuning.instances import experiment_settings, parse_dataset, split_instances
+from sl_discs.tuning.search import experiment_settings, parse_dataset, read_tuned, split_instances
 from sl_discs.tuning.storage import open_storage
-from sl_discs.tuning.tuned import read_tuned
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
 # Batches of one instance: training and test then share one compiled program.

@@ -10,7 +10,7 @@ from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.tuning import space
-from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, without_tilt
+from sl_discs.tuning.space import Candidate, annealing_of, candidate_of, without_tilt
 
 SETTINGS = Settings(batch_size=4, chain_length=600, seed=3, engine="reference")
 

@@ -12,7 +12,7 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import is_localized, known_samplers, sampler_fields, search_space
 from sl_discs.tuning import space
-from sl_discs.tuning.points import Candidate, annealing_of, candidate_of, point_of
+from sl_discs.tuning.space import Candidate, annealing_of, candidate_of, point_of
 
 BASES = [name for name in known_samplers() if not is_localized(name) and ":" not in name]
 # Numbers that the search leaves as they are.

@@ -17,7 +17,7 @@ from sl_discs.experiment.settings import Settings  # noqa: E402
 from sl_discs.instances.dataset import Dataset  # noqa: E402
 from sl_discs.localization.method import method_fields  # noqa: E402
 from sl_discs.tuning import search, space, storage  # noqa: E402
-from sl_discs.tuning.points import Candidate, annealing_of  # noqa: E402
+from sl_discs.tuning.space import Candidate, annealing_of  # noqa: E402
 
 KIND = {"dataset": "mis/small", "chains": 4, "space": [{"name": "x", "choices": list(range(50))}]}
 

@@ -1,0 +1,390 @@
+"""The length of the search for each published MaxCut set, based on measurements (see docs/references.md)."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.atomic import write_atomically
+from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import InputError
+from sl_discs.experiment.record import commit
+from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.settings import Settings
+from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.graph import Graph
+from sl_discs.localization.method import build_method, method_fields
+from sl_discs.models.kinds import graph_kind
+from sl_discs.models.kinds.maxcut import KIND as MAXCUT
+from sl_discs.parse_json import parse_json
+from sl_discs.version import __version__
+
+# The file of a set's references: its content, how it is extended, and when a reference is valid.
+#
+# A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with a
+# partition that has this cut, so that it can be verified.
+
+FOLDER = Path(__file__).parent
+# Fields that identify a run: a graph that has had a run with equal fields is not run again.
+_IDENTITY = ("sampler", "annealing", "chain_length", "batch_size", "seeds", "engine")
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """The best known cut of a graph.
+
+    Attributes:
+      sha256: `digest` of the graph.
+      cut: the largest of `starts`.
+      solution: [N] zeros and ones, the side of each node; its cut is `cut`.
+      starts: the best cut of each start, keyed by the position of its run in the file.
+    """
+
+    sha256: str
+    cut: float
+    solution: Int8[np.ndarray, "N"]
+    starts: dict[int, tuple[float, ...]]
+
+    def agrees(self) -> bool:
+        """Whether at least two starts, each with its own seed, ended at this cut."""
+        return sum(cut == self.cut for cuts in self.starts.values() for cut in cuts) > 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceSet:
+    """References of one generated set.
+
+    Attributes:
+      dataset: its name, such as `maxcut/er/r-er-0.15-n-256-300`.
+      data_seed: data seed of its graphs.
+      runs: how references were found: command, sampler, annealing, steps, chains, seeds, engine, version, commit.
+      graphs: by the graph's position in the set.
+    """
+
+    dataset: str
+    data_seed: int
+    runs: tuple[dict[str, Any], ...] = ()
+    graphs: dict[int, Reference] = dataclasses.field(default_factory=dict)
+
+    def with_run(self, run: dict[str, Any]) -> tuple[ReferenceSet, int]:
+        """The set with this run added, unless it has an equal run, and the position of the run."""
+        for place, known in enumerate(self.runs):
+            if all(known[key] == run[key] for key in _IDENTITY):
+                return self, place
+        return dataclasses.replace(self, runs=(*self.runs, run)), len(self.runs)
+
+    def find(self, index: int, graph: Graph) -> Reference | None:
+        """The reference of the graph at a position; None if there is none, or only one of another graph.
+
+        Raises:
+          InputError: the reference is of this graph, but its partition has another cut: the file is damaged.
+        """
+        known = self.graphs.get(index)
+        if known is None or known.sha256 != digest(graph):
+            return None
+        if known.solution.size < graph.num_nodes or cut_of(graph, known.solution[: graph.num_nodes]) != known.cut:
+            raise InputError(
+                f"references of {self.dataset}: graph {index}: the partition does not have the cut {known.cut:g} "
+                "that is claimed; get the file anew, or remove it and run sl-discs references"
+            )
+        return dataclasses.replace(known, solution=known.solution[: graph.num_nodes])
+
+    def with_starts(
+        self, index: int, graph: Graph, run: int, cuts: list[float], solution: Int8[np.ndarray, "N"]
+    ) -> ReferenceSet:
+        """The set after starts of a run on a graph; the larger of the old and the new cut is kept.
+
+        A reference of another graph at this position is dropped.
+
+        Args:
+          index: position of the graph in the set.
+          graph: the graph.
+          run: position of the run in `runs`.
+          cuts: best cut of each start.
+          solution: the partition of the largest of them.
+
+        Raises:
+          InputError: the partition does not have the largest of the cuts, or as `find`.
+        """
+        cut = cut_of(graph, solution)
+        if cut != max(cuts):
+            raise InputError(f"{graph.name}: the partition has the cut {cut:g}, not {max(cuts):g} as claimed")
+        new = Reference(digest(graph), cut, solution, {run: tuple(cuts)})
+        old = self.find(index, graph)
+        if old is not None:
+            better = max(old, new, key=lambda one: one.cut)  # the old one if they are equal
+            new = dataclasses.replace(better, starts=old.starts | new.starts)
+        return dataclasses.replace(self, graphs=self.graphs | {index: new})
+
+
+def digest(graph: Graph) -> str:
+    """64 bits, in hexadecimal, of SHA-256 over nodes, edges and weights; an unweighted graph has weights 1."""
+    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    order = np.lexsort((graph.edges[:, 1], graph.edges[:, 0]))
+    content = hashlib.sha256(np.array([graph.num_nodes, graph.num_edges], dtype="<i8").tobytes())
+    content.update(graph.edges[order].astype("<i4").tobytes())
+    content.update(weights[order].astype("<f8").tobytes())
+    return content.hexdigest()[:16]
+
+
+def cut_of(graph: Graph, solution: Int8[np.ndarray, "N"]) -> float:
+    """The exact cut of a partition."""
+    return MAXCUT.verifier(graph)(solution).objective
+
+
+def path_of(dataset: str, data_seed: int, folder: Path = FOLDER) -> Path:
+    """The file of a set's references."""
+    return folder / f"{dataset.replace('/', '_')}_seed{data_seed}.json"
+
+
+def load_references(dataset: str, data_seed: int, folder: Path = FOLDER) -> ReferenceSet:
+    """The references of a set, which are empty if there is no file.
+
+    Raises:
+      InputError: the file cannot be read.
+    """
+    path = path_of(dataset, data_seed, folder)
+    try:
+        return _parse(path, path.read_text(encoding="utf-8"), dataset, data_seed)
+    except FileNotFoundError:
+        return ReferenceSet(dataset, data_seed)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from None
+
+
+def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
+    try:
+        content = parse_json(text)
+        runs = tuple(dict(run) for run in content["runs"])
+        graphs = {int(index): _reference(fields) for index, fields in content["graphs"].items()}
+        known = all(key in run for run in runs for key in _IDENTITY)
+        known &= all(run in range(len(runs)) for one in graphs.values() for run in one.starts)
+        if not known or (content["dataset"], content["data_seed"]) != (dataset, data_seed):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{path}: not a file of references of {dataset}; sl-discs references writes them") from None
+    return ReferenceSet(dataset, data_seed, runs, graphs)
+
+
+def save_references(references: ReferenceSet, folder: Path = FOLDER) -> Path:
+    """Writes a set of references atomically, with one line per graph.
+
+    Raises:
+      InputError: the folder cannot be written.
+    """
+    lines = [
+        f" {json.dumps(str(index))}: {json.dumps(_fields(references.graphs[index]))}"
+        for index in sorted(references.graphs)
+    ]
+    head = {"dataset": references.dataset, "data_seed": references.data_seed, "runs": list(references.runs)}
+    text = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "graphs": {\n' + ",\n".join(lines) + "\n }\n}\n"
+    path = path_of(references.dataset, references.data_seed, folder)
+    return write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _fields(one: Reference) -> dict[str, Any]:
+    return {
+        "sha256": one.sha256,
+        "cut": one.cut,
+        "starts": {str(run): list(cuts) for run, cuts in sorted(one.starts.items())},
+        "solution": base64.b64encode(np.packbits(one.solution.astype(np.uint8)).tobytes()).decode(),
+    }
+
+
+def _reference(fields: dict[str, Any]) -> Reference:
+    starts = {int(run): tuple(map(float, cuts)) for run, cuts in fields["starts"].items()}
+    # Padded to whole bytes; `find` removes the bits beyond the graph's nodes.
+    packed = np.frombuffer(base64.b64decode(fields["solution"], validate=True), dtype=np.uint8)
+    return Reference(str(fields["sha256"]), float(fields["cut"]), np.unpackbits(packed).astype(np.int8), starts)
+
+
+# The search for strong cuts: a long annealing from several starts on each graph that has not been searched yet.
+#
+# Only metropolis is used: in one and in three seconds of one core per graph, on four graphs of each of the largest
+# sets, it found larger cuts on average than path_auxiliary and gwg; see docs/references.md.
+
+
+@dataclasses.dataclass(frozen=True)
+class Search:
+    """The length and temperatures of a search.
+
+    Attributes:
+      steps: steps of a chain, each a proposal to flip one node.
+      chains: chains per start; the best of them gives the start's cut.
+      starts: number of independent runs, with consecutive seeds.
+      initial: temperature at step 0.
+      final: temperature at the last step of an exponential decay.
+      first_seed: seed of the first start.
+    """
+
+    steps: int
+    chains: int
+    starts: int
+    initial: float
+    final: float
+    first_seed: int = 0
+
+    def settings(self, engine: str, threads: int) -> list[Settings]:
+        """The settings of each start.
+
+        Raises:
+          InputError: a number that is out of range.
+        """
+        first = Settings(
+            batch_size=self.chains,
+            chain_length=self.steps,
+            t_schedule="exp_decay",
+            init_temperature=self.initial,
+            final_temperature=self.final,
+            decay_rate=self.final / self.initial,
+            log_every_steps=max(1, self.steps // 10),
+            engine=engine,
+            threads=threads,
+        )
+        return [dataclasses.replace(first, seed=self.first_seed + start) for start in range(self.starts)]
+
+
+class Tally(NamedTuple):
+    """The outcome of a search on a set.
+
+    Attributes:
+      references: references of the set after the search.
+      played: number of graphs searched in this call.
+      improved: number of these whose earlier reference was smaller.
+    """
+
+    references: ReferenceSet
+    played: int
+    improved: int
+
+
+def search_set(
+    dataset: Dataset,
+    data_seed: int,
+    settings: list[Settings],
+    command: str,
+    folder: Path,
+    progress: Callable[[int], None],
+) -> Tally:
+    """Runs all starts on each graph that has not had them, and saves the file after each graph.
+
+    Args:
+      dataset: generated MaxCut graphs.
+      data_seed: their data seed.
+      settings: settings of each start, which only differ in the seed.
+      command: the command, for the record.
+      folder: folder of the files.
+      progress: called with the number of chain-steps done or skipped.
+
+    Raises:
+      InputError: the earlier file cannot be read, or the folder cannot be written.
+    """
+    method = build_method(method_fields("metropolis"), settings[0].batch_size)
+    record = _record(settings, choose_engine(settings[0].engine, method.sampler)[0].name, command)
+    references, run = load_references(dataset.name, data_seed, folder).with_run(record)
+    played = improved = 0
+    for index, graph in zip(dataset.index, dataset.graphs, strict=True):
+        known = references.find(index, graph)
+        if known is not None and run in known.starts:
+            progress(sum(one.chain_length * one.batch_size for one in settings))
+            continue
+        alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
+        found = [run_sampler(alone.problem, alone, 1.0, method, one, progress).instances[0] for one in settings]
+        best = max(found, key=lambda instance: instance.best)
+        references = references.with_starts(index, graph, run, [one.best for one in found], best.solution)
+        save_references(references, folder)
+        played += 1
+        improved += known is not None and best.best > known.cut
+    return Tally(references, played, improved)
+
+
+def _record(settings: list[Settings], engine: str, command: str) -> dict[str, Any]:
+    first = settings[0]
+    annealing = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
+    return {
+        "command": command,
+        "sampler": method_fields("metropolis"),
+        "annealing": {name: getattr(first, name) for name in annealing},
+        "chain_length": first.chain_length,
+        "batch_size": first.batch_size,
+        "seeds": [one.seed for one in settings],
+        "engine": engine,
+        "version": __version__,
+        "commit": commit(),
+    }
+
+
+PLANS = {
+    "maxcut/er/r-er-0.15-n-256-300": Search(1_000_000, 16, 2, initial=2.0, final=0.4),
+    "maxcut/er/r-er-0.15-n-512-600": Search(2_000_000, 16, 2, initial=2.8, final=0.55),
+    "maxcut/er/r-er-0.15-n-1024-1100": Search(8_000_000, 16, 2, initial=4.0, final=0.8),
+    "maxcut/ba/r-ba-4-n-256-300": Search(1_000_000, 16, 2, initial=0.8, final=0.3),
+    "maxcut/ba/r-ba-4-n-512-600": Search(2_000_000, 16, 2, initial=1.0, final=0.28),
+    "maxcut/ba/r-ba-4-n-1024-1100": Search(8_000_000, 16, 2, initial=1.4, final=0.25),
+}
+
+
+# Adds the kept references to the graphs of a generated MaxCut set, and describes them in words.
+
+# The data seed of the reproduction's graphs.
+DATA_SEED = 0
+
+
+def takes_references(dataset: Dataset) -> bool:
+    """Whether a dataset uses this project's references, as generated MaxCut graphs have none of their own."""
+    return graph_kind(dataset.problem).searched_references and dataset.source == "generated"
+
+
+def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
+    """The dataset with kept references on its graphs; other kinds of datasets are returned unchanged.
+
+    A graph gets no reference if the kept one was found on another graph, which `describe` reports.
+
+    Raises:
+      InputError: the file cannot be read, or claims a cut that its partition does not have.
+    """
+    if not takes_references(dataset):
+        return dataset
+    kept = load_references(dataset.name, DATA_SEED, folder)
+    graphs = []
+    for index, graph in zip(dataset.index, dataset.graphs, strict=True):
+        known = kept.find(index, graph)
+        graphs.append(graph if known is None else dataclasses.replace(graph, reference=known.cut))
+    return dataclasses.replace(dataset, graphs=graphs)
+
+
+def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
+    """How strong the references of a set are, or why it has no percentages; None for another kind of dataset.
+
+    Args:
+      dataset: as `with_references` returns it.
+      folder: of the files.
+    """
+    if not takes_references(dataset):
+        return None
+    kept = load_references(dataset.name, DATA_SEED, folder)
+    places = [index for index, graph in zip(dataset.index, dataset.graphs, strict=True) if graph.reference is None]
+    if not places:
+        agreed = sum(kept.graphs[index].agrees() for index in dataset.index)
+        return (
+            "references of this project; at least two independent starts ended at the best known cut on "
+            f"{agreed} of {len(dataset.index)} graphs"
+        )
+    stale = [index for index in places if index in kept.graphs]
+    reason = (
+        f"those kept for {len(stale)} of them are of other graphs, as that of graph {stale[0]}, and so not used"
+        if stale
+        else f"{len(kept.graphs)} are kept"
+    )
+    return (
+        f"no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
+        f"sl-discs references --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"
+    )

@@ -1,0 +1,426 @@
+"""A cell of a table: one method on one dataset with everything fixed, and the command that runs it alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.instances.dataset import Dataset, load_dataset
+from sl_discs.instances.families import find_family
+from sl_discs.localization.method import Method, build_method, method_fields
+from sl_discs.models.kind import PENALTY
+from sl_discs.models.kinds import graph_kind
+from sl_discs.own_code import imported
+from sl_discs.samplers.registry import BUILT_IN, known_samplers
+from sl_discs.sweeps.arguments import sampler_config
+from sl_discs.tuning.search import part_of, read_tuned
+from sl_discs.tuning.space import Candidate
+
+# The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+# Number of graphs at the end of a non-random set that are reserved for training.
+LEFT_TO_TRAINING = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class PublishedSet:
+    """One dataset.
+
+    Attributes:
+      name: its key in the published tables.
+      problem: name of the problem, such as `mis`.
+      graph_type: DISCS's flag of this name.
+      cfg_str: DISCS's flag of this name.
+      published_n: the assumed number of graphs behind the published mean; the paper does not give it, and this is the
+        number in DISCS's own configs.
+    """
+
+    name: str
+    problem: str
+    graph_type: str
+    cfg_str: str
+    published_n: int
+
+    @property
+    def config_file(self) -> str:
+        """Path of the experiment config, relative to the folder that holds `configs`."""
+        return f"configs/experiment/{self.problem}/{self.graph_type}.py"
+
+    def experiment(self) -> dict[str, Any]:
+        """Fields of the experiment config: DISCS's annealing of the family."""
+        return _read_config(self.config_file)["experiment"]
+
+    def absent(self, data_root: str | None) -> str | None:
+        """Why there are no instances, if the set is not random and was not given; None if there are instances."""
+        if self.is_random():
+            return None
+        family = find_family(self.problem, self.graph_type, self.cfg_str)
+        if data_root is None:
+            return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
+        root = Path(data_root)
+        if family.find_archives(root) or any(own.find(root) for own in family.discs):
+            return None
+        return f"{data_root} does not have it; put {family.where()} there"
+
+    def load(self, data_root: str | None, num_instances: int | None) -> Dataset:
+        """Loads `num_instances` graphs; None: as many as DISCS has, or all given graphs of a random family.
+
+        For a random family these are the first graphs. For a set that is not random they are spread over the whole
+        set,
+        since files are often sorted: the first graphs of satlib are its smallest.
+
+        Raises:
+          InputError: as `load_dataset`.
+        """
+        load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
+        if self.is_random():
+            if num_instances is None and load(num_instances=1).source == "generated":
+                num_instances = self.published_n
+            return load(num_instances=num_instances)
+        total = load(num_instances=1).total
+        count = num_instances or min(self.published_n, total)
+        return load(num_instances=count, stride=max(1, total // count))
+
+    def is_random(self) -> bool:
+        """Whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
+        return find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
+
+    def held_out(self, dataset: Dataset) -> Dataset:
+        """The graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones.
+
+        Args:
+          dataset: a result of `load`.
+        """
+        if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
+            return dataset
+        seen = dataset.total - LEFT_TO_TRAINING
+        return part_of(dataset, 0, sum(index < seen for index in dataset.index))
+
+
+def _density(p: str) -> PublishedSet:
+    return PublishedSet(f"mis/er_density/r-{p}", "mis", "er_density", f"r-{p}", 32)
+
+
+def _cut(graph_type: str, r: str, published_n: int) -> PublishedSet:
+    return PublishedSet(f"maxcut/{graph_type}/r-{r}", "maxcut", graph_type, f"r-{r}", published_n)
+
+
+PUBLISHED = {
+    one.name: one
+    for one in (
+        *(_density(p) for p in ("0.05", "0.10", "0.20", "0.25")),
+        PublishedSet("mis/satlib", "mis", "satlib", "_", 500),
+        PublishedSet("maxclique/rb", "maxclique", "rb", "_", 500),
+        PublishedSet("maxclique/twitter", "maxclique", "twitter", "_", 196),
+        *(_cut("er", f"er-0.15-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
+        *(_cut("ba", f"ba-4-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
+        _cut("optsicom", "b", 10),
+    )
+}
+# Datasets that can be named, but are not in the paper's tables.
+OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", "mis", "ertest", "r-800", 128)}
+
+
+def chosen_sets(names: list[str]) -> list[PublishedSet]:
+    """Datasets by name.
+
+    Raises:
+      InputError: an unknown name, or a name twice.
+    """
+    known = PUBLISHED | OTHERS
+    for name in names:
+        if name not in known:
+            raise InputError(f"--datasets: unknown dataset {name!r}; known: {', '.join(known)}")
+        if names.count(name) > 1:
+            raise InputError(f"--datasets: {name!r} is named twice; name each once")
+    return [known[name] for name in names]
+
+
+@functools.cache
+def _read_config(path: str) -> dict[str, Any]:
+    file = CONFIGS.parent / path
+    if not file.is_file():
+        raise InputError(f"{file}: no such config; run this command in a checkout of the project, which has configs/")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"{file}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.get_config().to_dict()
+
+
+DEFAULTS = "defaults"
+HELD_OUT = "held out"
+AS_PUBLISHED = "as published"
+NULL = "null"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """The definition of a cell.
+
+    Attributes:
+      dataset: the dataset.
+      method: `gwg`, `sl_gwg` and so on.
+      protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
+      setting: the varied setting in a table of settings, such as `sigma=5`, or the trial; empty otherwise.
+      settings: chains, steps and annealing; the seed is that of the first run.
+      sampler: all fields of the sampler config, including `name`.
+      seeds: seeds of the chains, one per run.
+    """
+
+    dataset: PublishedSet
+    method: str
+    protocol: str
+    setting: str
+    settings: Settings
+    sampler: dict[str, Any]
+    seeds: tuple[int, ...]
+
+    def build(self) -> Method:
+        """Builds the method; InputError as `build_method`."""
+        return build_method(self.sampler, self.settings.batch_size)
+
+    def label(self) -> str:
+        """The name of the cell in lists."""
+        words = ", ".join(filter(None, (self.protocol, self.setting)))
+        return f"{self.dataset.name} {self.method} ({words})"
+
+    def command(self, data_root: str | None, dataset: Dataset) -> str:
+        """A line that runs this cell alone, with its first seed, in the folder that holds `configs`.
+
+        Args:
+          data_root: data root of given graphs.
+          dataset: the graphs, evenly spaced in the whole set from its first one on.
+        """
+        config = self.dataset.experiment()
+        index = dataset.index
+        graphs = {"num_instances": len(index), "instance_stride": index[1] - index[0] if len(index) > 1 else 1}
+        wanted = dataclasses.asdict(self.settings) | graphs
+        default = method_fields(self.method)
+        flags = [
+            *(("import", code) for code in imported()),
+            ("config", self.dataset.config_file),
+            *((f"config.experiment.{name}", value) for name, value in wanted.items() if value != config[name]),
+            ("model_config", f"configs/model/{self.dataset.problem}_config.py"),
+            ("model_config.graph_type", self.dataset.graph_type),
+            ("model_config.cfg_str", self.dataset.cfg_str),
+            ("model_config.data_root", data_root or ""),
+            ("sampler_config", sampler_config(self.method)),
+            *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
+        ]
+        if graph_kind(self.dataset.problem).penalty is not None:
+            flags.append(("model_config.penalty", PENALTY))
+        arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
+        return " ".join(["sl-discs run", *arguments])
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The options of the command line for all cells; None: as in the dataset's config.
+
+    Attributes:
+      chain_length: steps per chain.
+      batch_size: chains per graph.
+      engine: the engine used.
+      seeds: seeds of the chains.
+    """
+
+    chain_length: int | None
+    batch_size: int | None
+    engine: str
+    seeds: tuple[int, ...]
+
+    def steps(self, dataset: PublishedSet) -> int:
+        """Steps per chain on a dataset."""
+        return self.chain_length or dataset.experiment()["chain_length"]
+
+    def cell(
+        self,
+        dataset: PublishedSet,
+        method: str,
+        *,
+        changes: dict[str, Any] | None = None,
+        setting: str = "",
+        protocol: str = DEFAULTS,
+        tuned: Candidate | None = None,
+    ) -> Cell:
+        """The cell of a method on a dataset.
+
+        Args:
+          dataset: the dataset.
+          method: name of the method.
+          changes: sampler fields that differ from the defaults; they are not adjusted to the chain length.
+          setting: name of these changes in tables.
+          protocol: protocol under which the cell is reported.
+          tuned: settings found by a search, including annealing.
+
+        Raises:
+          InputError: a field is unknown or out of range, or the levels do not fit into the chain.
+        """
+        given = {"chain_length": self.chain_length, "batch_size": self.batch_size, "seed": self.seeds[0]}
+        experiment = dataset.experiment() | (tuned.experiment if tuned else {})
+        experiment |= {name: value for name, value in given.items() if value is not None}
+        # The graphs are chosen by the caller and are not part of the cell.
+        experiment |= {"engine": self.engine, "num_instances": None}
+        if experiment["log_every_steps"] > experiment["chain_length"]:
+            # A chain that is only logged at its end cannot be resampled.
+            experiment |= {"log_every_steps": experiment["chain_length"], "resample_every": 0}
+        settings = settings_from(experiment)
+        changes = changes or {}
+        fields = method_fields(method) | (tuned.sampler if tuned else {}) | changes
+        if "K" in fields and "K" not in changes:
+            # As many levels as fit into a short chain.
+            fields["K"] = max(1, min(fields["K"], settings.chain_length // fields["n_min"]))
+        cell = Cell(dataset, method, protocol, setting, settings, fields, self.seeds)
+        built = cell.build()
+        if built.localization is not None:
+            built.localization.levels(settings.chain_length)
+        return cell
+
+
+def check_methods(names: list[str], known: tuple[str, ...]) -> None:
+    """InputError if a method is named twice, or is neither one of `known` nor the user's own."""
+    own = set(known_samplers()) - BUILT_IN
+    for name in names:
+        if name not in known and name not in own:
+            raise InputError(f"--methods: {name!r} is not in the paper's tables; known: {', '.join(known)}")
+        if names.count(name) > 1:
+            raise InputError(f"--methods: {name!r} is named twice; name each once")
+
+
+# Sizes of the reproduction: a few graphs for a test, an hour or two on two cores, or everything on a GPU.
+
+DENSITIES = tuple(name for name in PUBLISHED if name.startswith("mis/er_density"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """One profile.
+
+    Attributes:
+      name: name in `--profile`.
+      instances: number of graphs of each dataset that it runs by default; None: all of them.
+      chain_length: steps per chain; None: as in the dataset's config (10,000, as published).
+      batch_size: chains per graph; None: as in the dataset's config.
+      table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
+      trials: trials of each search on the test instances, and of its null control.
+      search_instances: largest number of graphs in a trial; None: those of the cells.
+    """
+
+    name: str
+    instances: Mapping[str, int | None]
+    chain_length: int | None = None
+    batch_size: int | None = None
+    table_instances: int | None = None
+    trials: int = 0
+    search_instances: int | None = None
+
+    def count(self, dataset: str, many_cells: bool) -> int | None:
+        """The number of graphs of a dataset; datasets outside the profile get its smallest number."""
+        counts = [count for count in self.instances.values() if count is not None]
+        count = self.instances.get(dataset, min(counts) if counts else None)
+        limits = [n for n in (count, self.table_instances if many_cells else None) if n is not None]
+        return min(limits) if limits else None
+
+
+# A little more than an hour on two cores: a fifth of it for cells at defaults, as much for tuned ones if there are
+# tuned settings, and the rest for searches on the test instances with their null controls.
+_CPU = (
+    dict.fromkeys(PUBLISHED, 32)
+    | {"mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196}
+    | {"maxcut/optsicom/r-b": 10}
+)
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            "smoke",
+            {
+                "mis/er_density/r-0.10": 4,
+                "maxclique/rb": 2,
+                "maxcut/ba/r-ba-4-n-256-300": 4,
+                "maxcut/optsicom/r-b": 4,
+            },
+            chain_length=1_100,
+            batch_size=8,
+            table_instances=2,
+            trials=2,
+        ),
+        # Nine trials: the defaults, and each value of sigma once.
+        Profile("cpu", _CPU, table_instances=8, trials=9, search_instances=8),
+        Profile("full", dict.fromkeys(PUBLISHED), trials=30),
+    )
+}
+
+
+# Settings that a search found on training instances, kept as configs/sampler/tuned/<dataset>/<method>.json.
+
+
+def load_tuned(dataset: str, method: str) -> Candidate | None:
+    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None if there are none.
+
+    Raises:
+      InputError: the file exists, but its settings cannot be read or are invalid.
+    """
+    path = CONFIGS / "sampler" / "tuned" / dataset / f"{method}.json"
+    return read_tuned(path) if path.exists() else None
+
+
+# The cells that each table needs.
+
+METHODS = ("gwg", "sl_gwg", "path_auxiliary", "sl_path_auxiliary", "dmala", "sl_dmala")
+
+# The paper's names of the settings that its ablation varies one at a time, the others at their defaults.
+ABLATION = {
+    "CLASSIC": {"alpha": "classic"},
+    "GEOM(1,1)": {"alpha": "geom(1,1)"},
+    "GEOM(2,1)": {"alpha": "geom(2,1)"},
+    "K=256": {"K": 256},
+    "K=512": {"K": 512},
+    "K=1024": {"K": 1024},
+    "sigma=1": {"sigma": 1.0},
+    "sigma=5": {"sigma": 5.0},
+    "sigma=10": {"sigma": 10.0},
+}
+ALLOCATION = {
+    f"{budget}, {grid}": {"budget": budget, "grid": grid}
+    for budget in ("exp_decay", "identical")
+    for grid in ("uniform", "log_snr")
+}
+
+
+def main_cells(choice: Choice, dataset: PublishedSet, methods: list[str], held_out: bool) -> list[Cell]:
+    """Every method with its default settings and, if `held_out`, with tuned ones where a search has found them."""
+    cells = [choice.cell(dataset, method) for method in methods]
+    for method in methods if held_out else ():
+        tuned = load_tuned(dataset.name, method)
+        if tuned is not None:
+            cells.append(choice.cell(dataset, method, protocol=HELD_OUT, tuned=tuned))
+    return cells
+
+
+def varied_cells(
+    choice: Choice, dataset: PublishedSet, methods: list[str], settings: Mapping[str, Any]
+) -> tuple[list[Cell], list[str]]:
+    """The `sl_` methods under each setting, and why some of them cannot be run."""
+    cells, left_out = [], []
+    for setting, changes in settings.items():
+        try:
+            cells += [
+                choice.cell(dataset, method, changes=changes, setting=setting)
+                for method in methods
+                if method.startswith("sl_")
+            ]
+        except InputError as error:
+            left_out.append(f"{dataset.name} {setting}: left out: {error}")
+    return cells, left_out

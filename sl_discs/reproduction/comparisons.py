@@ -1,0 +1,296 @@
+"""Differences between MaxCut methods, compared with the published differences; they hardly depend on references.
+
+Percentages of a reference depend on its quality, so levels cannot be compared if our references differ from the
+paper's. A difference of two methods on the same graphs only changes by the same relative amount as the references,
+which is at most 2 %.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sl_discs.experiment.published import PublishedRow, published_row
+from sl_discs.models.kinds import graph_kind
+from sl_discs.reproduction.best_known import describe
+from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.markdown import bounded, listed, number, table
+from sl_discs.reproduction.rows import Interval, by_dataset, in_published_unit
+from sl_discs.reproduction.runs import Done
+
+MINUS = "path_auxiliary"
+# Standard error from rounding of a difference of two means that are published to three digits.
+_ROUNDING_SE = 1e-3 * math.sqrt(2 / 12)
+
+_DIFFERENCES_NOTE = f"""\
+A method minus {MINUS} on the same graphs, in per cent of each graph's reference, with Student's interval over graphs.
+For generated graphs the reference is this project's: the best cut of a long annealing from several starts
+(docs/references.md). The paper's is that of a solver with a time limit, so its percentages exceed 100 if a sampler
+beats the solver; ours can exceed 100 only if the reference can be improved. Levels therefore cannot be compared, and
+have no z. Differences of methods can be compared: they change by at most 2 % of themselves between the references.
+The paper gives no error of a difference. `z` uses the standard deviation of our differences over graphs in place of
+the paper's, divided by the root of the number of its graphs. `z, apart` uses the published deviations of the two
+methods instead, as if they had been run on different graphs. They were not, and much of these deviations comes from
+the references, so this error is too large. Both add the error of rounding. Chains shorter or longer than the paper's
+are other methods. There is no `z` if our difference is the same on every graph."""
+
+
+def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]]:
+    """Each MaxCut method minus one of them, if every graph has a reference.
+
+    The subtracted method has the same protocol, or default settings if there is no such cell.
+
+    Args:
+      done: at most one cell of each dataset, method and protocol.
+      minus: the subtracted method.
+    """
+    rows = []
+    for name, group in by_dataset(one for one in done if graph_kind(one.dataset.problem).searched_references):
+        found = {(one.cell.protocol, one.cell.method): one for one in group}
+        for (protocol, method), one in found.items():
+            against = protocol if (protocol, minus) in found else DEFAULTS
+            base = found.get((against, minus))
+            values = None if base is None or base is one else _differences(one, base)
+            if values is not None:
+                rows.append(_row(name, method, minus, protocol, against, values, one.cell.dataset.published_n))
+    return rows
+
+
+def _row(name, method, minus, protocol, against, values: np.ndarray, published_n: int) -> dict[str, Any]:
+    interval = Interval.of(values)
+    found = [published_row(name, key) for key in (method, minus)]
+    theirs = [row for row in found if row is not None]
+    known = len(theirs) == len(found)
+    return {
+        "dataset": name,
+        "method": method,
+        "minus": minus,
+        "protocol": protocol,
+        "against": against,
+        "mean": interval.mean,
+        "ci95": None if interval.low is None else [interval.low, interval.high],
+        "n": interval.n,
+        "published": theirs[0].mean - theirs[1].mean if known else None,
+        "z": _z(values, theirs, published_n) if known else None,
+        "z_apart": _z_apart(values, theirs, published_n) if known else None,
+    }
+
+
+def _differences(one: Done, base: Done) -> np.ndarray | None:
+    """[G] differences on the common graphs, in per cent of the reference; None if a graph has none."""
+    ours, theirs = in_published_unit(one), in_published_unit(base)
+    if ours is None or theirs is None:
+        return None
+    places = dict(zip(one.dataset.index, ours, strict=True))
+    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
+    return np.subtract(*np.array(shared).T) if shared else None
+
+
+def _z(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
+    """z, assuming that the published difference varies over graphs as ours does."""
+    if len(values) < 2:
+        return None
+    scatter = float(np.std(values, ddof=1))
+    if scatter == 0:
+        return None
+    return _over(values, theirs, scatter / math.sqrt(published_n))
+
+
+def _z_apart(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
+    """z with the error of the difference of two independent means."""
+    if len(values) < 2:
+        return None
+    return _over(values, theirs, math.hypot(*(row.std for row in theirs)) / math.sqrt(published_n))
+
+
+def _over(values: np.ndarray, theirs: list[PublishedRow], published_se: float) -> float:
+    ours_se = float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    difference = float(values.mean()) - (theirs[0].mean - theirs[1].mean)
+    return difference / math.hypot(ours_se, published_se, _ROUNDING_SE)
+
+
+def differences_text(rows: list[dict], done: list[Done]) -> str:
+    """The section: a table per dataset with a note on its references, or why there is none; empty without MaxCut."""
+    sets = {one.dataset.name: one.dataset for one in done if graph_kind(one.dataset.problem).searched_references}
+    if not sets:
+        return ""
+    blocks = [f"## MaxCut methods minus {MINUS}", _DIFFERENCES_NOTE]
+    titles = ["method", "protocol", "against", "ours", "95% interval", "n", "published", "z", "z, apart"]
+    for name, dataset in sets.items():
+        said = describe(dataset)
+        blocks.append(f"### {name}" + (f"\n\n{said}." if said else ""))
+        chosen = [row for row in rows if row["dataset"] == name]
+        if chosen:
+            blocks.append(table(titles, map(_line, chosen)))
+    return "\n\n".join(blocks)
+
+
+def _line(row: dict) -> list[str]:
+    interval = row["ci95"]
+    return [
+        row["method"],
+        row["protocol"],
+        row["against"],
+        number(row["mean"], 4, "+"),
+        "-" if interval is None else f"[{interval[0]:+.4f}, {interval[1]:+.4f}]",
+        str(row["n"]),
+        number(row["published"], 3, "+"),
+        number(row["z"], 2, "+"),
+        number(row["z_apart"], 2, "+"),
+    ]
+
+
+# Comparison of the protocols: how much of the published gain comes from choosing the best of many trials.
+
+_COLUMNS = {
+    "defaults": (DEFAULTS, DEFAULTS),
+    "as published": (AS_PUBLISHED, DEFAULTS),
+    "null": (NULL, DEFAULTS),
+    "as published - null": (AS_PUBLISHED, NULL),
+    "held out": (HELD_OUT, DEFAULTS),
+    "held out, both tuned": (HELD_OUT, HELD_OUT),
+}
+
+
+def side_by_side_text(pairs: list[dict], search: list[dict]) -> str:
+    """A row for each dataset and base: the published difference and ours under each protocol; empty without a search.
+
+    Args:
+      pairs: as `pair_rows` makes them.
+      search: as `search_rows` makes them.
+    """
+    if not search:
+        return ""
+    lines = []
+    graphs = {(row["dataset"], row["method"]): row["n"] for row in search}
+    for name, base in dict.fromkeys((row["dataset"], row["base"]) for row in pairs):
+        chosen = {
+            (row["protocol"], row["against"]): row for row in pairs if (row["dataset"], row["base"]) == (name, base)
+        }
+        first = next(iter(chosen.values()))
+        figures = [_figure(chosen.get(key)) for key in _COLUMNS.values()]
+        n = graphs.get((name, f"sl_{base}"))
+        lines.append([name, base, number(first["published"], 3, "+"), *figures, str(n or "-"), first["unit"]])
+    titles = ["dataset", "base", "published", *_COLUMNS, "searched graphs", "unit"]
+    trials = sorted({row["num_trials"] for row in search})
+    note = _SIDE_BY_SIDE_NOTE.format(trials=" or ".join(map(str, trials)))
+    return "\n\n".join(["## Protocols side by side", note, table(titles, lines)])
+
+
+def search_in_short(pairs: list[dict]) -> str:
+    """Compares the search with its null control, and the null control with the base; empty without a search."""
+    lines = []
+    for words, key in (
+        ("`as published` exceeds its null control", _COLUMNS["as published - null"]),
+        ("The null control, choosing among runs that differ in their seed alone, exceeds the base", _COLUMNS["null"]),
+    ):
+        chosen = [row for row in pairs if (row["protocol"], row["against"]) == key]
+        above = [row for row in chosen if row["mean"] > 0]
+        clear = [f"{row['dataset']} {row['base']}" for row in bounded(above) if row["ci95"][0] > 0]
+        if chosen:
+            lines.append(
+                f"- {words} in {len(above)} of {len(chosen)} pairs, with the whole 95% interval in {len(clear)}"
+                f"{listed(clear, ': ')}."
+            )
+    return "\n".join(lines)
+
+
+def _figure(row: dict | None) -> str:
+    if row is None:
+        return "-"
+    interval = row["ci95"]
+    return f"{row['mean']:+.3f}" + ("" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]")
+
+
+_SIDE_BY_SIDE_NOTE = """\
+Localization minus its base, each with a 95% interval. Unless stated otherwise the base has its defaults and the same
+graphs. `as published` follows the paper: {trials} trials with settings from its search space, run and judged on the
+test graphs themselves, of which the best trial counts. `null` is the same search with the tilt switched off, where
+trials only differ in their seed: it shows the gain from choosing the best trial alone, and the column after it is the
+remaining gain of `as published`. `held out` was chosen on training graphs; its annealing is tuned as well, so its
+second column subtracts a base tuned in the same way, if there is one.
+
+Trial 0 has the default settings, and trial k runs with seed k. Annealing in `as published` is DISCS's, as in the
+paper's base rows, so there is nothing to search for a base, which has its defaults. Searches use the first graphs of
+the cells; the table gives their number. The intervals of the best trials do not account for their selection; that of
+the difference from the null control compares two trials that were selected in the same way."""
+
+
+# The best results in DISCS's own tables, reached with many more steps, as targets for the paper's 10,000 steps.
+
+# Best result of DISCS's samplers (Goshvadi et al., NeurIPS 2023) on each set, at 20,000 to 500,000 steps: set sizes
+# for MIS, per cent of the reference otherwise.
+MARKS = {
+    "mis/er_density/r-0.05": 105.06,
+    "mis/er_density/r-0.10": 62.25,
+    "mis/er_density/r-0.20": 34.81,
+    "mis/er_density/r-0.25": 28.50,
+    "mis/ertest/r-800": 44.57,
+    "mis/satlib": 424.14,
+    "maxclique/rb": 87.8,
+    "maxcut/ba/r-ba-4-n-1024-1100": 101.8,
+    "maxcut/er/r-er-0.15-n-256-300": 102.1,
+}
+
+_MARKS_NOTE = """\
+The highest mean of any method here at the paper's number of steps, compared with the best of DISCS's own tables,
+reached with 20,000 to 500,000 steps. Only the method is chosen on these graphs, not its settings. A mark counts as
+reached if our mean is at most one standard error below it. Cuts of generated graphs are in per cent of this project's
+own references, which no cut exceeds by much, so these rows give the distance from the best known cut, 100, rather
+than from the mark."""
+
+
+def marks_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best cell of each dataset that has a mark.
+
+    Args:
+      cells: as `cell_row` makes them.
+    """
+    rows = []
+    for dataset, mark in MARKS.items():
+        honest = [
+            row
+            for row in cells
+            if (row["dataset"], row["ours"]["mean"] is not None) == (dataset, True)
+            and row["protocol"] in (DEFAULTS, HELD_OUT)
+        ]
+        if not honest:
+            continue
+        best = max(honest, key=lambda row: row["ours"]["mean"])
+        mean, error = best["ours"]["mean"], best["ours"]["se"]
+        comparable = not best["reference_is_ours"]
+        distance = mean - mark if comparable else mean - 100
+        rows.append(
+            {
+                "dataset": dataset,
+                "mark": mark,
+                "method": best["method"],
+                "protocol": best["protocol"],
+                "mean": mean,
+                "se": error,
+                "n": best["ours"]["n"],
+                "chain_length": best["chain_length"],
+                "distance": distance,
+                "reached": bool(distance >= -(error or 0)) if comparable else None,
+            }
+        )
+    return rows
+
+
+def marks_text(rows: list[dict[str, Any]]) -> str:
+    """The section; empty without rows."""
+    if not rows:
+        return ""
+    titles = ["dataset", "mark", "best here", "protocol", "steps", "n", "mean", "se", "distance", "reached"]
+    words = {True: "yes", False: "no", None: "-"}
+    lines = (
+        [
+            row["dataset"], number(row["mark"], 2), row["method"], row["protocol"], f"{row['chain_length']:,}",
+            str(row["n"]), number(row["mean"]), number(row["se"]), number(row["distance"], 3, "+"),
+            words[row["reached"]],
+        ]
+        for row in rows
+    )  # fmt: skip
+    return "\n\n".join(["## Marks", _MARKS_NOTE, table(titles, lines)])
