@@ -31,11 +31,11 @@ from scipy import sparse
 
 from cases import ENGINES, family
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.atomic import check_file, write_atomically
 from sl_discs.command import check_choice, run_command
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.files import check_file, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.quadratic import Coefficients
 from sl_discs.problems.problem import Problem

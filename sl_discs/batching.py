@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Bool, Float, Int
@@ -97,3 +98,8 @@ def cond_for_batch(predicate: Bool[Array, ""], function, *operands):
         return result, jax.tree.map(lambda _: True, result)
 
     return branch(predicate, *operands)
+
+
+# The type of arrays that are NumPy's on the host and JAX's in a computation.
+
+AnyArray = jax.Array | np.ndarray

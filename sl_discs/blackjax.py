@@ -28,8 +28,7 @@ except ImportError as error:
     ) from error
 
 from sl_discs import keys
-from sl_discs.checks import whole
-from sl_discs.errors import InputError, fields_are_keywords
+from sl_discs.errors import InputError, fields_are_keywords, whole
 from sl_discs.localization.algorithm import Observation, init_observation, localized_step
 from sl_discs.localization.method import build_method
 from sl_discs.models.base import Field, Model

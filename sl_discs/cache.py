@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.files import write_atomically
 
 _DIGEST_SIZE = hashlib.sha256().digest_size
 

@@ -28,9 +28,7 @@ except ImportError as error:
         "sl_discs.dimod needs dimod; install it with: pip install -e '.[dimod]' in the clone"
     ) from error
 
-from sl_discs.capacity import check_memory
-from sl_discs.checks import boolean, real, real_array, whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, boolean, check_memory, real, real_array, whole
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems import Problem, from_bqm
 from sl_discs.samplers import registry

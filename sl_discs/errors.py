@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import difflib
+import math
+import numbers
+import os
+from collections.abc import Collection, Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
 
 
 class InputError(ValueError):
@@ -34,3 +44,211 @@ def fields_are_keywords() -> Iterator[None]:
     except InputError as error:
         error.reword(str(error).replace("sampler_config.", ""))
         raise
+
+
+# Numbers in double precision that are the numbers that were given.
+
+
+def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
+    """Numbers of any type in an array of any shape.
+
+    Args:
+      name: of the values, for the message.
+      values: an array, or what NumPy makes an array of.
+
+    Raises:
+      InputError: they are not numbers, or there is a whole number beyond 2^53 that is not exact in double precision.
+    """
+    try:
+        given = np.asarray(values)
+        numbers = given.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} holds something that is not a number; give numbers") from None
+    except OverflowError:
+        raise InputError(f"{name}: a number beyond the range of double precision; scale all of them") from None
+    large = np.abs(numbers) >= 2**53
+    if large.any():
+        # Among fractions NumPy has rounded whole numbers already.
+        given = given if isinstance(values, np.ndarray) else np.asarray(values, object)
+        for value, number in zip(given[large].tolist(), numbers[large].tolist(), strict=True):
+            value = value.item() if isinstance(value, np.generic) else value
+            if value != number:
+                raise InputError(
+                    f"{name}: {value} is beyond 2^53 and not exact in double precision; scale all of them"
+                )
+    return numbers
+
+
+# Checks of arguments: each returns the value in a plain type, or raises an InputError that names the argument.
+
+
+def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
+    """A whole number, Python's or NumPy's, but not a boolean.
+
+    Args:
+      name: of the argument, as the user wrote it.
+      value: the given value.
+      least: the smallest one allowed.
+      bits: 2^bits - 1 is the largest one allowed; None: no bound.
+    """
+    known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if _is_enormous(value):
+        raise InputError(f"{name} has over 300 digits; expected a smaller number", name)
+    if not known or value < least or (bits is not None and value >= 2**bits):
+        allowed = f", at least {least}" if bits is None else f" from {least} to 2^{bits} - 1"
+        raise InputError(f"{name} is {value!r}; expected a whole number{allowed}", name)
+    return int(value)
+
+
+def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
+    """A finite number, Python's or NumPy's, but not a boolean.
+
+    Args:
+      name: of the argument, as the user wrote it.
+      value: the given value.
+      least: the smallest one allowed.
+      above: it must be larger than this.
+    """
+    allowed = ""
+    if _is_enormous(value):
+        raise InputError(f"{name} has over 300 digits; expected a finite number", name)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value):
+        if (least is None or not value < least) and (above is None or not value <= above):
+            return exact_doubles(name, value).item()
+        allowed = f", at least {least:g}" if least is not None else f" above {above:g}"
+    shown = value.item() if isinstance(value, np.generic) else value
+    raise InputError(f"{name} is {shown!r}; expected a finite number{allowed}", name)
+
+
+def _is_enormous(value: Any) -> bool:
+    """Whether a number is too large for a float, or to be written down."""
+    return isinstance(value, int | Fraction) and not -(2**1023) <= value <= 2**1023
+
+
+def check_label(where: str, label: Any) -> None:
+    """An InputError unless it is hashable, as labels are."""
+    try:
+        hash(label)
+    except TypeError:
+        raise InputError(
+            f"{where}: {label!r} is not a label; expected a number, a string or a tuple of these"
+        ) from None
+
+
+def boolean(name: str, value: Any) -> bool:
+    """True or False, Python's or NumPy's."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is {value!r}; expected True or False", name)
+    return bool(value)
+
+
+def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
+    """Numbers in an array of any shape, not necessarily finite.
+
+    Booleans, complex numbers, strings, and whole numbers that are not exact in double precision are refused.
+    """
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name}: rows of different lengths; expected numbers in a rectangular array") from None
+    mixed = isinstance(values, list | tuple) and bool in set(map(type, values))
+    if found.dtype.kind in "iuf" and not mixed:
+        return exact_doubles(name, values)
+    for value in values if mixed else found.ravel().tolist():
+        try:
+            if isinstance(value, bool | str | bytes):
+                raise TypeError
+            float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name}: {value!r} where a real number is expected") from None
+    return exact_doubles(name, values)
+
+
+def keywords(given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]) -> None:
+    """Names that are not among a function's own arguments must be fields of its sampler's config.
+
+    Args:
+      given: the names.
+      arguments: the function's own, which may have been misspelt.
+      sampler: name of the sampler.
+      fields: of its config.
+    """
+    for name in given:
+        if name not in fields:
+            near = difflib.get_close_matches(name, [*arguments, *fields])
+            meant = f"did you mean {' or '.join(near)}? " if near else ""
+            raise InputError(
+                f"there is no argument {name!r}, and sampler {sampler!r} has no field {name!r}; "
+                f"{meant}its fields: {', '.join(fields) or 'none'}"
+            )
+
+
+# What this machine holds, and the refusal of what it cannot hold before any of it is made.
+
+GIB = 2**30
+
+# Of what there is, the rest being for compiled programs, the host's own arrays and fragments.
+USABLE = 0.8
+# Nodes, variables and steps are numbered with 32 bits.
+MOST_NUMBERED = 2**31 - 1
+
+
+def _limit_of_cgroup() -> int | None:
+    """What a cluster's batch system allows this process, where it says so."""
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(path).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        return int(text) if text.isdecimal() else None
+    return None
+
+
+def usable_memory() -> int | None:
+    """Bytes that arrays may take on this machine or in its job; None where nobody knows.
+
+    All memory is counted, not what is free at the moment: what fits must not depend on what else runs.
+    """
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+    return int(min(there, _limit_of_cgroup() or there) * USABLE)
+
+
+def check_number(what: str, count: int, advice: str) -> None:
+    """Refuses more of something than can be numbered.
+
+    Args:
+      what: there would be, such as `graph: 5000000000 nodes`.
+      count: how many there would be.
+      advice: what to do instead.
+
+    Raises:
+      InputError: there are more than 2^31 - 1.
+    """
+    if count > MOST_NUMBERED:
+        raise InputError(f"{what}; at most 2^31 - 1 are supported, {advice}")
+
+
+def check_memory(what: str, need: int, advice: str) -> None:
+    """Refuses arrays that this machine cannot hold.
+
+    Args:
+      what: they belong to, with its size.
+      need: bytes that they take.
+      advice: what to do instead.
+
+    Raises:
+      InputError: they do not fit.
+    """
+    there = usable_memory()
+    if there is not None and need > there:
+        raise InputError(
+            f"{what} would take about {in_words(need)} of memory, and there are {in_words(there)}; {advice}"
+        )
+
+
+def in_words(size: int) -> str:
+    """A number of bytes in MiB or GiB."""
+    return f"{size / GIB:,.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, UInt32
 
-from sl_discs.arrays import AnyArray
+from sl_discs.batching import AnyArray
 
 Key = UInt32[Array, "*batch 2"]
 

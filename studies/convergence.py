@@ -22,10 +22,9 @@ from jaxtyping import Float64
 from scipy import special
 
 import small_runs
-from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.command import run_command, say
 from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
-from sl_discs.finished_work import finished
+from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
 

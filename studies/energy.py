@@ -25,12 +25,11 @@ from absl import flags
 from jaxtyping import Array, Float, Int8
 
 from sl_discs import keys
-from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.batching import over_chains
 from sl_discs.command import run_command, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
-from sl_discs.finished_work import finished
+from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.method import Method, build_method
 from sl_discs.models import functions

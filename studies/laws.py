@@ -35,14 +35,12 @@ from laws_cells import (
 )
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, table
 from laws_targets import PLANE, TARGETS
-from sl_discs.atomic import check_writable, write_atomically
-from sl_discs.checks import real
 from sl_discs.command import check_choice, run_command, say
 from sl_discs.engines.registry import describe_machine
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.finished_work import finished, write_json
+from sl_discs.files import check_writable, finished, write_atomically, write_json
 
 
 class Profile(NamedTuple):

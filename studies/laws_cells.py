@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from laws_targets import Observed, Sampled, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
-from sl_discs.finished_work import digest, finished
+from sl_discs.files import digest, finished
 from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.sample import sample
 from sl_discs.testing.truths import Truth

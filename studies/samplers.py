@@ -21,11 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from absl import flags
 
-from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.command import check_choice, run_command, say
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.run import run_sampler
-from sl_discs.finished_work import finished
+from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.models.kind import PENALTY

@@ -23,14 +23,13 @@ from jaxtyping import Float64
 
 import gaps
 import small_runs
-from sl_discs.atomic import check_writable, write_atomically
 from sl_discs.command import run_command, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan
 from sl_discs.experiment.chains import compile_program, start_chains
 from sl_discs.experiment.figures import can_draw
 from sl_discs.experiment.settings import Settings
-from sl_discs.finished_work import finished, write_json
+from sl_discs.files import check_writable, finished, write_atomically, write_json
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid

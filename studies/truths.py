@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int
 from scipy import linalg
 
-from sl_discs.checks import real, real_array, whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real, real_array, whole
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem
 from sl_discs.testing.truths import Truth, log_binomial, spin_problem, summed

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.arrays import AnyArray
+from sl_discs.batching import AnyArray
 from sl_discs.engines.base import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
 from sl_discs.engines.registry import get_engine
 from sl_discs.experiment.batches import Layout, make_mesh

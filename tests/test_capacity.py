@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import sl_discs
-from sl_discs import InputError, capacity
-from sl_discs.capacity import GIB, MOST_NUMBERED, check_memory, check_number, in_words, usable_memory
+from sl_discs import InputError, errors
+from sl_discs.errors import GIB, MOST_NUMBERED, check_memory, check_number, in_words, usable_memory
 from sl_discs.solving import solve as solve_module
 
 
 @pytest.fixture
 def with_memory(monkeypatch):
     """A machine with so many bytes to use."""
-    return lambda size: monkeypatch.setattr(capacity, "usable_memory", lambda: size)
+    return lambda size: monkeypatch.setattr(errors, "usable_memory", lambda: size)
 
 
 def test_what_fits(with_memory):
@@ -30,7 +30,7 @@ def test_what_fits(with_memory):
 
 def test_a_job_has_what_its_batch_system_allows(monkeypatch):
     whole = usable_memory()
-    monkeypatch.setattr(capacity, "_limit_of_cgroup", lambda: 2**24)
+    monkeypatch.setattr(errors, "_limit_of_cgroup", lambda: 2**24)
     assert usable_memory() == int(0.8 * 2**24) and (whole is None or whole > 2**24)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sl_discs.exact_sum import exact_sum
+from sl_discs.instances.form import exact_sum
 
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 3_000])

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs import npz
+from sl_discs import files
 from sl_discs.errors import InputError
-from sl_discs.npz import read_document, read_npz, write_document
+from sl_discs.files import read_document, read_npz, write_document
 
 
 def content_of(save, length):
@@ -68,7 +68,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("case", STRANGE)
 def test_what_is_no_archive_is_refused_without_unpacking_it(case, tmp_path, monkeypatch):
-    monkeypatch.setattr(npz, "_UNPACKED_BYTES", 2**20)
+    monkeypatch.setattr(files, "_UNPACKED_BYTES", 2**20)
     make, words = STRANGE[case]
     path = tmp_path / "strange.npz"
     make(path)
@@ -84,7 +84,7 @@ def test_a_name_that_is_too_long_is_refused(tmp_path):
 
 def test_whatever_is_written_can_be_read(tmp_path, monkeypatch):
     """Equal numbers compress a thousand times, which a reader takes for a bomb."""
-    monkeypatch.setattr(npz, "_UNPACKED_BYTES", 2**20)
+    monkeypatch.setattr(files, "_UNPACKED_BYTES", 2**20)
     path = write_document(tmp_path / "zeros.npz", "test 1", {"a": np.zeros(2**22, np.int8)}, {"b": 2})
     arrays, values = read_document(path, "test 1")
     assert len(arrays["a"]) == 2**22 and values == {"b": 2}

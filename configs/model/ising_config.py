@@ -4,7 +4,7 @@ import dataclasses
 
 from ml_collections import config_dict
 
-from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.instances.generators import IsingLattice
 
 
 def get_config() -> config_dict.ConfigDict:

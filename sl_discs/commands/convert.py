@@ -23,12 +23,10 @@ from absl import flags
 from sl_discs.command import run_command
 from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError
-from sl_discs.instances.archive import write_archive
-from sl_discs.instances.complement import complement
+from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.form_archive import write_forms
 from sl_discs.instances.formats import READERS, dimacs, rudy
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, complement
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.

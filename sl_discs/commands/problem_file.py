@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import yaml
 from absl import flags
 
-from sl_discs.atomic import check_file
-from sl_discs.checks import real
 from sl_discs.command import warn
 from sl_discs.commands.reading import read_with_progress
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import check_matplotlib
+from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.files import check_writable
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, Search, Tally, path_of, search_set
 from sl_discs.reproduction.cells import chosen_sets

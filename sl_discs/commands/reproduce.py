@@ -25,7 +25,6 @@ from collections.abc import Sequence
 import jax
 from absl import flags
 
-from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, choice_before_flags, refuse_flags, run_command, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
@@ -33,6 +32,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
+from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.reproduction.best_known import describe, with_references
 from sl_discs.reproduction.cells import (

@@ -44,7 +44,6 @@ from sl_discs.experiment.checkpoint import (
     notice_of_end,
 )
 from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
@@ -53,8 +52,9 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.files import only_run_in
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
-from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kind import PENALTY

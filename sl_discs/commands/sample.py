@@ -26,12 +26,11 @@ from typing import Any
 
 from absl import flags
 
-from sl_discs.checks import whole
 from sl_discs.command import as_typed, refuse_flags, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.sampling import report

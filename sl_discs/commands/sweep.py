@@ -24,10 +24,10 @@ from pathlib import Path
 
 from absl import flags
 
-from sl_discs.atomic import check_writable
 from sl_discs.command import choice_before_flags, refuse_flags, run_command, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.files import check_writable
 from sl_discs.sweeps import tables
 from sl_discs.sweeps.arguments import check_runnable, command_line, left_out, parse_extra, run_arguments
 from sl_discs.sweeps.claims import LEAST_STALE_S

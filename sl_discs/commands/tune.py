@@ -23,7 +23,6 @@ from typing import Any
 
 from absl import flags
 
-from sl_discs.atomic import check_writable
 from sl_discs.command import as_typed, run_command
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
@@ -35,6 +34,7 @@ from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.run import total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings
+from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.kind import PENALTY

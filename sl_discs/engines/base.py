@@ -15,8 +15,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int8
 
 from sl_discs import keys
-from sl_discs.arrays import AnyArray
-from sl_discs.batching import over_chains, over_instances
+from sl_discs.batching import AnyArray, over_chains, over_instances
 from sl_discs.errors import InputError
 from sl_discs.keys import Key, draw_words, word_to_uniform
 from sl_discs.localization.algorithm import Observation, init_observation

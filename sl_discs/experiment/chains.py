@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
-from sl_discs.arrays import AnyArray
-from sl_discs.batching import over_chains, over_instances
+from sl_discs.batching import AnyArray, over_chains, over_instances
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Best, Chains, Program, Temperature, Trace, init_chains
 from sl_discs.engines.registry import choose_engine

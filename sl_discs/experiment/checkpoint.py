@@ -26,15 +26,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.finished_work import Damaged, differences, read_json, write_json
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.digest import dataset_digest
+from sl_discs.files import Damaged, differences, read_json, read_npz, write_atomically, write_json
+from sl_discs.instances.dataset import Dataset, dataset_digest
 from sl_discs.localization.method import Method
-from sl_discs.npz import read_npz
 
 # The identity of a run: everything that its results depend on, with which checkpoints and results must agree.
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
+from sl_discs.files import write_atomically
 from sl_discs.version import __version__
 
 # Okabe and Ito's palette, which can also be distinguished by colour-blind readers and in grey.

@@ -21,11 +21,10 @@ from typing import Any
 
 import jax
 
-from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import cores
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import Interrupted, Notice
-from sl_discs.finished_work import read_json, write_json
+from sl_discs.files import read_json, write_atomically, write_json
 
 _POLL_S = 0.2
 # On a network file system, a new folder may become visible some seconds late.

@@ -10,8 +10,7 @@ import dataclasses
 
 import jax
 
-from sl_discs.capacity import GIB, USABLE, check_memory, in_words, usable_memory
-from sl_discs.errors import InputError
+from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
 from sl_discs.experiment.batches import Pack, Shape, plan
 from sl_discs.experiment.chains import Player
 from sl_discs.experiment.settings import Settings

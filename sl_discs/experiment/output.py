@@ -30,11 +30,11 @@ import numpy as np
 import yaml
 from jaxtyping import Float64
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, save_figure
 from sl_discs.experiment.published import CHAIN_LENGTH, published_row
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
+from sl_discs.files import write_atomically
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.models.kinds import graph_kind
 

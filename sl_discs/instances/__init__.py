@@ -2,13 +2,11 @@
 or a `QuadraticForm`.
 """
 
-from sl_discs.instances.archive import read_archive, write_archive
+from sl_discs.instances.archive import read_archive, read_forms, write_archive, write_forms
 from sl_discs.instances.dataset import Dataset, load_dataset
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.form_archive import read_forms, write_forms
 from sl_discs.instances.formats import Instance, read_instances
-from sl_discs.instances.from_networkx import graph_from_networkx
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, graph_from_networkx
 
 __all__ = [
     "Dataset",

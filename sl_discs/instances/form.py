@@ -3,13 +3,79 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int32
+from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
+from scipy import sparse
 
-from sl_discs.checks import boolean, real, real_array
-from sl_discs.errors import InputError
-from sl_discs.exact_sum import check_sum, exact_sum
+from sl_discs.errors import InputError, boolean, real, real_array
+
+# Sums of many doubles that are rounded once, as `math.fsum`'s are, at the speed of arrays.
+
+# Below so many numbers, and near the ends of the range of doubles, `math.fsum` does it.
+_FEW = 256
+_SMALLEST, _LARGEST = 1e-200, 1e280
+
+
+class ExactParts(NamedTuple):
+    """Numbers as sums of parts that add up exactly.
+
+    Attributes:
+      parts: each the places of some numbers and what is split off them: sums of any of these, with any signs, are
+        exact in any order.
+      rest: places and values of what is left, a few numbers, or those near the ends of the range.
+    """
+
+    parts: list[tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]]
+    rest: tuple[Int[np.ndarray, "R"], Float64[np.ndarray, "R"]]
+
+
+def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
+    """Splits numbers.
+
+    Leading bits of all numbers are split off together, so few that their sum is exact in any order; what is left of
+    each number is smaller by as many bits, and after a few turns nothing is (Rump, Ogita and Oishi, 2008).
+    """
+    places = np.flatnonzero(values)
+    rest = values[places]
+    parts = []
+    while len(rest) >= _FEW:
+        largest = float(np.abs(rest).max())
+        if not _SMALLEST < largest < _LARGEST:
+            break
+        # All numbers are below 2^e, and 2^k of them are more than there are.
+        anchor = math.ldexp(1.0, math.frexp(largest)[1] + (len(rest) + 2).bit_length())
+        leading = (anchor + rest) - anchor
+        parts.append((places, leading))
+        rest = rest - leading
+        left = rest != 0
+        places, rest = places[left], rest[left]
+    return ExactParts(parts, (places, rest))
+
+
+def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
+    """Raises an InputError where sums of finite numbers, or four times these, leave the range of doubles."""
+    # Scaled, so that this sum does not overflow.
+    if sum(float((np.abs(one) * 2.0**-60).sum()) for one in values) >= 2.0**960:
+        raise InputError(f"{name}: coefficients that add up to more than 1e307; scale all of them")
+
+
+def expansion(values: Iterable[float]) -> list[float]:
+    """Few numbers with exactly the same sum, the first of them that sum as it is rounded; none where it is 0."""
+    left, found = list(values), []
+    while total := math.fsum(left):
+        found.append(total)
+        left.append(-total)
+    return found
+
+
+def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
+    """The correctly rounded sum."""
+    parts, (_, rest) = exact_parts(values)
+    return math.fsum([*(float(leading.sum()) for _, leading in parts), *rest.tolist()])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,3 +181,110 @@ class QuadraticForm:
         # Products with -1, 0 and 1 are exact.
         products = self.couplings * v[self.pairs[:, 0]] * v[self.pairs[:, 1]]
         return exact_sum(np.concatenate([self.offsets, self.linear * v, products]))
+
+
+# Exact values of a quadratic form at many states, at the speed of matrix products.
+
+# Number of states that are evaluated together: a product with that many vectors reads the matrix once.
+_TOGETHER = 8
+
+
+class FormValues:
+    """Evaluates a form; its terms are split once into parts whose sums are exact in any order.
+
+    A last variable that is always 1 makes all terms quadratic.
+    """
+
+    def __init__(self, form: QuadraticForm):
+        self._spins, size = form.spins, form.num_variables
+        constants = np.full(len(form.offsets), size, np.int32)
+        last = np.full(size + len(constants), size, np.int32)
+        first = np.concatenate([form.pairs[:, 0], np.arange(size, dtype=np.int32), constants])
+        second = np.concatenate([form.pairs[:, 1], last])
+        parts, (places, rest) = exact_parts(np.concatenate([form.couplings, form.linear, form.offsets]))
+        shape = size + 1, size + 1
+        self._parts = [sparse.csr_matrix((part, (first[at], second[at])), shape) for at, part in parts]
+        self._rest = first[places], second[places], rest
+
+    def __call__(self, states: Int[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+        """`QuadraticForm.value` at each state of zeros and ones; sums are rounded once."""
+        blocks = (states[begin : begin + _TOGETHER] for begin in range(0, len(states), _TOGETHER))
+        return np.array([value for block in blocks for value in self._of_block(block)])
+
+    def _of_block(self, states: np.ndarray) -> list[float]:
+        v = np.ones((states.shape[1] + 1, len(states)))
+        v[:-1] = 2.0 * states.T - 1.0 if self._spins else states.T
+        first, second, rest = self._rest
+        terms = [(v * (part @ v)).sum(axis=0)[None] for part in self._parts]
+        terms.append(rest[:, None] * v[first] * v[second])
+        return [math.fsum(column) for column in np.concatenate(terms).T.tolist()]
+
+
+# Functions of variables with several values, with a number for each pair of equal ones and for each value.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PottsForm:
+    """sum_k J_k [x_u = x_v] over the pairs (u, v), plus sum_i h_i(x_i), with x_i in 0 .. q_i - 1.
+
+    Attributes:
+      name: used in messages.
+      values: q_i of each variable, at least 2.
+      pairs: [M, 2] with u < v, each once.
+      couplings: [M] J.
+      fields: [N, q] h with the largest q; 0 where a value does not exist.
+      maximise: whether the best value is the largest.
+    """
+
+    name: str
+    values: tuple[int, ...]
+    pairs: Int32[np.ndarray, "M 2"]
+    couplings: Float64[np.ndarray, "M"]
+    fields: Float64[np.ndarray, "N q"]
+    maximise: bool
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables N."""
+        return len(self.values)
+
+    def equal(self, state: Int8[np.ndarray, "N"]) -> Bool[np.ndarray, "M"]:
+        """The pairs whose variables have the same value."""
+        return state[self.pairs[:, 0]] == state[self.pairs[:, 1]]
+
+    def value(self, state: Int8[np.ndarray, "N"]) -> float:
+        """The sum, rounded once."""
+        of_values = self.fields[np.arange(len(state)), state]
+        return exact_sum(np.concatenate([self.couplings[self.equal(state)], of_values]))
+
+
+# A quadratic form in binary variables together with linear constraints on them, as arrays.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ConstrainedForm:
+    """The form is optimised over the x with low <= matrix x <= high.
+
+    Attributes:
+      form: the objective, in variables 0 and 1.
+      matrix: [C, N] whole numbers, one sparse row per constraint.
+      low: [C] the smallest allowed value; without a lower bound, the smallest value that the row can take.
+      high: [C] the largest allowed value, likewise. Each constraint can be met, though perhaps not all at once.
+      names: [C] the constraints in words.
+    """
+
+    form: QuadraticForm
+    matrix: sparse.csr_array
+    low: Int64[np.ndarray, "C"]
+    high: Int64[np.ndarray, "C"]
+    names: tuple[str, ...]
+
+    @property
+    def num_variables(self) -> int:
+        """Number of variables N."""
+        return self.form.num_variables
+
+    def met(self, states: Int[np.ndarray, "B N"]) -> Bool[np.ndarray, "B C"]:
+        """Which constraints hold at each state of zeros and ones, computed in integers."""
+        sides = (self.matrix @ states.T.astype(np.int64)).T
+        return (self.low <= sides) & (sides <= self.high)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64, Int32, Int64
 
-from sl_discs.capacity import check_memory, check_number
-from sl_discs.checks import real_array, whole
-from sl_discs.errors import InputError
-from sl_discs.exact_sum import check_sum
+from sl_discs.errors import InputError, check_memory, check_number, real_array, whole
+from sl_discs.instances.form import check_sum
+from sl_discs.instances.pickled import PickledGraph
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.
@@ -120,3 +121,98 @@ def _in_order(major: np.ndarray, minor: np.ndarray) -> bool:
     later = major[1:] > major[:-1]
     later |= (major[1:] == major[:-1]) & (minor[1:] > minor[:-1])
     return bool(later.all())
+
+
+# The complement of a graph: its cliques are the independent sets of the graph, and the other way round.
+
+MOST_EDGES = 5 * 10**7
+
+
+def complement(graph: Graph) -> Graph:
+    """The graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
+
+    Raises:
+      InputError: the graph has weights other than 1, which its missing edges would lack, or there would be over 50
+        million edges.
+    """
+    n = graph.num_nodes
+    if graph.weights is not None and (graph.weights != 1).any():
+        raise InputError(f"{graph.name}: missing edges have no weights; give a graph without weights other than 1")
+    count = n * (n - 1) // 2 - graph.num_edges
+    if count > MOST_EDGES:
+        raise InputError(f"{graph.name}: the complement has {count} edges; at most {MOST_EDGES} are supported")
+    order = np.lexsort((graph.edges[:, 1], graph.edges[:, 0]))
+    u, v = graph.edges[order].T
+    starts = np.searchsorted(u, np.arange(n + 1))
+    edges = np.empty((count, 2), np.int32)
+    filled = 0
+    for node in range(n):
+        missing = np.ones(n - node - 1, bool)
+        missing[v[starts[node] : starts[node + 1]] - node - 1] = False
+        others = np.flatnonzero(missing) + node + 1
+        edges[filled : filled + len(others)] = np.stack([np.full(len(others), node), others], axis=1)
+        filled += len(others)
+    return Graph.from_arrays(graph.name, n, edges)
+
+
+# networkx graphs, live or pickled, as `Graph`.
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def is_networkx(graph: Any) -> bool:
+    """Whether this is a networkx graph; does not import networkx, as its owner has imported it already."""
+    networkx = sys.modules.get("networkx")
+    return networkx is not None and isinstance(graph, networkx.Graph)
+
+
+def graph_from_networkx(
+    graph: nx.Graph | PickledGraph, name: str, weighted: bool = False, reference: float | None = None
+) -> Graph:
+    """Converts a simple undirected graph; its edges are sorted by (u, v).
+
+    Nodes labelled 0..n-1, in any order, keep their labels; otherwise nodes are numbered by their position. If
+    `weighted`, weights are the edge attribute `weight`, or 1 if no edge has it.
+
+    Raises:
+      InputError: `graph` is not a graph, is directed or a multigraph, is not simple, has a weight on only some edges
+        or one that is not a number, or the two directions of an edge disagree.
+    """
+    if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
+        raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
+    if graph.is_directed() or graph.is_multigraph():
+        raise InputError(f"{name}: a directed graph or multigraph; convert it to networkx.Graph first")
+    labels = list(graph.nodes)
+    if set(labels) == set(range(len(labels))):
+        labels = range(len(labels))
+    index = {label: i for i, label in enumerate(labels)}
+    source, target, weights = [], [], []
+    try:
+        for node, neighbours in graph.adjacency():
+            source += [index[node]] * len(neighbours)
+            target += [index[other] for other in neighbours]
+            if weighted:
+                weights += [data["weight"] for data in neighbours.values() if "weight" in data]
+    except KeyError as error:
+        raise InputError(f"{name}: an edge leads to {error}, which is not a node") from None
+    except (AttributeError, TypeError, ValueError) as error:
+        raise InputError(f"{name}: edges or weights in an unknown form ({error})") from None
+    weights = real_array(f"{name}: weights", weights)
+    if 0 < len(weights) < len(source):
+        raise InputError(f"{name}: some edges have a weight and some have none; give every edge one")
+    weights = weights if len(weights) else np.ones(len(source))
+    edges, weights = _one_direction(name, np.array([source, target], dtype=np.int64), weights)
+    return Graph.from_arrays(name, len(labels), edges, weights if weighted else None, reference)
+
+
+def _one_direction(name: str, both: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Keeps the columns with u <= v of [2, 2E], which lists every edge in both directions; the two must agree."""
+    forth, back = both[0] <= both[1], both[0] >= both[1]
+    order = np.lexsort((both[1, forth], both[0, forth]))
+    edges, values = both[:, forth].T[order], weights[forth][order]
+    order = np.lexsort((both[0, back], both[1, back]))
+    mirrored, mirrored_values = both[::-1, back].T[order], weights[back][order]
+    if not (np.array_equal(edges, mirrored) and np.array_equal(values, mirrored_values, equal_nan=True)):
+        raise InputError(f"{name}: an edge differs between its two directions; make the graph undirected")
+    return edges, values

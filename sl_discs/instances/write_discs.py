@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 
 import networkx as nx
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.families import Family, find_family
+from sl_discs.files import write_atomically
+from sl_discs.instances.dataset import Dataset, Family, find_family
 from sl_discs.instances.graph import Graph
 
 

@@ -21,8 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from sl_discs import keys
-from sl_discs.arrays import AnyArray
-from sl_discs.batching import cond_for_batch
+from sl_discs.batching import AnyArray, cond_for_batch
 from sl_discs.keys import Key
 from sl_discs.localization.schedule import Levels
 

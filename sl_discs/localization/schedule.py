@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Float64, Int32, Int64
 
-from sl_discs.arrays import AnyArray
+from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
 
 # Denoising schedules alpha(t) of the observation process Y_t = alpha(t) X + sigma B_t.

@@ -11,9 +11,8 @@ import math
 
 import numpy as np
 
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
-from sl_discs.instances.potts import PottsForm
 from sl_discs.models.potts import potts_terms
 
 # Edges that are looked at in a second, roughly.

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.form_values import FormValues
+from sl_discs.instances.form import FormValues, QuadraticForm
 from sl_discs.models.bounds import of_form
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.quadratic import Coefficients, form_coefficients, has_whole_values

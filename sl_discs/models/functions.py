@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Int8
 from scipy import special
 
-from sl_discs.arrays import AnyArray
+from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
 from sl_discs.models.base import Model, Params, apply_flips
 

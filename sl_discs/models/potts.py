@@ -12,9 +12,8 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Float64, Int8, Int32
 from scipy import sparse
 
-from sl_discs.arrays import AnyArray
-from sl_discs.batching import batch_max
-from sl_discs.instances.potts import PottsForm
+from sl_discs.batching import AnyArray, batch_max
+from sl_discs.instances.form import PottsForm
 from sl_discs.models.base import Model
 from sl_discs.models.quadratic import Coupling, dense_coupling, sparse_coupling
 from sl_discs.models.sites import Categories, entries

@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Int32, Num
 from scipy import sparse
 
 from sl_discs import keys
-from sl_discs.arrays import AnyArray
-from sl_discs.batching import batch_max
+from sl_discs.batching import AnyArray, batch_max
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.keys import Key
 from sl_discs.models.base import Model, apply_flips

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int8, Num
 
 from sl_discs import keys
-from sl_discs.arrays import AnyArray
+from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.checks import real_array
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real_array
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problem_names import form_problem
 from sl_discs.problems.problem import Problem, in_order, timed

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl_discs.checks import real_array, whole
-from sl_discs.errors import InputError
-from sl_discs.exact_sum import check_sum
-from sl_discs.instances.potts import PottsForm
+from sl_discs.errors import InputError, real_array, whole
+from sl_discs.instances.form import PottsForm, check_sum
 from sl_discs.problems.forms import coupling_terms
 from sl_discs.problems.graphs import read_graph
 from sl_discs.problems.problem import Problem, timed

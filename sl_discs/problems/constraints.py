@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sl_discs.checks import check_label, whole
-from sl_discs.errors import InputError
-from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.errors import InputError, check_label, whole
+from sl_discs.instances.form import ConstrainedForm, QuadraticForm
 from sl_discs.problem_names import CONSTRAINED
 from sl_discs.problems.problem import Problem
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.checks import real, real_array
-from sl_discs.errors import InputError
-from sl_discs.exact_sum import check_sum, expansion
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.errors import InputError, real, real_array
+from sl_discs.instances.form import QuadraticForm, check_sum, expansion
 from sl_discs.problems.constraints import Linear, with_constraints
 from sl_discs.problems.problem import Problem, in_order, timed
 

@@ -11,8 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sl_discs.checks import whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.models.base import Params
 from sl_discs.models.functions import Density
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.checks import real_array
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real_array
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.constraints import Linear, with_constraints
 from sl_discs.problems.matrices import square

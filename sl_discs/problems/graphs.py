@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.from_networkx import graph_from_networkx, is_networkx
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, graph_from_networkx, is_networkx
 from sl_discs.models.graph_kind import GraphKind
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import GRAPH_KINDS, register

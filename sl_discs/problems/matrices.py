@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from sl_discs.capacity import check_number
-from sl_discs.checks import real_array
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, check_number, real_array
 
 
 def is_sparse(matrix: Any) -> bool:

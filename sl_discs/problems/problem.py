@@ -11,12 +11,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int8
 
-from sl_discs.checks import real
-from sl_discs.errors import InputError
-from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.errors import InputError, real
+from sl_discs.instances.form import ConstrainedForm, PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
-from sl_discs.instances.potts import PottsForm
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.kinds import KINDS
 from sl_discs.models.potts import PottsTerms

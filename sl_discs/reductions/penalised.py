@@ -14,10 +14,8 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int64
 from scipy import sparse
 
-from sl_discs.capacity import check_memory
-from sl_discs.exact_sum import expansion
-from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.errors import check_memory
+from sl_discs.instances.form import ConstrainedForm, QuadraticForm, expansion
 from sl_discs.models.quadratic import form_coefficients
 from sl_discs.problems import Problem
 

@@ -13,24 +13,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.atomic import write_atomically
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
+from sl_discs.files import parse_json, write_atomically
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.models.kinds import graph_kind
 from sl_discs.models.kinds.maxcut import KIND as MAXCUT
-from sl_discs.parse_json import parse_json
 from sl_discs.version import __version__
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.
 #
-# A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with a
-# partition that has this cut, so that it can be verified.
+# A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with
+# a partition that has this cut, so that it can be verified.
 
 FOLDER = Path(__file__).parent
 # Fields that identify a run: a graph that has had a run with equal fields is not run again.

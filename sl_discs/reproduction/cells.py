@@ -12,8 +12,7 @@ from typing import Any
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.families import find_family
+from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind

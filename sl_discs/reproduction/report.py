@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.published import published_ablation, published_row
-from sl_discs.finished_work import Damaged, read_json, write_json
+from sl_discs.files import Damaged, read_json, write_atomically, write_json
 from sl_discs.reproduction import figures, markdown
 from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.comparisons import (

@@ -21,9 +21,8 @@ from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
-from sl_discs.finished_work import Damaged, digest, read_json, write_json
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.digest import dataset_digest
+from sl_discs.files import Damaged, digest, read_json, write_json
+from sl_discs.instances.dataset import Dataset, dataset_digest
 from sl_discs.localization.method import method_fields
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import graph_kind
@@ -231,12 +230,11 @@ class Runner:
 
 # The trials of protocol `as published`, and of its null control.
 #
-# The paper searched the settings of localization for each dataset and reports the best result, chosen on the graphs of
-# its tables. Here trial 0 has the default settings, and trial k > 0 has a point of the paper's search space. Points
-# are a
-# fixed list, the same for every dataset and method: each block of eight is a Latin hypercube, so that eight trials
-# cover all eight values of sigma and every eighth of each other range. A trial thus only depends on its number, and
-# finished trials stay valid when more are requested. Trial k runs with seed k.
+# The paper searched the settings of localization for each dataset and reports the best result, chosen on the graphs
+# of its tables. Here trial 0 has the default settings, and trial k > 0 has a point of the paper's search space.
+# Points are a fixed list, the same for every dataset and method: each block of eight is a Latin hypercube, so that
+# eight trials cover all eight values of sigma and every eighth of each other range. A trial thus only depends on its
+# number, and finished trials stay valid when more are requested. Trial k runs with seed k.
 
 _BLOCK = 8
 _SEED = 0

@@ -1,6 +1,5 @@
 """Tables, files and figures of a finished experiment, compared with the published numbers."""
 
-from sl_discs.atomic import check_writable
 from sl_discs.experiment.output import (
     Spread,
     draw_trajectories,
@@ -11,6 +10,7 @@ from sl_discs.experiment.output import (
 )
 from sl_discs.experiment.published import PublishedRow, published_row
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
+from sl_discs.files import check_writable
 
 __all__ = [
     "ExperimentRecord",

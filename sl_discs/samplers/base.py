@@ -13,8 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
 from sl_discs import keys
 from sl_discs.batching import chain_mean, over_chains
-from sl_discs.checks import whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.keys import Key
 from sl_discs.models.base import Field, Model, Params
 from sl_discs.models.functions import ValueModel

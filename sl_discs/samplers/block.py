@@ -15,8 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from sl_discs import keys
-from sl_discs.checks import whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.models.base import Model, Params
 from sl_discs.samplers.base import Info
 from sl_discs.samplers.langevin import IndependentFlips, bounded

@@ -22,8 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import chain_max, chain_mean
-from sl_discs.checks import whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.samplers.base import (
     BALANCING,
     Info,

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int8
 
 from sl_discs import keys
-from sl_discs.capacity import check_memory
 from sl_discs.engines import compiled
 from sl_discs.engines.base import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
+from sl_discs.errors import check_memory
 from sl_discs.experiment.batches import Layout, initial_keys, make_mesh, plan, step_keys
 from sl_discs.experiment.chains import start_chains
 from sl_discs.experiment.memory import batch_bytes

@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
 from scipy import sparse
 
-from sl_discs.atomic import allocate
 from sl_discs.engines.base import Batch
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Shape, build_batch, build_density_batch
-from sl_discs.instances.potts import PottsForm
+from sl_discs.files import allocate
+from sl_discs.instances.form import PottsForm
 from sl_discs.models.base import Model
 from sl_discs.models.functions import Density
 from sl_discs.models.potts import PottsTerms, potts_terms

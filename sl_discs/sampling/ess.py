@@ -18,11 +18,9 @@ import numpy as np
 import yaml
 from jaxtyping import Array, Float, Int, Int8, Int32
 
-from sl_discs.atomic import write_atomically
-from sl_discs.capacity import check_memory
 from sl_discs.engines.base import Batch, Chains, Trace
 from sl_discs.engines.registry import num_cores
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, check_memory
 from sl_discs.experiment.batches import build_batch, initial_keys, plan
 from sl_discs.experiment.chains import Player, Progress
 from sl_discs.experiment.memory import batch_bytes
@@ -31,8 +29,8 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import device_in_words, versions
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings
-from sl_discs.finished_work import write_json
-from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.files import write_atomically, write_json
+from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method
 from sl_discs.models.kinds import KINDS
 from sl_discs.models.quadratic import Coefficients

@@ -14,9 +14,7 @@ from jaxtyping import Float64, Int, Int8
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from sl_discs.capacity import check_memory
-from sl_discs.checks import real, whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, check_memory, real, whole
 from sl_discs.models.enumeration import enumerate_density, enumerate_law, enumerate_values
 from sl_discs.models.functions import Density
 from sl_discs.models.potts import PottsTerms

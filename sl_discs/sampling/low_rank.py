@@ -29,8 +29,7 @@ from scipy import stats
 from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
-from sl_discs.checks import whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, whole
 from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import (

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.atomic import check_file
-from sl_discs.checks import keywords, real, whole
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import check_threads, choose_engine
-from sl_discs.errors import InputError, fields_are_keywords
+from sl_discs.errors import InputError, fields_are_keywords, keywords, real, whole
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
 from sl_discs.models.functions import Density
 from sl_discs.models.potts import PottsTerms

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.capacity import check_memory
-from sl_discs.checks import boolean, keywords, real, whole
 from sl_discs.engines.base import Engine
 from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, boolean, check_memory, keywords, real, whole
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
 from sl_discs.localization.method import DISCS_ONLY, method_fields

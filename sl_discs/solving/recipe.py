@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Float64, Int8
 from scipy import sparse
 
-from sl_discs.checks import real, whole
 from sl_discs.engines.registry import choose_engine, num_cores
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real, whole
 from sl_discs.experiment.settings import ENGINES, SCHEDULES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
+from sl_discs.files import parse_json, write_atomically
 from sl_discs.models.kinds import KINDS
-from sl_discs.parse_json import parse_json
 from sl_discs.problems import Problem
 from sl_discs.solving.result import Result
 from sl_discs.version import __version__

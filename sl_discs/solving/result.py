@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float64, Int, Int8, Int64
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.experiment.monitor import contractions
+from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.localization.method import Method
-from sl_discs.npz import check_fields, read_document, write_document
 from sl_discs.problem_names import CATEGORICAL
 from sl_discs.problems.labels import label_of, plain_label
 

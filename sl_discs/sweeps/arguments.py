@@ -10,8 +10,7 @@ from pathlib import Path
 from sl_discs.discs_plugin.upstream import NAMESPACE
 from sl_discs.errors import InputError
 from sl_discs.experiment import settings as experiment
-from sl_discs.instances.dataset import check_data_root
-from sl_discs.instances.families import find_family
+from sl_discs.instances.dataset import check_data_root, find_family
 from sl_discs.localization import method
 from sl_discs.own_code import imported
 from sl_discs.problem_names import GRAPH_PROBLEMS

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sl_discs.errors import InputError
-from sl_discs.finished_work import Damaged, read_json, write_json
+from sl_discs.files import Damaged, read_json, write_json
 from sl_discs.sweeps.processes import is_running, this_machine
 
 # Seconds between two heartbeats, and the shortest allowed wait for one.

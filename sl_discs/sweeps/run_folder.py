@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.errors import InputError
-from sl_discs.finished_work import Damaged, differences, read_json, write_json
+from sl_discs.files import Damaged, differences, read_json, write_json
 from sl_discs.sweeps import claims
 
 DONE, RUNNING, FAILED, MISSING, DIFFERS = "done", "running", "failed", "missing", "differs"

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.atomic import write_atomically
 from sl_discs.errors import InputError
 from sl_discs.experiment.output import aligned
-from sl_discs.finished_work import write_json
+from sl_discs.files import write_atomically, write_json
 from sl_discs.sweeps.run_folder import DIFFERS, DONE, FAILED, MISSING, RUNNING, Run, State, outcome_of, read_results
 from sl_discs.sweeps.sweep_file import SAMPLER, Sweep, short
 

@@ -15,7 +15,7 @@ from typing import IO
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
-from sl_discs.experiment.folder_lock import wait_until_free
+from sl_discs.files import wait_until_free
 from sl_discs.sweeps import claims
 from sl_discs.sweeps.run_folder import (
     DIFFERS,

@@ -9,8 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int, Int8
 from scipy import special
 
-from sl_discs.checks import real, whole
-from sl_discs.errors import InputError
+from sl_discs.errors import InputError, real, whole
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems.problem import Problem

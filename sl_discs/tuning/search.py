@@ -18,16 +18,14 @@ from jaxtyping import Float64
 from optuna.trial import Trial, TrialState
 from scipy.special import stdtrit
 
-from sl_discs.atomic import write_atomically
 from sl_discs.command import error_of_file
 from sl_discs.errors import InputError
 from sl_discs.experiment.output import Spread, best_values
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.families import find_family
+from sl_discs.files import parse_json, write_atomically
+from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import build_method
-from sl_discs.parse_json import parse_json
 from sl_discs.tuning import storage
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate, Dimension, candidate_of, propose, without_tilt
 

@@ -22,7 +22,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sl_discs.errors import InputError
-from sl_discs.finished_work import differences
+from sl_discs.files import differences
 from sl_discs.sweeps.processes import is_running, this_machine
 from sl_discs.tuning.space import Point
 

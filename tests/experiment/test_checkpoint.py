@@ -29,9 +29,9 @@ from sl_discs.experiment.checkpoint import (
     kind_of_run,
     notice_of_end,
 )
-from sl_discs.experiment.folder_lock import only_run_in
 from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
+from sl_discs.files import only_run_in
 
 ROOT = Path(__file__).parents[2]
 SHORT_CALLS = dataclasses.replace(SETTINGS, checkpoint_every_s=0.0, instances_per_batch=2)
@@ -182,7 +182,7 @@ def test_a_full_disk_does_not_end_the_run(tmp_path, short_calls, monkeypatch, ca
 
 def test_one_run_a_folder(tmp_path):
     with only_run_in(tmp_path):
-        code = f"from sl_discs.experiment.folder_lock import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
+        code = f"from sl_discs.files import *\nwith only_run_in(Path({str(tmp_path)!r})): pass"
         other = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert other.returncode and f"another run (process {os.getpid()} on" in other.stderr
     with only_run_in(tmp_path):

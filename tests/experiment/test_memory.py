@@ -8,10 +8,9 @@ import pytest
 from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
-from sl_discs.capacity import GIB
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
-from sl_discs.errors import InputError
+from sl_discs.errors import GIB, InputError
 from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan
 from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances.archive import write_archive
+from sl_discs.instances.archive import KEYS, read_forms, write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.form_archive import KEYS, read_forms, write_forms
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
 

@@ -9,9 +9,14 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.instances import generators
-from sl_discs.instances.generate_ba import barabasi_albert_edges
-from sl_discs.instances.generate_er import draw_maxcut_er, erdos_renyi_edges
-from sl_discs.instances.generate_rb import MAX_EDGES, MAX_NODES, clique_problem
+from sl_discs.instances.generators import (
+    MAX_EDGES,
+    MAX_NODES,
+    barabasi_albert_edges,
+    clique_problem,
+    draw_maxcut_er,
+    erdos_renyi_edges,
+)
 
 FAMILIES = {
     "er_density": lambda: generators.mis_er_density("0.10"),

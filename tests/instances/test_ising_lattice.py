@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.instances.generators import IsingLattice
 from sl_discs.models.kinds import KINDS
 
 

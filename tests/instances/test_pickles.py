@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances.from_networkx import graph_from_networkx
+from sl_discs.instances.graph import graph_from_networkx
 from sl_discs.instances.pickles import iter_pickles, load_pickle
 
 

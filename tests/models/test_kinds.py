@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances.families import find_family
+from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import GRAPH_KINDS, KINDS, graph_kind

@@ -7,7 +7,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
-from sl_discs.instances.ising_lattice import IsingLattice
+from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import build_method
 from sl_discs.sampling import ess
 from sl_discs.sampling.ess import ess_settings, lattice_from, run_ess

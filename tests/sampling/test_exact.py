@@ -169,7 +169,7 @@ def test_what_is_too_wide_is_refused_before_any_work(size):
 
 
 def test_memory_is_checked_before_tables_are_made(monkeypatch):
-    monkeypatch.setattr("sl_discs.capacity.usable_memory", lambda: 2**20)
+    monkeypatch.setattr("sl_discs.errors.usable_memory", lambda: 2**20)
     edges = grid(12)
     terms = Coefficients(np.zeros(144), edges, np.ones(len(edges)), 1.0)
     with pytest.raises(InputError, match=r"width 12 would take about .* MiB.*method='tempering'"):

@@ -19,7 +19,7 @@ import truths
 from laws_cells import Cell, Known, Play, coin, identity_of, play
 from laws_report import Found, border, draw_border, draw_errors
 from sl_discs.errors import InputError
-from sl_discs.finished_work import digest
+from sl_discs.files import digest
 from truths import boltzmann_machine, hopfield, planted_strip
 
 # Ten errors of 10,000 independent draws, each of which may have 5 standard deviations, fail by chance once in 1e5

@@ -9,7 +9,7 @@ import pytest
 import gaps
 import theory
 from sl_discs.experiment.settings import Settings
-from sl_discs.finished_work import finished
+from sl_discs.files import finished
 from sl_discs.localization.method import build_method
 from sl_discs.models.quadratic import Coefficients, to_spin
 from theory import Fields, watch

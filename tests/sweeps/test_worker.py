@@ -13,7 +13,7 @@ import pytest
 from fake_worker import runs_of
 from marks import slow_except
 
-from sl_discs.experiment.folder_lock import only_run_in
+from sl_discs.files import only_run_in
 from sl_discs.sweeps import run_folder
 from sl_discs.sweeps.processes import is_running
 from sl_discs.sweeps.run_folder import state_of

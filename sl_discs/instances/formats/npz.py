@@ -5,11 +5,10 @@ Nodes and variables are labelled from 0 on. An archive with an array `couplings`
 
 from __future__ import annotations
 
-from sl_discs.instances.archive import read_archive
-from sl_discs.instances.form_archive import read_forms
+from sl_discs.files import read_npz
+from sl_discs.instances.archive import read_archive, read_forms
 from sl_discs.instances.formats.instance import Instance
 from sl_discs.instances.formats.source import Source
-from sl_discs.npz import read_npz
 
 
 def read(source: Source, problem: str | None = None) -> list[Instance]:

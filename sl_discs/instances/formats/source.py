@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from sl_discs.atomic import open_regular
 from sl_discs.errors import InputError
+from sl_discs.files import open_regular
 
 BLOCK_BYTES = 2**20
 LONGEST_LINE = 2**26

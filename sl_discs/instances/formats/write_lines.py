@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from sl_discs.atomic import write_atomically
+from sl_discs.files import write_atomically
 from sl_discs.instances.graph import Graph
 
 _EDGES = 2**16

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.instances.potts import PottsForm
+from sl_discs.instances.form import PottsForm
 from sl_discs.models.kind import Evaluated
 from sl_discs.models.kinds.potts import PottsKind
 

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.constrained import ConstrainedForm
-from sl_discs.instances.form_values import FormValues
+from sl_discs.instances.form import ConstrainedForm, FormValues
 from sl_discs.models.bounds import of_form
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.quadratic import Coefficients, form_coefficients, has_whole_values

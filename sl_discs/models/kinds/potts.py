@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.potts import PottsForm
+from sl_discs.instances.form import PottsForm
 from sl_discs.models.bounds import of_potts
 from sl_discs.models.kind import PENALTY, Evaluated, Kind
 from sl_discs.models.potts import PottsTerms, potts_terms

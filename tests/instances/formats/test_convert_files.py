@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from sl_discs.commands import convert
 from sl_discs.errors import InputError
-from sl_discs.instances import complement as complements
+from sl_discs.instances import graph as complements
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.complement import complement
 from sl_discs.instances.formats import read_instances
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, complement
 
 
 def run(*arguments):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sl_discs import capacity
+from sl_discs import errors
 from sl_discs.commands import convert
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
@@ -48,7 +48,7 @@ EMPTY = {"names": ["g"], "num_nodes": [2], "edge_ptr": [0, 1], "edges": [[0, 1]]
 @pytest.fixture(autouse=True)
 def small_machine(monkeypatch):
     """Memory of 4 GiB, whatever machine the tests are on."""
-    monkeypatch.setattr(capacity, "usable_memory", lambda: 4 * capacity.GIB)
+    monkeypatch.setattr(errors, "usable_memory", lambda: 4 * errors.GIB)
 
 
 # Content, what the message says after the name of the file, and options.

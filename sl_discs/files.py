@@ -1,0 +1,428 @@
+"""Files that are either complete or absent, and checks of files and folders before the work starts."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import stat
+import time
+import tokenize
+import types
+import typing
+import uuid
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from jaxtyping import jaxtyped
+
+from sl_discs.errors import InputError
+from sl_discs.version import __version__
+
+_BLOCK = 2**20
+
+
+def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
+    """Lets `write` fill a temporary file beside `path` and moves it there; failing, leaves `path` as it was.
+
+    Raises:
+      InputError: the system refuses to write there.
+    """
+    path = Path(path)
+    # The name of the file itself may have the length that the system allows.
+    temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)  # noqa: PTH105
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot write ({error.strerror or error}); free some space or choose another folder"
+        ) from error
+    finally:
+        _remove(temporary)
+    return path
+
+
+def check_writable(folder: str | os.PathLike) -> Path:
+    """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save.
+
+    Raises:
+      InputError: a file stands in its place, or the system refuses to write there.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"{folder}: a file stands where this folder should go; choose another") from error
+    except OSError as error:
+        raise InputError(f"{folder}: cannot create it ({error.strerror}); choose another folder") from error
+    probe = folder / f".probe.{uuid.uuid4().hex}.tmp"
+    try:
+        probe.write_bytes(b"")
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write there ({error.strerror}); choose another folder") from error
+    finally:
+        _remove(probe)
+    return folder
+
+
+def check_file(path: str | os.PathLike) -> Path:
+    """The same for a file that will be written.
+
+    Raises:
+      InputError: a folder stands in its place, or the system refuses to write there.
+    """
+    try:
+        wanted = Path(path)
+        mode = wanted.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise InputError(f"{path}: a folder stands where this file should go; choose another name")
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{path}: not a regular file; choose another name")
+    except InputError:
+        raise
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot write there ({error.strerror}); choose another name") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path!r}: not the path of a file ({error}); choose another name") from error
+    check_writable(wanted.parent)
+    return wanted
+
+
+def open_regular(path: str | os.PathLike) -> BinaryIO:
+    """Opens a file for reading; of a pipe or a device, the end may never come.
+
+    Raises:
+      InputError: there is no such file, it is not a regular one, or it cannot be read.
+    """
+    try:
+        path = Path(path)
+        if path.is_dir():
+            raise InputError(f"{path}: a folder; give a file")
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: not a regular file; save it as one first")
+        return path.open("rb")
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{str(path)!r}: not a path ({error}); check it") from error
+
+
+def allocate(file: BinaryIO, size: int) -> None:
+    """Takes the space of a file's bytes up to `size`, which are 0 where nothing was written.
+
+    Raises:
+      OSError: there is not enough.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file.fileno(), 0, size)
+        return
+    for start in range(file.seek(0, os.SEEK_END), size, _BLOCK):
+        file.write(bytes(min(_BLOCK, size - start)))
+
+
+def _remove(path: Path) -> None:
+    # Asking first: on a read-only disk, removing a file that is not there is an error too.
+    if path.exists():
+        path.unlink()
+
+
+# JSON from files that anybody may have written.
+
+
+def parse_json(text: str | bytes) -> Any:
+    """What `json.loads` gives; ValueError also where lists stand in lists too deeply to be parsed."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("objects nested too deeply") from None
+
+
+# NumPy's `.npz` files, whoever wrote them: nothing is unpickled, and they unpack to a bounded size.
+#
+# What a program writes together, arrays and plain values, is in one file: the values are JSON text in its array `json`.
+
+# What NumPy raises for a file that is cut short or has a wrong bit somewhere. In order: of the archive, of what is
+# packed in it, and of an array's header, which NumPy reads as Python source. The checksum of an array comes last.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+    EOFError,
+    zlib.error,
+    ValueError,
+    TypeError,
+    SyntaxError,
+    tokenize.TokenError,
+    MemoryError,
+)
+# A file may unpack to so many bytes, or to so many times its own size if that is more. That is more than for lists of
+# numbers in text, since an array of equal weights compresses 1000 to 1.
+_UNPACKED_BYTES, _UNPACKED_RATIO = 2**28, 100
+# Python unpacks these piece by piece; a block of the others may be of any size.
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def read_npz(
+    path: str | os.PathLike, required: Collection[str] = (), wanted: Collection[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Arrays of a file by their names.
+
+    Args:
+      path: of the file.
+      required: names of the arrays that it must have.
+      wanted: names of the arrays to read, where there are such; None: all.
+
+    Raises:
+      InputError: there is no such file, or it is not a regular one, cut short, damaged or no archive; it has Python
+        objects, or unpacks to more than 256 MiB and more than a hundred times its size; or an array is missing.
+    """
+    with open_regular(path) as file:
+        try:
+            found = _names(path, file)
+            missing = [name for name in required if name not in found]
+            if missing:
+                raise InputError(f"{path}: array {missing[0]!r} is missing; an archive has {', '.join(required)}")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in found if wanted is None or name in wanted}
+            if not all(isinstance(array, np.ndarray) for array in arrays.values()):
+                raise ValueError("it holds other files")
+            return arrays
+        except InputError:
+            raise
+        except (OSError, *_DAMAGED) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(
+                f"{path}: not an .npz archive, or cut short or damaged ({reason}); copy or make it again"
+            ) from error
+
+
+def _names(path: str | os.PathLike, file: BinaryIO) -> list[str]:
+    """Names of the arrays of an archive whose directory promises no more than is allowed."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(_UNPACKED_BYTES, _UNPACKED_RATIO * file.seek(0, 2)):
+        raise InputError(f"{path}: unpacks to {unpacked >> 20} MiB, far beyond its own size; make it again")
+    if any(member.compress_type not in _PACKED for member in members):
+        raise ValueError("packed in another way than NumPy does")
+    return [member.filename.removesuffix(".npy") for member in members]
+
+
+def save_npz(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
+    """Writes arrays compressed, as long as `read_npz` unpacks any number of bytes that they may compress to."""
+    size = sum(np.asarray(array).nbytes for array in arrays.values())
+    save = np.savez_compressed if size < _UNPACKED_BYTES // 2 else np.savez
+    save(file, allow_pickle=False, **arrays)
+
+
+def write_document(path: Path, form: str, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> Path:
+    """Writes arrays, and values that JSON has, atomically; `form` names what they are, with its version.
+
+    Raises:
+      InputError: the name of the file does not end in .npz, or it cannot be written.
+    """
+    if path.suffix != ".npz":
+        raise InputError(f"{path}: the name of this file must end in .npz, the only format that holds all of it")
+    text = np.array(json.dumps({"format": form, **values}))
+    return write_atomically(path, lambda file: save_npz(file, {**arrays, "json": text}))
+
+
+def read_document(path: Path, form: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and values of `write_document`.
+
+    Raises:
+      InputError: as `read_npz`.
+      ValueError: its content is something else.
+    """
+    arrays = read_npz(path)
+    values = parse_json(str(arrays.pop("json", "")))
+    if not isinstance(values, dict) or values.pop("format", None) != form:
+        raise ValueError("another format")
+    return arrays, values
+
+
+def check_fields(kind: type, fields: Mapping[str, Any]) -> None:
+    """Checks values against the annotations of a dataclass or NamedTuple, in which axes of one name have one length.
+
+    Raises:
+      ValueError: a value is missing, is one too many, or has another type, shape or type of elements.
+    """
+    hints = typing.get_type_hints(kind)
+    if set(hints) != set(fields):
+        raise ValueError(f"other fields: {', '.join(sorted(set(hints) ^ set(fields)))}")
+    with jaxtyped("context"):
+        for name, hint in hints.items():
+            value = fields[name]
+            if not _fits(value, hint):
+                what = f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+                raise ValueError(f"{name} is {what}, which does not fit {getattr(hint, '__name__', hint)}")
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if origin is Mapping:
+        return isinstance(value, dict) and all(_fits(one, inner[1]) for one in value.values())
+    if origin is Sequence:
+        return isinstance(value, range) or (isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value))
+    if hint in (int, float):
+        return isinstance(value, int | hint) and not isinstance(value, bool)
+    if hasattr(hint, "_fields") and isinstance(value, hint):
+        check_fields(hint, value._asdict())
+    return isinstance(value, hint)
+
+
+# Pieces of work that are done once: what identifies one, and the JSON files that say how it ended.
+#
+# The identity of a piece of work is everything that its numbers depend on, in nested dicts of plain values. A run's
+# checkpoints, a sweep's runs, a search for settings and a reproduction's cells each keep it beside what they have
+# found, which counts only where the identity is the same.
+
+
+class Damaged(Exception):
+    """A file is there, but is not what was written."""
+
+
+def digest(content: dict[str, Any]) -> str:
+    """SHA-256 of plain values, in hexadecimal; the order of names does not matter."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def differences(ours: dict[str, Any], theirs: dict[str, Any], prefix: str = "") -> list[str]:
+    """What differs between two identities, in words; `theirs` is the one that was found."""
+    words = []
+    for name in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(name), theirs.get(name)
+        if isinstance(mine, dict) and isinstance(other, dict):
+            words += differences(mine, other, f"{prefix}{name}.")
+        elif mine != other:
+            short = all(len(json.dumps(value)) < 80 for value in (mine, other))
+            words.append(f"{prefix}{name} {other!r} there, {mine!r} here" if short else f"another {prefix}{name}")
+    return words
+
+
+def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, allow_nan: bool = True) -> Path:
+    """Writes a file atomically; InputError where that is impossible, ValueError at NaN if not allowed."""
+    text = json.dumps(content, indent=indent, allow_nan=allow_nan).encode() + b"\n"
+    return write_atomically(path, lambda file: file.write(text))
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The content of a file of `write_json`, None where there is none.
+
+    Raises:
+      Damaged: it cannot be read, or holds something else.
+    """
+    try:
+        content = parse_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise Damaged(f"{path}: cannot be read ({error})") from error
+    if not isinstance(content, dict):
+        raise Damaged(f"{path}: cannot be read (it holds no object)")
+    return content
+
+
+def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The result of `compute`, read from the folder if it is there.
+
+    Args:
+      folder: folder of the cells.
+      identity: everything that the result depends on, as plain values; the file's name begins with its `kind`.
+      compute: computes the result as plain values.
+    """
+    identity = identity | {"version": __version__}
+    path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"
+    try:
+        content = read_json(path)
+    except Damaged:  # it is computed again
+        content = None
+    if content is None or content.get("identity") != identity:
+        content = {"identity": identity, "found": compute()}
+        write_json(path, content, indent=None, allow_nan=False)
+    return content["found"]
+
+
+# A lock that allows one run per folder and refuses a second one.
+
+try:
+    import fcntl
+except ImportError:  # not a Unix system
+    fcntl = None  # type: ignore[assignment]  # stands for a module
+
+_NAME = ".run.lock"
+_LOOK_S = 0.1
+
+
+@contextlib.contextmanager
+def only_run_in(folder: Path) -> Iterator[None]:
+    """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
+
+    Raises:
+      InputError: another run holds the lock, or the folder cannot be written.
+    """
+    if fcntl is None:
+        yield
+        return
+    path = folder / _NAME
+    try:
+        file = path.open("a+", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise InputError(
+                f"{folder}: another run ({file.read().strip() or 'unknown'}) is writing there; wait for it, or "
+                "choose another folder"
+            ) from None
+        except OSError:
+            # Some network file systems have no locks; runs in different folders should still work there.
+            yield
+            return
+        file.seek(0)
+        file.truncate()
+        file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+        file.flush()
+        yield
+
+
+def wait_until_free(folder: Path, patience_s: float) -> None:
+    """Waits, for a limited time, until no run holds the folder; a run started afterwards may still be refused.
+
+    Only for processes that may start a run there, since each check holds the lock itself for a moment.
+    """
+    end = time.monotonic() + patience_s
+    while time.monotonic() < end:
+        try:
+            with only_run_in(folder):
+                return
+        except InputError:
+            time.sleep(_LOOK_S)
