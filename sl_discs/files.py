@@ -156,7 +156,8 @@ def parse_json(text: str | bytes) -> Any:
 
 # NumPy's `.npz` files, whoever wrote them: nothing is unpickled, and they unpack to a bounded size.
 #
-# What a program writes together, arrays and plain values, is in one file: the values are JSON text in its array `json`.
+# What a program writes together, arrays and plain values, is in one file: the values are JSON text in its array
+# `json`.
 
 # What NumPy raises for a file that is cut short or has a wrong bit somewhere. In order: of the archive, of what is
 # packed in it, and of an array's header, which NumPy reads as Python source. The checksum of an array comes last.

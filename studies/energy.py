@@ -29,6 +29,7 @@ from sl_discs.batching import over_chains
 from sl_discs.command import run_command, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
+from sl_discs.experiment.output import half_width
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.method import Method, build_method
@@ -37,7 +38,6 @@ from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.density import from_log_density
-from sl_discs.results.interval import half_width
 from sl_discs.sampling.sample import sample
 from truths import digit_images
 

@@ -23,12 +23,12 @@ from absl import flags
 
 from sl_discs.command import check_choice, run_command, say
 from sl_discs.engines.compiled import compile_cpu_seconds
+from sl_discs.experiment.output import half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.models.kind import PENALTY
-from sl_discs.results.interval import half_width
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS

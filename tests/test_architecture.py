@@ -18,7 +18,7 @@ ORDER = [
     ["localization"],
     ["engines"],
     ["experiment"],
-    ["results", "problems"],
+    ["problems"],
     ["reductions"],
     ["solving", "testing"],
     ["sampling"],
@@ -29,9 +29,7 @@ ORDER = [
     ["commands"],
 ]
 ROOT_FILES = {
-    "__init__", "arrays", "atomic", "batching", "cache", "capacity", "checks", "command", "errors",
-    "exact_doubles", "exact_sum", "finished_work", "keys", "npz", "own_code", "parse_json", "problem_names",
-    "version",
+    "__init__", "batching", "cache", "command", "errors", "files", "keys", "own_code", "problem_names", "version",
 }  # fmt: skip
 ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling"}
 

@@ -47,19 +47,25 @@ from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
-from sl_discs.experiment.output import join_records, pack_records, unpack_records
+from sl_discs.experiment.output import (
+    draw_trajectories,
+    format_summary,
+    join_records,
+    pack_records,
+    unpack_records,
+    write_results,
+)
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
-from sl_discs.files import only_run_in
+from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.kind import PENALTY
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
-from sl_discs.results import check_writable, draw_trajectories, format_summary, write_results
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 import yaml
 from jaxtyping import Float64
+from scipy import special
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, save_figure
@@ -639,3 +640,8 @@ def _plus_minus(mean: float, deviation: float) -> str:
 def _signed(spread: Spread) -> str:
     sign = "+" if spread.mean >= 0 else ""
     return f"{sign}{_number(spread.mean)} +- {'?' if spread.se is None else _number(spread.se)}"
+
+
+def half_width(values: Float64[np.ndarray, "N"]) -> float:
+    """Half of the 95 % interval of the mean of N > 1 independent values, by Student's t."""
+    return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))

@@ -61,5 +61,5 @@ def has_ablation(dataset_name: str) -> bool:
 
 @functools.cache
 def _tables() -> dict:
-    text = resources.files("sl_discs.results").joinpath("published_icml2025.json").read_text(encoding="utf-8")
+    text = resources.files("sl_discs.experiment").joinpath("published_icml2025.json").read_text(encoding="utf-8")
     return json.loads(text)

@@ -31,7 +31,7 @@ from sl_discs.version import __version__
 # A reference is only valid for the graph on which it was found, identified by a digest of its content. It comes with
 # a partition that has this cut, so that it can be verified.
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "references"
 # Fields that identify a run: a graph that has had a run with equal fields is not run again.
 _IDENTITY = ("sampler", "annealing", "chain_length", "batch_size", "seeds", "engine")
 

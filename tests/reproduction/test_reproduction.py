@@ -20,7 +20,7 @@ from sl_discs.experiment.output import Spread
 from sl_discs.experiment.published import PublishedRow, published_ablation, published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
-from sl_discs.reproduction import cells
+from sl_discs.reproduction import cells as cells_module
 from sl_discs.reproduction.cells import (
     ABLATION,
     ALLOCATION,
@@ -245,8 +245,8 @@ def write_tuned(folder, method, content):
 
 
 def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "CONFIGS", tmp_path)
-    assert cells.load_tuned(MIS.name, "sl_gwg") is None
+    monkeypatch.setattr(cells_module, "CONFIGS", tmp_path)
+    assert cells_module.load_tuned(MIS.name, "sl_gwg") is None
     annealing = {"t_schedule": "exp_decay", "init_temperature": 0.4, "final_temperature": 0.1, "decay_rate": 0.25}
     annealing |= {"resample_every": 0, "resample_strength": 1.0}
     content = {"sampler": {"name": "sl_gwg", "sigma": 4.0}, "experiment": annealing, "search": {"trials": 3}}
@@ -263,7 +263,7 @@ def test_tuned_settings_make_the_second_protocol(tmp_path, monkeypatch):
         main_cells(CHOICE, MIS, ["sl_gwg"], held_out=True)
     write_tuned(tmp_path, "sl_gwg", {"sampler": {}})
     with pytest.raises(InputError, match=r"sl-discs tune writes them"):
-        cells.load_tuned(MIS.name, "sl_gwg")
+        cells_module.load_tuned(MIS.name, "sl_gwg")
 
 
 def test_sections_of_one_folder_make_one_report(tmp_path):

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.published import published_name
+from sl_discs.experiment.output import Spread, paired_differences, paired_percent_differences
+from sl_discs.experiment.published import published_name, published_row
 from sl_discs.models.kinds import graph_kind
-from sl_discs.results import Spread, paired_differences, paired_percent_differences, published_row
 
 
 def test_a_spread_is_mean_population_std_and_sample_standard_error():
