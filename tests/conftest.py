@@ -20,8 +20,8 @@ if "NUMBA_CACHE_DIR" not in os.environ:
 # Modules that compute on arrays. Those that hold what Numba compiles or what users call with wrong arguments, to be
 # told so in words, are left out.
 CHECKED = [
-    *("models", "samplers", "localization", "engines.contract", "engines.reference", "experiment"),
-    *(f"solving.{name}" for name in ("answers", "collecting", "contraction", "recipe", "rounds", "stage", "storing")),
+    *("models", "samplers", "localization", "engines.base", "engines.reference", "experiment"),
+    *(f"solving.{name}" for name in ("recipe", "result", "rounds", "stage")),
 ]
 # Numbers are left out: the code checks settings itself, in words, and takes NumPy's numbers too.
 NUMBERS = "beartype.FrozenDict({int: object, float: object})"

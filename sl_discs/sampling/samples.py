@@ -409,7 +409,7 @@ class Samples:
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
-        from sl_discs.sampling.report import paint_all
+        from sl_discs.sampling.plots import paint_all
 
         def paint(figure):
             paint_all(self, figure)

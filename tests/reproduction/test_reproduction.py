@@ -310,7 +310,7 @@ def test_unknown_names_are_refused():
         check_methods(["gibbs"], METHODS)
     assert "it is not random" in PUBLISHED["mis/satlib"].absent(None)
     assert "does not have it" in PUBLISHED["mis/satlib"].absent(str(ROOT))
-    assert cells.OTHERS["mis/ertest/r-800"].absent(None) is None
+    assert cells_module.OTHERS["mis/ertest/r-800"].absent(None) is None
 
 
 def reproduce(cwd, *arguments):
