@@ -14,7 +14,6 @@ from sl_discs.localization.method import build_method
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers import registry
-from sl_discs.samplers.path import GWG
 from sl_discs.samplers.single_site import Metropolis
 from sl_discs.testing.chi_squared import chi_squared
 from sl_discs.testing.enumeration import all_states, state_index
@@ -124,13 +123,14 @@ def test_mapped_chains_are_single_chains(name):
 def test_the_localized_chain_is_algorithm_1():
     """Written out, with the keys that the chain uses."""
     algorithm = sl_blackjax.localized("gwg", logdensity_fn, 12, K=3, n_min=2)
-    method = build_method({"name": "sl_gwg", "K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2}, 1)
+    fields = {"K": 3, "n_min": 2, "sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "adapt_until": 1000}
+    method = build_method({"name": "sl_gwg", **fields}, 1)
     levels, model = method.localization.levels(12), DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     rng_keys = jax.random.split(jax.random.key(3), 13)
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
     mask, tilted = jnp.ones(4, bool), Tilted(model)
-    kernel = jax.jit(lambda key, params, *carry: GWG().kernel(key, tilted, params, *carry, mask))
-    x, inner = jnp.zeros(4, jnp.int8), GWG().init_state(4)
+    kernel = jax.jit(lambda key, params, *carry: method.sampler.kernel(key, tilted, params, *carry, mask))
+    x, inner = jnp.zeros(4, jnp.int8), method.sampler.init_state(4)
     field = model.init((), x)
     y = method.localization.initial_noise() * keys.normals(keys.from_rng(rng_keys[0]), (4,))
     done = 0

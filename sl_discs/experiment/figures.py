@@ -125,7 +125,8 @@ h3 { font-size: 1rem; margin: 0 0 0.25rem; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); gap: 1.25rem; }
 figure { margin: 0; break-inside: avoid; } figcaption { font-size: 0.85rem; color: #444; }
 svg { width: 100%; height: auto; display: block; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top;
+.table { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top;
   padding: 0.2rem 0.75rem 0.2rem 0; border-bottom: 1px solid #eee; overflow-wrap: anywhere; }
 th { font-weight: 600; white-space: nowrap; width: 1%; } thead th { width: auto; }
 pre, .labels { background: #f5f5f5; padding: 0.75rem; overflow-wrap: anywhere; white-space: pre-wrap;
@@ -181,7 +182,7 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
     top = f"<thead>{row(head, ['th'] * len(head))}</thead>" if head else ""
     body = "".join(row(cells, ["th", *["td"] * (len(cells) - 1)]) for cells in rows)
-    return f"<table>{top}<tbody>{body}</tbody></table>"
+    return f"<div class='table'><table>{top}<tbody>{body}</tbody></table></div>"
 
 
 def side_by_side(number: int, shown: Iterable[tuple[str, Callable, str]]) -> str:

@@ -113,7 +113,7 @@ def test_what_cannot_be_played_says_why(monkeypatch):
     terms = small_problem().terms()
     monkeypatch.setattr(sampling.importlib.util, "find_spec", lambda name: None)
     for name, absent in {"thrml": "thrml", "dwave-samplers": "dwave.samplers"}.items():
-        with pytest.raises(NotPlayed, match=rf"{absent} is not installed: pip install 'sl_discs\[peers\]'"):
+        with pytest.raises(NotPlayed, match=rf"{absent} is not installed: pip install -e '.\[peers\]'"):
             contender(name, terms, SMALL, 2, 4)
     glass = TARGETS["spin-glass"]
     with pytest.raises(NotPlayed, match="200 blocks of independent sites, above 32"):

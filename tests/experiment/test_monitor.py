@@ -47,7 +47,7 @@ def read(folder):
 def test_tensorboardx_absent(monkeypatch):
     check_tensorboardx()
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'sl_discs\[run\]'"):
+    with pytest.raises(InputError, match=r"pip install -e '.\[run\]'"):
         check_tensorboardx()
 
 

@@ -42,7 +42,7 @@ def test_without_matplotlib_the_extra_is_named(make_record, tmp_path, monkeypatc
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"pip install 'sl_discs\[run\]'"):
+    with pytest.raises(InputError, match=r"pip install -e '.\[run\]'"):
         draw_trajectories(make_record(), tmp_path / "trajectory.png")
     assert not can_draw() and "pip install" in capsys.readouterr().err
 

@@ -179,7 +179,7 @@ def test_memory_is_checked_before_tables_are_made(monkeypatch):
 def test_without_dwave_samplers_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dwave.samplers", None)
     terms = random_terms(21, 0.1, 0.0)
-    with pytest.raises(InputError, match=r"pip install 'sl_discs\[exact\]'.*method='tempering'"):
+    with pytest.raises(InputError, match=r"pip install -e '.\[exact\]'.*method='tempering'"):
         exact(terms, 1.0, 1, 0)
     assert exact(random_terms(20, 0.1, 0.0), 1.0, 1, 0).width is None
 
