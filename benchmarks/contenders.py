@@ -264,7 +264,7 @@ class Discs:
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         if sampler in (*TUNED, "default"):
             raise NotPlayed("its steps are those of our samplers by their names")
-        loops = importlib.import_module("sl_discs.discs_plugin.step_loop")
+        loops = importlib.import_module("sl_discs.commands.discs_overhead")
         experiment = loops.upstream_experiment(dataset, settings.batch_size, max(settings.chain_length, 1_100))
         self._loop = loops.StepLoop(sampler, experiment)
         self._per_step = len(dataset.graphs) * settings.batch_size

@@ -24,9 +24,8 @@ from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.testing.cases import Case
+from sl_discs.testing.cases import Case, enumerate_law, states_of
 from sl_discs.testing.conformance import ConformanceError, total_variation
-from sl_discs.testing.enumeration import enumerate_law, states_of
 
 # Base samplers of each kind, for checks of the engines.
 BASES = {

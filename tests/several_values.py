@@ -24,8 +24,7 @@ from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.testing.cases import Case
-from sl_discs.testing.enumeration import state_index, states_of
+from sl_discs.testing.cases import Case, state_index, states_of
 from sl_discs.testing.oracle import (
     BALANCING,
     Kernel,

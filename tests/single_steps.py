@@ -31,8 +31,8 @@ from sl_discs.samplers.hams import DHAMS, PDHAMS
 from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import all_states, state_index, states_of
+from sl_discs.testing.cases import all_states, state_index, states_of
+from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import Kernel, LogDensity, kernel_of_steps
 
 

@@ -15,8 +15,8 @@ from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import Metropolis
-from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import all_states, state_index
+from sl_discs.testing.cases import all_states, state_index
+from sl_discs.testing.conformance import chi_squared
 
 pytest.importorskip("blackjax", reason="needs the extra blackjax")
 

@@ -21,7 +21,7 @@ import numpy as np
 from absl import flags
 
 from sl_discs.command import run_command
-from sl_discs.commands.reading import read_with_progress
+from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm

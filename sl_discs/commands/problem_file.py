@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -12,17 +14,31 @@ import yaml
 from absl import flags
 
 from sl_discs.command import warn
-from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import check_matplotlib
+from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
-from sl_discs.instances.formats import READERS, Instance
+from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.models.kind import PENALTY
 from sl_discs.models.kinds import KINDS
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem, coloring
 from sl_discs.problems.problem import in_order
+
+# Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.
+
+_BAR_BYTES = 2**23
+
+
+def read_with_progress(path: str | os.PathLike, problem: str | None, format: str | None) -> list[Instance]:
+    """As `read_instances`."""
+    path = Path(path)
+    size = path.stat().st_size if path.is_file() else 0
+    with progress_bar(size, " B") as advance:
+        shown = functools.partial(advance, path.name) if size > _BAR_BYTES else None
+        return read_instances(path, problem=problem, format=format, progress=shown)
+
 
 # The most bytes of a file that are read per second: plain lists of edges are read fastest.
 _READ_BYTES_PER_S = 4e7

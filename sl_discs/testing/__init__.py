@@ -1,6 +1,6 @@
 """A public conformance suite for samplers, including third-party ones."""
 
-from sl_discs.testing.cases import Case, standard_cases
+from sl_discs.testing.cases import Case, Law, all_states, enumerate_law, standard_cases, state_index
 from sl_discs.testing.conformance import (
     ConformanceError,
     check_case,
@@ -8,7 +8,6 @@ from sl_discs.testing.conformance import (
     check_sampler,
     total_variation,
 )
-from sl_discs.testing.enumeration import Law, all_states, enumerate_law, state_index
 
 __all__ = [
     "Case",

@@ -28,7 +28,7 @@ from sl_discs.samplers.hams import DHAMS, PDHAMS
 from sl_discs.samplers.langevin import ACS, DLMC, DMALA, EULER, RLSA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis
-from sl_discs.testing.enumeration import all_states
+from sl_discs.testing.cases import all_states
 
 LogDensity = Float64[np.ndarray, "S"]
 Mask = Bool[np.ndarray, "N"]

@@ -12,7 +12,7 @@ import pytest
 
 from sl_discs.discs_plugin.base_sampler import AdaptedModel, AdaptedParams, States
 from sl_discs.models.sites import Categories, TwoValues
-from sl_discs.testing.enumeration import states_of
+from sl_discs.testing.cases import states_of
 
 SHAPE = (2, 2)
 FORMS = {2: States(SHAPE), 3: States(SHAPE, 3)}

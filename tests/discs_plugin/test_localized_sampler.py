@@ -21,7 +21,7 @@ from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import total_variation
-from sl_discs.testing.enumeration import Law, all_states
+from sl_discs.testing.cases import Law, all_states
 
 BASES = ["onesite", "ball", "nearby", "sldiscs_gibbs"]
 FINE = Localization(K=64, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, budget="identical", mc_ratio=0.75)

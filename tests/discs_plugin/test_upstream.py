@@ -24,7 +24,7 @@ from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.registry import build_sampler, sampler_fields
 from sl_discs.testing import ConformanceError, all_states, check_case, standard_cases, total_variation
-from sl_discs.testing.enumeration import Law
+from sl_discs.testing.cases import Law
 
 SAMPLERS = (
     "blockgibbs", "dlmc", "dmala", "gibbs", "gwg", "hammingball", "locallybalanced", "path_auxiliary", "randomwalk",

@@ -15,7 +15,7 @@ from test_upstream import FINE, FIXED_STEP, SYSTEMATIC, base_sampler, play, upst
 from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.localization.schedule import Localization
 from sl_discs.testing import ConformanceError, check_case, total_variation
-from sl_discs.testing.enumeration import Law, states_of
+from sl_discs.testing.cases import Law, states_of
 
 SAMPLERS = ("gwg", "path_auxiliary", "dmala", "dlmc", "randomwalk", "blockgibbs", "gibbs", "hammingball")
 BALL = {"block_size": 4}

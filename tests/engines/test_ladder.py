@@ -16,9 +16,8 @@ from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_pa
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs
-from sl_discs.testing.cases import Case
-from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import all_states, state_index
+from sl_discs.testing.cases import Case, all_states, state_index
+from sl_discs.testing.conformance import chi_squared
 
 ENGINES = ("reference", "cpu")
 LADDER = np.array([0.5, 1.5, np.inf], np.float32)

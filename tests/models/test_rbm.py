@@ -9,7 +9,7 @@ from scipy import special
 import sl_discs
 from sl_discs import InputError
 from sl_discs.models import functions
-from sl_discs.testing.enumeration import all_states
+from sl_discs.testing.cases import all_states
 
 RNG = np.random.default_rng(0)
 PARAMS = functions.RBMParams(*(RNG.normal(size=shape).astype(np.float32) for shape in ((5, 3), 5, 3)))

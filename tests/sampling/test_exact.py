@@ -12,8 +12,8 @@ from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.quadratic import Coefficients
 from sl_discs.sampling.exact import exact, narrow_elimination, tree_decomposition
 from sl_discs.testing import truths
-from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import all_states, state_index
+from sl_discs.testing.cases import all_states, state_index
+from sl_discs.testing.conformance import chi_squared
 
 # A test that compares frequencies with their law fails by chance once in this many runs.
 FALSE_ALARMS = 1e-6

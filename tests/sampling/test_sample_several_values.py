@@ -17,8 +17,8 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.sampling import report
 from sl_discs.sampling.draws import Batches
-from sl_discs.testing.chi_squared import chi_squared
-from sl_discs.testing.enumeration import state_index, states_of
+from sl_discs.testing.cases import state_index, states_of
+from sl_discs.testing.conformance import chi_squared
 
 VALUES, TEMPERATURE, LIMIT = (2, 3, 4, 3), 0.8, 6.0
 LABELS = ("a", "b", "c", ("d", 4))

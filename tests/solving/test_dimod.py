@@ -14,7 +14,7 @@ from marks import slow_except
 import sl_discs.dimod
 from sl_discs.dimod import BoltzmannSampler, SLSampler
 from sl_discs.errors import InputError
-from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.conformance import chi_squared
 
 
 @dimod.testing.load_sampler_bqm_tests(SLSampler)

@@ -11,7 +11,7 @@ from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.langevin import ACS, DLMC, DMALA, RLSA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
-from sl_discs.testing.chi_squared import chi_squared
+from sl_discs.testing.conformance import chi_squared
 from sl_discs.testing.oracle import gwg, kernel_of, kernel_of_steps, numbers_of_flips, path_auxiliary
 
 BALANCED = [

@@ -6,7 +6,7 @@ from scipy import special
 
 from sl_discs.errors import InputError
 from sl_discs.testing import truths
-from sl_discs.testing.enumeration import all_states
+from sl_discs.testing.cases import all_states
 from truths import boltzmann_machine, communities, hopfield, planted_strip
 
 
