@@ -7,18 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs import keys
+from sl_discs.engines.cpu import chain as chain_state
 from sl_discs.engines.cpu import chunk
 from sl_discs.engines.cpu import chunk as records
 from sl_discs.engines.cpu import tree as trees
-from sl_discs.engines.cpu import walk as walks
+from sl_discs.engines.cpu.chain import Target
 from sl_discs.engines.cpu.jit import from_python
-from sl_discs.engines.cpu.walk import Target
 from sl_discs.samplers.draws import softmax_weights
 
 TILT_SCALE = np.float32(0.7)
 draw, put, sum_all = map(from_python, (trees.draw, trees.put, trees.sum_all))
-set_base, weigh_all, flip_sites = map(from_python, (walks.set_base, walks.weigh_all, walks.flip_sites))
-weigh_proposal, take_back = map(from_python, (walks.weigh_proposal, walks.take_back))
+set_base, weigh_all, flip_sites = map(
+    from_python, (chain_state.set_base, chain_state.weigh_all, chain_state.flip_sites)
+)
+weigh_proposal, take_back = map(from_python, (chain_state.weigh_proposal, chain_state.take_back))
 note, write_out = map(from_python, (records.note, records.write_out))
 turn_sites, complete, move = map(from_python, (chunk.turn, chunk.complete, chunk.move))
 
@@ -63,8 +65,8 @@ def test_sums_follow_changes_of_weights_however_much_cancels(changes, seed):
         assert_sums_are_those_of_the_weights(tree, 1e-8)
 
 
-def a_walk(rng, dense, size=256, sites=250, degree=4):
-    """A random sparse target with a tilt and a mask, and a walk at a random state."""
+def a_chain(rng, dense, size=256, sites=250, degree=4):
+    """A random sparse target with a tilt and a mask, and a chain at a random state."""
     rows = np.zeros((size, size), np.int8)
     for site in range(sites):
         for other in rng.choice(sites, degree // 2, replace=False):
@@ -78,17 +80,17 @@ def a_walk(rng, dense, size=256, sites=250, degree=4):
         linear, np.float32(-1.5), dense, rows if dense else rows[:0], starts, neighbours, weights,
         mask.astype(np.float32), np.flatnonzero(mask).astype(np.int32),
     )  # fmt: skip
-    walk = walks.make_walk(size, np.int32)
-    walk.spins[:] = np.where(np.arange(size) < sites, rng.choice([-1.0, 1.0], size), -1.0)
-    walk.coupled[:] = rows.astype(np.int32) @ (walk.spins > 0)
-    walk.y[:] = rng.normal(size=size)
-    return walk, target, rows
+    chain = chain_state.make_chain(size, np.int32)
+    chain.spins[:] = np.where(np.arange(size) < sites, rng.choice([-1.0, 1.0], size), -1.0)
+    chain.coupled[:] = rows.astype(np.int32) @ (chain.spins > 0)
+    chain.y[:] = rng.normal(size=size)
+    return chain, target, rows
 
 
-def expected_weights(walk, target, rate):
+def expected_weights(chain, target, rate):
     """The reference's weights; their largest is 1."""
-    local = (target.linear + target.scale * walk.coupled) * rate / 2 + TILT_SCALE * walk.y
-    found = softmax_weights(jnp.asarray(-walk.spins * local), jnp.asarray(target.mask > 0))
+    local = (target.linear + target.scale * chain.coupled) * rate / 2 + TILT_SCALE * chain.y
+    found = softmax_weights(jnp.asarray(-chain.spins * local), jnp.asarray(target.mask > 0))
     return np.asarray(found)
 
 
@@ -96,30 +98,30 @@ def expected_weights(walk, target, rate):
 @pytest.mark.parametrize("rate", [0.3, 4.0, 80.0])
 def test_weights_are_the_reference_s_after_flips_and_after_taking_them_back(dense, rate):
     rng = np.random.default_rng(5)
-    walk, target, rows = a_walk(rng, dense)
-    slope = set_base(walk, target, np.float32(rate), TILT_SCALE)
+    chain, target, rows = a_chain(rng, dense)
+    slope = set_base(chain, target, np.float32(rate), TILT_SCALE)
     tree, other = trees.make_tree(256), trees.make_tree(256)
-    weigh_all(walk, target, slope, tree)
+    weigh_all(chain, target, slope, tree)
     in_places = []
     for turn in range(60):
-        state, field, weights = walk.spins.copy(), walk.coupled.copy(), tree.weights.copy()
+        state, field, weights = chain.spins.copy(), chain.coupled.copy(), tree.weights.copy()
         count = 1 + turn % 3
-        walk.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
-        changes, touched = flip_sites(walk, target, count)
-        np.testing.assert_allclose(changes.observed, walk.y @ (walk.spins - state), rtol=1e-4, atol=1e-5)
-        in_place = weigh_proposal(walk, target, slope, tree, other, touched)
+        chain.flipped[:count] = rng.choice(target.open_sites, count, replace=False)
+        changes, touched = flip_sites(chain, target, count)
+        np.testing.assert_allclose(changes.observed, chain.y @ (chain.spins - state), rtol=1e-4, atol=1e-5)
+        in_place = weigh_proposal(chain, target, slope, tree, other, touched)
         in_places.append(in_place)
         proposed = tree if in_place else other
-        np.testing.assert_array_equal(walk.coupled, rows.astype(np.int32) @ (walk.spins > 0))
-        wanted, found = expected_weights(walk, target, np.float32(rate)), proposed.weights / proposed.weights.max()
+        np.testing.assert_array_equal(chain.coupled, rows.astype(np.int32) @ (chain.spins > 0))
+        wanted, found = expected_weights(chain, target, np.float32(rate)), proposed.weights / proposed.weights.max()
         seen = wanted > 1e-12
         np.testing.assert_allclose(found[seen], wanted[seen], rtol=3e-4 if rate > 10 else 1e-4)
         assert (found[target.mask == 0] == 0).all() and (found[target.mask > 0] > 0).all()
         assert_sums_are_those_of_the_weights(proposed, 1e-8)
         if turn % 2:
-            take_back(walk, target, tree, in_place, touched, count)
-            np.testing.assert_array_equal(walk.spins, state)
-            np.testing.assert_array_equal(walk.coupled, field)
+            take_back(chain, target, tree, in_place, touched, count)
+            np.testing.assert_array_equal(chain.spins, state)
+            np.testing.assert_array_equal(chain.coupled, field)
             np.testing.assert_array_equal(tree.weights, weights)
             assert_sums_are_those_of_the_weights(tree, 1e-8)
         elif not in_place:

@@ -204,9 +204,9 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype=np.float64) -> np.ndarray:
     dtype, shape = np.dtype(dtype), shape if isinstance(shape, tuple) else (shape,)
     # Each call of the loops makes dozens of arrays; np.prod alone would take longer than the rest of this function.
     num_bytes = math.prod(shape) * dtype.itemsize
-    room = np.zeros(num_bytes + _LINE, np.uint8)
-    first = -room.ctypes.data % _LINE
-    return room[first : first + num_bytes].view(dtype).reshape(shape)
+    workspace = np.zeros(num_bytes + _LINE, np.uint8)
+    first = -workspace.ctypes.data % _LINE
+    return workspace[first : first + num_bytes].view(dtype).reshape(shape)
 
 
 # Probabilities of proposals as products of many factors, with one division and few logarithms each.

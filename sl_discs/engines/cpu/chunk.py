@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import FOLD, aligned_zeros, fill_uniforms, normal_pair, threefry
+from sl_discs.engines.cpu.chain import Chain, Target, make_chain, smaller_chain
 from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.samplers import fill_block, play_step, weigh_state
 from sl_discs.engines.cpu.single_site import exchange
-from sl_discs.engines.cpu.step import BLOCK, Moment, Words, make_words
+from sl_discs.engines.cpu.step import BLOCK, StepInputs, Words, make_words
 from sl_discs.engines.cpu.tree import TILE, Tree, make_tree, smaller_tree
-from sl_discs.engines.cpu.walk import Target, Walk, make_walk, smaller_walk
 from sl_discs.localization.schedule import Levels
 
 # The best state of a chain, kept without copying the state whenever it improves.
@@ -105,7 +105,7 @@ def complete(mean, spins, collected):
 
 
 @called(fastmath=FUSED)
-def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
+def move(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
     """y + drift U + spread Z for standard normal Z, and an empty posterior mean for the next level.
 
     Args:
@@ -118,14 +118,14 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, room):
       collected: sum of the level's weights.
       drift: factor of U.
       spread: standard deviation of the noise.
-      room: [N] working memory for random numbers.
+      workspace: [N] working memory for random numbers.
     """
     in_long_vectors()
     fold0, fold1 = threefry(key0, key1, np.uint32(step), FOLD)
-    fill_uniforms(fold0, fold1, room)
+    fill_uniforms(fold0, fold1, workspace)
     half = y.shape[0] // 2
     for i in range(half):
-        one, other = normal_pair(room[i], room[half + i])
+        one, other = normal_pair(workspace[i], workspace[half + i])
         y[i] += drift * (mean[i] + collected * spins[i]) + spread * one
         y[half + i] += drift * (mean[half + i] + collected * spins[half + i]) + spread * other
         mean[i] = mean[half + i] = _NOTHING
@@ -245,73 +245,75 @@ class Recorded(NamedTuple):
     states: np.ndarray
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Working memory of a core, used by one chain after the other.
 
     Attributes:
-      walk: state of the chain.
+      chain: state of the chain.
       record: its best state.
       one: a tree with the weights of the state or of a proposal.
       other: the tree for the other of the two.
       words: random words.
     """
 
-    walk: Walk
+    chain: Chain
     record: Record
     one: Tree
     other: Tree
     words: Words
 
 
-def make_room(size: int, coupled_dtype) -> Room:
+def make_workspace(size: int, coupled_dtype) -> Workspace:
     """Working memory for chains of padded length `size`."""
-    return Room(make_walk(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words())
+    return Workspace(
+        make_chain(size, coupled_dtype), make_record(size), make_tree(size), make_tree(size), make_words()
+    )
 
 
 @inlined
-def _smaller_room(room, y, size):
+def _smaller_workspace(workspace, y, size):
     """A view of the memory for fewer sites, a multiple of the lane width, with a chain's observation."""
-    record, tiles = room.record, -(-size // TILE) * TILE
-    return Room(
-        smaller_walk(room.walk, y, size),
+    record, tiles = workspace.record, -(-size // TILE) * TILE
+    return Workspace(
+        smaller_chain(workspace.chain, y, size),
         Record(record.value, record.spins[:size], record.journal[:size], record.state),
-        smaller_tree(room.one, tiles), smaller_tree(room.other, tiles), room.words,
+        smaller_tree(workspace.one, tiles), smaller_tree(workspace.other, tiles), workspace.words,
     )  # fmt: skip
 
 
 @inlined
-def _enter(room, chains, c):
+def _enter(workspace, chains, c):
     """Copies a chain into the working memory."""
-    walk, record = room.walk, room.record
-    for tree in (room.one, room.other):
-        tree.weights[walk.spins.shape[0] :] = _F(0)
-    for i in range(walk.spins.shape[0]):
-        walk.spins[i], walk.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
-        walk.stamps[i] = 0
+    chain, record = workspace.chain, workspace.record
+    for tree in (workspace.one, workspace.other):
+        tree.weights[chain.spins.shape[0] :] = _F(0)
+    for i in range(chain.spins.shape[0]):
+        chain.spins[i], chain.coupled[i] = chains.spins[c, i], chains.coupled[c, i]
+        chain.stamps[i] = 0
         record.spins[i] = chains.best_spins[c, i]
-    walk.proposals[0] = 0
+    chain.proposals[0] = 0
     record.value[0] = chains.best[c]
     record.state[:] = 0
 
 
 @inlined
-def _leave(room, chains, c):
+def _leave(workspace, chains, c):
     """Copies the chain back."""
-    walk, record = room.walk, room.record
-    write_out(record, walk.spins)
-    for i in range(walk.spins.shape[0]):
-        chains.spins[c, i], chains.coupled[c, i] = walk.spins[i], walk.coupled[i]
+    chain, record = workspace.chain, workspace.record
+    write_out(record, chain.spins)
+    for i in range(chain.spins.shape[0]):
+        chains.spins[c, i], chains.coupled[c, i] = chain.spins[i], chain.coupled[i]
         chains.best_spins[c, i] = record.spins[i]
     chains.best[c] = record.value[0]
 
 
 @inlined
-def _end_level(levels, level, chains, c, walk, collected):
+def _end_level(levels, level, chains, c, chain, collected):
     """Moves the observation after the last step of a level."""
     # `base` is recomputed with the next weights, so until then it can hold the noise.
     move(
-        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, walk.y, chains.mean[c],
-        walk.spins, collected, levels.drift[level], levels.noise[level], walk.base,
+        chains.observation_keys[c, 0], chains.observation_keys[c, 1], levels.last[level] + 1, chain.y, chains.mean[c],
+        chain.spins, collected, levels.drift[level], levels.noise[level], chain.base,
     )  # fmt: skip
 
 
@@ -326,12 +328,14 @@ def _write_state(spins, chains, c, state):
 
 
 @inlined
-def _play_chain(settings, program, target, chains, c, room, first_step, ladder, first_interval, last_interval, found):
+def _play_chain(
+    settings, program, target, chains, c, workspace, first_step, ladder, first_interval, last_interval, found
+):
     """Runs one chain through some intervals; its arrays stay in the core's cache."""
-    _enter(room, chains, c)
-    walk, record, tree, other = room.walk, room.record, room.one, room.other
-    words = room.words
-    spins, size = walk.spins, walk.spins.shape[0]
+    _enter(workspace, chains, c)
+    chain, record, tree, other = workspace.chain, workspace.record, workspace.one, workspace.other
+    words = workspace.words
+    spins, size = chain.spins, chain.spins.shape[0]
     key0, key1 = chains.keys[c, 0], chains.keys[c, 1]
     linear, pairs, pace = chains.linear[c], chains.pairs[c], chains.pace[c]
     # Already of the type of its sums; otherwise numba would compile the whole step for both types.
@@ -360,20 +364,20 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
             if refresh[step]:
                 if program.localized:
                     if number > last:
-                        _end_level(levels, level, chains, c, walk, collected)
+                        _end_level(levels, level, chains, c, chain, collected)
                         level, collected = level + 1, _F(0)
                     last, tilt_scale = levels.last[level] + 1, levels.tilt_scale[level]
                     uncounted, share = last - levels.collected[level], _F(1) / _F(levels.collected[level])
-                slope = weigh_state(settings, walk, target, proposal_rate[step], tilt_scale, tree)
+                slope = weigh_state(settings, chain, target, proposal_rate[step], tilt_scale, tree)
             # Steps taken at once belong to one interval and one part of a level; the first step is taken alone.
             most = 1 if record.value[0] == -np.inf else left
             if program.localized:
                 most = min(most, (last if number > uncounted else uncounted) + 1 - number)
             row_of_words = number % BLOCK
-            moment = Moment(
+            inputs = StepInputs(
                 rate[step], rate[step:], most, tilt_scale, slope, key0, key1, number, row_of_words, words, draws
             )
-            done = play_step(settings, moment, walk, target, tree, other, pace, steps)
+            done = play_step(settings, inputs, chain, target, tree, other, pace, steps)
             if done.swapped:
                 tree, other = other, tree
             pace = done.pace
@@ -387,12 +391,12 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
                 sum_hops += done.flips
                 linear += done.changes.linear
                 pairs += done.changes.pairs
-                note(record, linear + scale * pairs, spins, walk.flipped, done.flips)
+                note(record, linear + scale * pairs, spins, chain.flipped, done.flips)
                 if program.localized:
                     # Also if nothing is collected yet, as a mispredicted branch would cost more.
-                    turn(chains.mean[c], spins, walk.flipped, done.flips, collected)
+                    turn(chains.mean[c], spins, chain.flipped, done.flips, collected)
             elif record.value[0] == -np.inf:
-                note(record, linear + scale * pairs, spins, walk.flipped, 0)
+                note(record, linear + scale * pairs, spins, chain.flipped, 0)
             if program.localized:
                 collected += weight
             number += done.steps
@@ -410,10 +414,10 @@ def _play_chain(settings, program, target, chains, c, room, first_step, ladder, 
                 chains.best_logged_spins[c, i] = spins[i]
     if program.localized:
         if number > last:
-            _end_level(levels, level, chains, c, walk, collected)
+            _end_level(levels, level, chains, c, chain, collected)
         else:
             complete(chains.mean[c, :size], spins, collected)
-    _leave(room, chains, c)
+    _leave(workspace, chains, c)
     chains.linear[c], chains.pairs[c], chains.pace[c], chains.steps[c] = linear, pairs, pace, steps
 
 
@@ -431,7 +435,7 @@ def _target(instances, g, size):
 
 
 @entered
-def play(settings, program, instances, chains, ladder, members, room, first_step, found):
+def play(settings, program, instances, chains, ladder, members, workspace, first_step, found):
     """Runs L intervals of T/L steps on some ladders of chains; a chain without a ladder runs all of them at once.
 
     Args:
@@ -441,7 +445,7 @@ def play(settings, program, instances, chains, ladder, members, room, first_step
       chains: modified in place.
       ladder: R; chain c has place c % R in ladder c // R.
       members: [M] the ladders to run; others are not touched.
-      room: working memory that only this call uses.
+      workspace: working memory that only this call uses.
       first_step: number of the first step.
       found: the records, output.
     """
@@ -453,9 +457,9 @@ def play(settings, program, instances, chains, ladder, members, room, first_step
             for c in range(member * ladder, (member + 1) * ladder):
                 g = chains.instance[c]
                 size = instances.sizes[g]
-                y = chains.y[c, :size] if program.localized else room.walk.y
+                y = chains.y[c, :size] if program.localized else workspace.chain.y
                 _play_chain(
-                    settings, program, _target(instances, g, size), chains, c, _smaller_room(room, y, size),
+                    settings, program, _target(instances, g, size), chains, c, _smaller_workspace(workspace, y, size),
                     first_step, ladder, interval, interval + together, found,
                 )  # fmt: skip
             if ladder > 1:

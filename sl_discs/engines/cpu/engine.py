@@ -17,7 +17,7 @@ from sl_discs.engines import base
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
-from sl_discs.engines.cpu.chunk import Program, Recorded, make_room, play
+from sl_discs.engines.cpu.chunk import Program, Recorded, make_workspace, play
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.registry import num_cores
 from sl_discs.localization.schedule import Levels
@@ -164,8 +164,8 @@ class Cpu(Engine):
             found = make_recorded(program, intervals, *np.shape(chains.chain.x))
 
             def play_some(members, steps=steps, found=found):
-                room = make_room(arrays.spins.shape[1], arrays.coupled.dtype)
-                play(settings, steps, targets, arrays, ladder, members, room, done + 1, found)
+                workspace = make_workspace(arrays.spins.shape[1], arrays.coupled.dtype)
+                play(settings, steps, targets, arrays, ladder, members, workspace, done + 1, found)
 
             def compile_loops():
                 play_some(np.arange(0), whole.part(done, 0, every), Recorded(*(leaf[:0] for leaf in found)))

@@ -21,6 +21,7 @@ from sl_discs.engines.cpu.arithmetic import (
     times,
     uniform,
 )
+from sl_discs.engines.cpu.chain import fill_weights, flip_sites, set_base, take_back, weigh_proposal
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import (
     Entry,
@@ -35,7 +36,6 @@ from sl_discs.engines.cpu.step import (
     weigh_softmax,
 )
 from sl_discs.engines.cpu.tree import NORM, TOTAL, draw
-from sl_discs.engines.cpu.walk import fill_weights, flip_sites, set_base, take_back, weigh_proposal
 from sl_discs.samplers.langevin import DMALA
 
 # One step of dmala with a fixed step size on one chain: the mathematics of `sl_discs.samplers.langevin`.
@@ -71,11 +71,11 @@ def _log_norm_of_odds(odds, size):
 
 
 @called
-def form_odds(settings, walk, target, slope, tree):
+def form_odds(settings, chain, target, slope, tree):
     """All odds of the state and their norm."""
     in_long_vectors()
-    fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, -settings.log2_scale, tree.weights)
-    tree.sums[NORM] = _log_norm_of_odds(tree.weights, walk.spins.shape[0])
+    fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, -settings.log2_scale, tree.weights)
+    tree.sums[NORM] = _log_norm_of_odds(tree.weights, chain.spins.shape[0])
 
 
 @called
@@ -89,35 +89,35 @@ def _fill_uniforms(key0, key1, number, out):
 
 
 @inlined
-def independent_step(settings, moment, walk, target, tree, other, pace, steps):
+def independent_step(settings, inputs, chain, target, tree, other, pace, steps):
     """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
-    uniforms, odds = walk.fresh, tree.weights
-    _fill_uniforms(moment.key0, moment.key1, moment.number, uniforms)
+    uniforms, odds = chain.fresh, tree.weights
+    _fill_uniforms(inputs.key0, inputs.key1, inputs.number, uniforms)
     count, log_forward = 0, -tree.sums[NORM]
-    for i in range(walk.spins.shape[0]):
+    for i in range(chain.spins.shape[0]):
         if uniforms[i] * (_F(1) + odds[i]) < odds[i]:
-            walk.flipped[count] = i
+            chain.flipped[count] = i
             count += 1
             log_forward += np.log(np.float64(odds[i]))
-    changes, touched = flip_sites(walk, target, count)
-    form_odds(settings, walk, target, moment.slope, other)
+    changes, touched = flip_sites(chain, target, count)
+    form_odds(settings, chain, target, inputs.slope, other)
     acceptance = 1.0
     if settings.adjusted:
         log_back = -other.sums[NORM]
         for k in range(count):
-            log_back += np.log(np.float64(other.weights[walk.flipped[k]]))
-        change = target_change(moment.rate, moment.tilt_scale, target, changes)
+            log_back += np.log(np.float64(other.weights[chain.flipped[k]]))
+        change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
         acceptance = np.exp(min(change + log_back - log_forward, 0.0))
-    accepted = step_uniform(moment) < acceptance
+    accepted = step_uniform(inputs) < acceptance
     if not accepted:
-        take_back(walk, target, tree, False, touched, count)
+        take_back(chain, target, tree, False, touched, count)
     return Outcome(acceptance, accepted, accepted, count, changes, pace, 1)
 
 
 @inlined
-def _weigh(settings, walk, target, rate, tilt_scale, tree):
-    slope = set_base(walk, target, rate, tilt_scale)
-    form_odds(settings, walk, target, slope, tree)
+def _weigh(settings, chain, target, rate, tilt_scale, tree):
+    slope = set_base(chain, target, rate, tilt_scale)
+    form_odds(settings, chain, target, slope, tree)
     return slope
 
 
@@ -152,7 +152,7 @@ def _log_norm_of_gains(tree, size, expected_flips):
 
 
 @inlined
-def _draw_flips(moment, walk, tree, expected_flips):
+def _draw_flips(inputs, chain, tree, expected_flips):
     """Draws the sites to flip into `flipped`; returns their number and the product of their w/Z."""
     unit = 1.0 / tree.sums[TOTAL]
     count, draws = 0, 0
@@ -161,15 +161,15 @@ def _draw_flips(moment, walk, tree, expected_flips):
     left, none_yet = np.float64(expected_flips), 1.0
     end = np.exp(-min(left, _LONGEST_PIECE))
     while True:
-        none_yet *= 1.0 - draw_uniform(moment, draws)
+        none_yet *= 1.0 - draw_uniform(inputs, draws)
         while none_yet < end:
             if left <= _LONGEST_PIECE:
                 return count, probability
             left -= _LONGEST_PIECE
             none_yet /= end
             end = np.exp(-min(left, _LONGEST_PIECE))
-        site = draw(tree, draw_uniform(moment, draws + 1))
-        kept = draw_uniform(moment, draws + 2)
+        site = draw(tree, draw_uniform(inputs, draws + 1))
+        kept = draw_uniform(inputs, draws + 2)
         draws += 3
         share = unit * np.float64(tree.weights[site])
         rate = expected_flips * share
@@ -177,37 +177,37 @@ def _draw_flips(moment, walk, tree, expected_flips):
         if kept * (1.0 + rate) < 1.0 or kept * rate < np.log1p(rate):
             seen = False
             for k in range(count):
-                seen = seen or walk.flipped[k] == site
+                seen = seen or chain.flipped[k] == site
             if not seen:
-                walk.flipped[count] = site
+                chain.flipped[count] = site
                 count += 1
                 probability = times(probability, share, 1.0)
 
 
 @inlined
-def langevin_step(settings, moment, walk, target, tree, other, expected_flips, steps):
+def langevin_step(settings, inputs, chain, target, tree, other, expected_flips, steps):
     """Flips each site independently, and keeps or restores the state; arguments as in `path.path_step`."""
     norm = tree.sums[NORM]
     if settings.adaptive or np.isnan(norm):
-        norm = _log_norm_of_gains(tree, walk.spins.shape[0], expected_flips)
-    count, forward = _draw_flips(moment, walk, tree, expected_flips)
-    changes, touched = flip_sites(walk, target, count)
-    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
+        norm = _log_norm_of_gains(tree, chain.spins.shape[0], expected_flips)
+    count, forward = _draw_flips(inputs, chain, tree, expected_flips)
+    changes, touched = flip_sites(chain, target, count)
+    in_place = weigh_proposal(chain, target, inputs.slope, tree, other, touched)
     proposed = tree if in_place else other
-    norm_back = _log_norm_of_gains(proposed, walk.spins.shape[0], expected_flips)
+    norm_back = _log_norm_of_gains(proposed, chain.spins.shape[0], expected_flips)
     acceptance = 1.0
     if settings.adjusted:
         back = Probability(1.0, 1.0, 0.0)
         unit = 1.0 / proposed.sums[TOTAL]
         for k in range(count):
-            back = times(back, unit * np.float64(proposed.weights[walk.flipped[k]]), 1.0)
-        change = target_change(moment.rate, moment.tilt_scale, target, changes)
+            back = times(back, unit * np.float64(proposed.weights[chain.flipped[k]]), 1.0)
+        change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
         acceptance = accepted_part(change + norm - norm_back, forward, back)
-    accepted = step_uniform(moment) < acceptance
+    accepted = step_uniform(inputs) < acceptance
     if accepted:
         proposed.sums[NORM] = norm_back
     else:
-        take_back(walk, target, tree, in_place, touched, count)
+        take_back(chain, target, tree, in_place, touched, count)
         tree.sums[NORM] = norm
     if settings.adaptive:
         flips = 3 * adapted(

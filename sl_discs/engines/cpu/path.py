@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import Probability, accepted_part, times
+from sl_discs.engines.cpu.chain import flip_sites, take_back, weigh_proposal
 from sl_discs.engines.cpu.jit import inlined
 from sl_discs.engines.cpu.step import (
     Entry,
@@ -21,7 +22,6 @@ from sl_discs.engines.cpu.step import (
     weigh_softmax,
 )
 from sl_discs.engines.cpu.tree import TOTAL, draw, put
-from sl_discs.engines.cpu.walk import flip_sites, take_back, weigh_proposal
 from sl_discs.samplers.path import PathSampler
 
 _F = np.float32
@@ -42,37 +42,37 @@ class PathSettings(NamedTuple):
 
 
 @inlined
-def _path_length(settings, moment, radius, steps, limit):
+def _path_length(settings, inputs, radius, steps, limit):
     """round(radius) while it adapts, then one of two neighbouring numbers; or the fixed number of flips."""
     if not settings.adaptive:
         return min(settings.num_flips, limit)
     length = np.round(radius)
     if settings.adapt_until > 0 and steps >= settings.adapt_until:
-        length = np.floor(radius - _F(0.5) + other_uniform(moment))
+        length = np.floor(radius - _F(0.5) + other_uniform(inputs))
     return min(max(int(length), 1), limit)
 
 
 @inlined
-def _draw_with_replacement(moment, walk, tree, length):
+def _draw_with_replacement(inputs, chain, tree, length):
     """Draws into `sequence` and, each once, `flipped`; returns the probability and the number of distinct sites."""
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     distinct = 0
     for k in range(length):
-        site = draw(tree, draw_uniform(moment, k))
+        site = draw(tree, draw_uniform(inputs, k))
         probability = times(probability, tree.weights[site] * unit, 1.0)
-        walk.sequence[k] = site
+        chain.sequence[k] = site
         seen = False
         for other in range(distinct):
-            seen = seen or walk.flipped[other] == site
+            seen = seen or chain.flipped[other] == site
         if not seen:
-            walk.flipped[distinct] = site
+            chain.flipped[distinct] = site
             distinct += 1
     return probability, distinct
 
 
 @inlined
-def _draw_without_replacement(moment, walk, tree, length):
+def _draw_without_replacement(inputs, chain, tree, length):
     """Likewise, but a repeated site is drawn again, which costs less than changing weights after every draw.
 
     Once the drawn sites have half of the total weight, their weights are set to 0 until the path is complete.
@@ -80,70 +80,70 @@ def _draw_without_replacement(moment, walk, tree, length):
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     drawn, without, numbers = 0.0, 0, 0
-    walk.proposals[0] += 1
-    stamp = walk.proposals[0]
+    chain.proposals[0] += 1
+    stamp = chain.proposals[0]
     for k in range(length):
         if drawn > _MOST_DRAWN * tree.sums[TOTAL]:
             for earlier in range(without, k):
-                put(tree, walk.sequence[earlier], _F(0))
+                put(tree, chain.sequence[earlier], _F(0))
             drawn, without = 0.0, k
-        site = draw(tree, draw_uniform(moment, numbers))
+        site = draw(tree, draw_uniform(inputs, numbers))
         numbers += 1
-        while walk.stamps[site] == stamp:
-            site = draw(tree, draw_uniform(moment, numbers))
+        while chain.stamps[site] == stamp:
+            site = draw(tree, draw_uniform(inputs, numbers))
             numbers += 1
-        walk.stamps[site] = stamp
+        chain.stamps[site] = stamp
         weight = tree.weights[site]
         probability = times(probability, weight * unit, (tree.sums[TOTAL] - drawn) * unit)
         drawn += weight
-        walk.sequence[k] = walk.flipped[k] = site
-        walk.picked[k] = weight
+        chain.sequence[k] = chain.flipped[k] = site
+        chain.picked[k] = weight
     for k in range(without):
-        put(tree, walk.sequence[k], _F(walk.picked[k]))
+        put(tree, chain.sequence[k], _F(chain.picked[k]))
     return probability, length
 
 
 @inlined
-def _untouched_mass(walk, tree, length):
+def _untouched_mass(chain, tree, length):
     """The total weight without the sites of the sequence."""
     mass = tree.sums[TOTAL]
     for k in range(length):
-        mass -= walk.picked[k]
+        mass -= chain.picked[k]
     if mass > _CANCELLED * tree.sums[TOTAL]:
         return mass
     for k in range(length):
-        put(tree, walk.sequence[k], _F(0))
+        put(tree, chain.sequence[k], _F(0))
     mass = tree.sums[TOTAL]
     for k in range(length):
-        put(tree, walk.sequence[k], _F(walk.picked[k]))
+        put(tree, chain.sequence[k], _F(chain.picked[k]))
     return mass
 
 
 @inlined
-def _probability_back(settings, walk, tree, length):
+def _probability_back(settings, chain, tree, length):
     """The probability of drawing the sequence in reverse order with these weights."""
     for k in range(length):
-        walk.picked[k] = tree.weights[walk.sequence[k]]
+        chain.picked[k] = tree.weights[chain.sequence[k]]
     probability = Probability(1.0, 1.0, 0.0)
     unit = 1.0 / tree.sums[TOTAL]
     alone = settings.replacement or length == 1
     # Without replacement, the mass before the last pick is that of the untouched sites plus the pick itself.
-    mass = tree.sums[TOTAL] if alone else _untouched_mass(walk, tree, length)
+    mass = tree.sums[TOTAL] if alone else _untouched_mass(chain, tree, length)
     for k in range(length):
         if not alone:
-            mass += walk.picked[k]
-        probability = times(probability, walk.picked[k] * unit, mass * unit)
+            mass += chain.picked[k]
+        probability = times(probability, chain.picked[k] * unit, mass * unit)
     return probability
 
 
 @inlined
-def path_step(settings, moment, walk, target, tree, other, radius, steps):
+def path_step(settings, inputs, chain, target, tree, other, radius, steps):
     """Draws sites in turn, flips them, and keeps or restores the state.
 
     Args:
       settings: settings of the sampler.
-      moment: temperature, tilt and random words of the step.
-      walk: the chain, modified in place like the trees.
+      inputs: temperature, tilt and random words of the step.
+      chain: the chain, modified in place like the trees.
       target: f and the mask.
       tree: the weights of the state.
       other: a tree for the weights of the proposal.
@@ -151,20 +151,20 @@ def path_step(settings, moment, walk, target, tree, other, radius, steps):
       steps: steps done.
     """
     available = target.open_sites.shape[0]
-    limit = walk.spins.shape[0] if settings.replacement else available
-    length = _path_length(settings, moment, radius, steps, limit)
+    limit = chain.spins.shape[0] if settings.replacement else available
+    length = _path_length(settings, inputs, radius, steps, limit)
     if settings.replacement:
-        forward, distinct = _draw_with_replacement(moment, walk, tree, length)
+        forward, distinct = _draw_with_replacement(inputs, chain, tree, length)
     else:
-        forward, distinct = _draw_without_replacement(moment, walk, tree, length)
-    changes, touched = flip_sites(walk, target, distinct)
-    in_place = weigh_proposal(walk, target, moment.slope, tree, other, touched)
-    back = _probability_back(settings, walk, tree if in_place else other, length)
+        forward, distinct = _draw_without_replacement(inputs, chain, tree, length)
+    changes, touched = flip_sites(chain, target, distinct)
+    in_place = weigh_proposal(chain, target, inputs.slope, tree, other, touched)
+    back = _probability_back(settings, chain, tree if in_place else other, length)
 
-    acceptance = accepted_part(target_change(moment.rate, moment.tilt_scale, target, changes), forward, back)
-    accepted = step_uniform(moment) < acceptance
+    acceptance = accepted_part(target_change(inputs.rate, inputs.tilt_scale, target, changes), forward, back)
+    accepted = step_uniform(inputs) < acceptance
     if not accepted:
-        take_back(walk, target, tree, in_place, touched, distinct)
+        take_back(chain, target, tree, in_place, touched, distinct)
     if settings.adaptive:
         radius = adapted(radius, acceptance, settings.target_acceptance, steps, settings.adapt_until)
         radius = min(max(radius, _F(1)), _F(available))

@@ -23,12 +23,12 @@ ENTRIES = {
 _KERNELS = {settings: kernel for entry in ENTRIES.values() for settings, kernel in entry.kernels.items()}
 
 
-def play_step(settings, moment, walk, target, tree, other, pace, steps):
+def play_step(settings, inputs, chain, target, tree, other, pace, steps):
     """`Kernel.step` of the settings."""
     raise NotImplementedError("compiled code only")
 
 
-def weigh_state(settings, walk, target, rate, tilt_scale, tree):
+def weigh_state(settings, chain, target, rate, tilt_scale, tree):
     """`Kernel.weigh` of the settings."""
     raise NotImplementedError("compiled code only")
 
@@ -39,18 +39,18 @@ def fill_block(settings, pace, key0, key1, first_number, words):
 
 
 @chosen_by_type(play_step)
-def _play_step(settings, moment, walk, target, tree, other, pace, steps):
+def _play_step(settings, inputs, chain, target, tree, other, pace, steps):
     step = _KERNELS[settings.instance_class].step
-    return lambda settings, moment, walk, target, tree, other, pace, steps: step(
-        settings, moment, walk, target, tree, other, pace, steps
+    return lambda settings, inputs, chain, target, tree, other, pace, steps: step(
+        settings, inputs, chain, target, tree, other, pace, steps
     )
 
 
 @chosen_by_type(weigh_state)
-def _weigh_state(settings, walk, target, rate, tilt_scale, tree):
+def _weigh_state(settings, chain, target, rate, tilt_scale, tree):
     weigh = _KERNELS[settings.instance_class].weigh
-    return lambda settings, walk, target, rate, tilt_scale, tree: weigh(
-        settings, walk, target, rate, tilt_scale, tree
+    return lambda settings, chain, target, rate, tilt_scale, tree: weigh(
+        settings, chain, target, rate, tilt_scale, tree
     )
 
 

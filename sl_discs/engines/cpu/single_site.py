@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import DRAW, STEP, exp_nonpositive, log, threefry, uniform
+from sl_discs.engines.cpu.chain import Changes, flip
 from sl_discs.engines.cpu.jit import FUSED, REORDERED, called, in_long_vectors, inlined
 from sl_discs.engines.cpu.step import (
     BLOCK,
@@ -20,7 +21,6 @@ from sl_discs.engines.cpu.step import (
     weigh_nothing,
 )
 from sl_discs.engines.cpu.tree import LANES
-from sl_discs.engines.cpu.walk import Changes, flip
 from sl_discs.samplers import single_site
 from sl_discs.samplers.single_site import RANDOM, Gibbs, SingleSiteSampler
 
@@ -44,30 +44,30 @@ class SequentialScan(NamedTuple):
 
 
 @inlined
-def flip_changes(walk, target, site):
+def flip_changes(chain, target, site):
     """The changes that a flip of one site would make."""
-    spin = np.float64(walk.spins[site])
-    return Changes(-spin * target.linear[site], -spin * walk.coupled[site], -2.0 * spin * walk.y[site])
+    spin = np.float64(chain.spins[site])
+    return Changes(-spin * target.linear[site], -spin * chain.coupled[site], -2.0 * spin * chain.y[site])
 
 
 @inlined
-def random_step(settings, moment, walk, target, tree, other, pace, steps):
+def random_step(settings, inputs, chain, target, tree, other, pace, steps):
     """Draws a site and flips it with the rule's probability; arguments as in `path.path_step`, weights are unused."""
     sites = target.open_sites
     # The word has 32 bits: a site's probability is off by less than A 2^-32 of itself.
-    word = np.uint64(moment.words.second[0, moment.row])
+    word = np.uint64(inputs.words.second[0, inputs.row])
     site = sites[(word * np.uint64(sites.shape[0])) >> np.uint64(32)]
-    changes = flip_changes(walk, target, site)
-    change = target_change(moment.rate, moment.tilt_scale, target, changes)
+    changes = flip_changes(chain, target, site)
+    change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     if settings.gibbs:
         acceptance = (_F(1) if change > 0 else small) / (_F(1) + small)
     else:
         acceptance = _F(1) if change > 0 else small
-    accepted = step_uniform(moment) < acceptance
+    accepted = step_uniform(inputs) < acceptance
     if accepted:
-        walk.flipped[0] = site
-        flip(target, walk.spins, walk.coupled, site)
+        chain.flipped[0] = site
+        flip(target, chain.spins, chain.coupled, site)
     return Outcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
 
 
@@ -90,31 +90,31 @@ def fill_thresholds(settings, pace, key0, key1, first_number, words):
 
 
 @inlined
-def _accepts(settings, moment, walk, target, site, k):
+def _accepts(settings, inputs, chain, target, site, k):
     """Whether a site flips if it is tried k steps from now; computed in float32, like the reference."""
-    field = target.linear[site] + target.scale * _F(walk.coupled[site])
-    change = -walk.spins[site] * (field * moment.rates[k] + _F(2) * moment.tilt_scale * walk.y[site])
+    field = target.linear[site] + target.scale * _F(chain.coupled[site])
+    change = -chain.spins[site] * (field * inputs.rates[k] + _F(2) * inputs.tilt_scale * chain.y[site])
     if not settings.gibbs:
         change = change if change != _F(0) else TIE
-    return change >= moment.words.thresholds[_P(moment.row) + k]
+    return change >= inputs.words.thresholds[_P(inputs.row) + k]
 
 
 @inlined
-def _rejections(settings, moment, walk, target, sites, most):
+def _rejections(settings, inputs, chain, target, sites, most):
     """How many of the next sites are rejected before one flips; `most` if none of them flips."""
-    k, known = _P(0), _P(BLOCK - moment.row)
+    k, known = _P(0), _P(BLOCK - inputs.row)
     while k < min(most, known):
         site = sites[k]
         if k + _P(LANES) <= most and sites[k + _P(LANES - 1)] == site + np.uint32(LANES - 1):
             # All decisions at once, as if no site flipped, which is valid up to the first site that does.
             first = np.int32(LANES)
             for lane in range(np.int32(LANES)):
-                accepted = _accepts(settings, moment, walk, target, _P(site) + _P(lane), k + _P(lane))
+                accepted = _accepts(settings, inputs, chain, target, _P(site) + _P(lane), k + _P(lane))
                 first = np.int32(min(first, lane if accepted else np.int32(LANES)))
             k += _P(first)
             if first < LANES:
                 return k
-        elif _accepts(settings, moment, walk, target, site, k):
+        elif _accepts(settings, inputs, chain, target, site, k):
             return k
         else:
             k += _P(1)
@@ -122,22 +122,22 @@ def _rejections(settings, moment, walk, target, sites, most):
 
 
 @inlined
-def sequential_steps(settings, moment, walk, target, tree, other, pace, steps):
+def sequential_steps(settings, inputs, chain, target, tree, other, pace, steps):
     """Tries one site after the other until one flips; arguments as in `path.path_step`, weights are unused.
 
     A rejected step costs only a comparison, since thresholds are computed in advance.
     """
     place = _P(steps) % _P(max(target.open_sites.shape[0], 1))
     sites = target.open_sites[place:]
-    most = _P(min(moment.most, sites.shape[0]))
-    rejected = _rejections(settings, moment, walk, target, sites, most)
-    if rejected == min(most, _P(BLOCK - moment.row)):
+    most = _P(min(inputs.most, sites.shape[0]))
+    rejected = _rejections(settings, inputs, chain, target, sites, most)
+    if rejected == min(most, _P(BLOCK - inputs.row)):
         # If no site may flip, the step still counts.
         return Outcome(0.0, False, False, 1, Changes(0.0, 0.0, 0.0), pace, np.int64(max(rejected, _P(1))))
     site = sites[rejected]
-    changes = flip_changes(walk, target, site)
-    walk.flipped[0] = site
-    flip(target, walk.spins, walk.coupled, site)
+    changes = flip_changes(chain, target, site)
+    chain.flipped[0] = site
+    flip(target, chain.spins, chain.coupled, site)
     return Outcome(1.0, True, False, 1, changes, pace, np.int64(rejected) + 1)
 
 
@@ -170,11 +170,11 @@ class ExchangeSettings(NamedTuple):
 
 
 @inlined(fastmath=REORDERED)
-def _census(walk, target, site, first, last):
+def _census(chain, target, site, first, last):
     """The number of open sites coupled to a site, and the number of those with the other value.
 
     Args:
-      walk: the chain.
+      chain: the chain.
       target: f.
       site: the site.
       first: first index into its row of the matrix, or into the lists of neighbours.
@@ -187,42 +187,42 @@ def _census(walk, target, site, first, last):
         for i in range(first, last):
             coupled = target.mask[i] if row[i] != 0 else _F(0)
             number += coupled
-            agreeing += coupled * walk.spins[i]
+            agreeing += coupled * chain.spins[i]
     else:
         for k in range(first, last):
             neighbour = target.neighbours[k]
             number += target.mask[neighbour]
-            agreeing += target.mask[neighbour] * walk.spins[neighbour]
-    return number, _F(0.5) * (number - walk.spins[site] * agreeing)
+            agreeing += target.mask[neighbour] * chain.spins[neighbour]
+    return number, _F(0.5) * (number - chain.spins[site] * agreeing)
 
 
 @inlined
-def _range(walk, target, site):
+def _range(chain, target, site):
     """The range of a site's neighbours, as `first` and `last` of `_census`."""
     if target.dense:
-        return _P(0), _P(walk.spins.shape[0])
+        return _P(0), _P(chain.spins.shape[0])
     return target.starts[site], target.starts[site + _NEXT]
 
 
 @inlined
-def _partner(walk, target, site, number):
+def _partner(chain, target, site, number):
     """The partner with the given number, counted from 0, and its coupling."""
-    first, end = _range(walk, target, site)
+    first, end = _range(chain, target, site)
     if target.dense:
         # Whole blocks are counted at once.
         while True:
-            here = _census(walk, target, site, first, min(first + _P(BLOCK), end))[1]
+            here = _census(chain, target, site, first, min(first + _P(BLOCK), end))[1]
             if number < here:
                 break
             number -= here
             first += _P(BLOCK)
-    spin, other, weight = walk.spins[site], site, _F(0)
+    spin, other, weight = chain.spins[site], site, _F(0)
     for k in range(first, end):
         if target.dense:
             other, weight = np.uint32(k), _F(target.rows[site, k])
         else:
             other, weight = target.neighbours[k], _F(target.weights[k])
-        if weight != 0 and target.mask[other] > 0 and walk.spins[other] != spin:
+        if weight != 0 and target.mask[other] > 0 and chain.spins[other] != spin:
             if number < _F(1):
                 break
             number -= _F(1)
@@ -230,51 +230,51 @@ def _partner(walk, target, site, number):
 
 
 @inlined
-def exchange_step(settings, moment, walk, target, tree, other, pace, steps):
+def exchange_step(settings, inputs, chain, target, tree, other, pace, steps):
     """Flips a site or a pair if that is accepted; arguments as in `path.path_step`, weights are unused.
 
     For a pair it reports whether it was accepted, whose mean is the acceptance probability.
     """
-    sites, words = target.open_sites, moment.words
+    sites, words = target.open_sites, inputs.words
     # The words have 32 bits: a site's probability is off by less than A 2^-32 of itself.
-    site = sites[(_P(words.second[0, moment.row]) * _P(sites.shape[0])) >> _P(32)]
-    changes, drawn = flip_changes(walk, target, site), step_uniform(moment)
-    walk.flipped[0] = site
-    if uniform(words.first[1, moment.row]) < settings.single:
-        change = target_change(moment.rate, moment.tilt_scale, target, changes)
+    site = sites[(_P(words.second[0, inputs.row]) * _P(sites.shape[0])) >> _P(32)]
+    changes, drawn = flip_changes(chain, target, site), step_uniform(inputs)
+    chain.flipped[0] = site
+    if uniform(words.first[1, inputs.row]) < settings.single:
+        change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
         acceptance = exp_nonpositive(_F(min(change, 0.0)))
         accepted = drawn < acceptance
         if accepted:
-            flip(target, walk.spins, walk.coupled, site)
+            flip(target, chain.spins, chain.coupled, site)
         return Outcome(np.float64(acceptance), accepted, False, 1, changes, pace, 1)
-    first, last = _range(walk, target, site)
-    number, partners = _census(walk, target, site, first, last)
+    first, last = _range(chain, target, site)
+    number, partners = _census(chain, target, site, first, last)
     if partners < _F(1):
         return Outcome(0.0, False, False, 2, changes, pace, 1)
-    place = (_P(words.second[1, moment.row]) * _P(partners)) >> _P(32)
-    second, weight = _partner(walk, target, site, _F(place))
-    also = flip_changes(walk, target, second)
+    place = (_P(words.second[1, inputs.row]) * _P(partners)) >> _P(32)
+    second, weight = _partner(chain, target, site, _F(place))
+    also = flip_changes(chain, target, second)
     changes = Changes(
         changes.linear + also.linear,
         changes.pairs + also.pairs - np.float64(weight),
         changes.observed + also.observed,
     )
-    change = target_change(moment.rate, moment.tilt_scale, target, changes)
+    change = target_change(inputs.rate, inputs.tilt_scale, target, changes)
     small = exp_nonpositive(_F(-abs(change)))
     gain = _F(1) / small if change > 0 else small
     # At best each site is the other's only partner afterwards. This bound rejects most proposals without counting.
     if drawn >= gain * _F(2) * partners:
         return Outcome(0.0, False, False, 2, changes, pace, 1)
-    first, last = _range(walk, target, second)
-    number_of_second, partners_of_second = _census(walk, target, second, first, last)
+    first, last = _range(chain, target, second)
+    number_of_second, partners_of_second = _census(chain, target, second, first, last)
     # The two remain partners of each other; all their other neighbours change between partner and non-partner.
     back = _F(1) / (number - partners + _F(1)) + _F(1) / (number_of_second - partners_of_second + _F(1))
     forward = _F(1) / partners + _F(1) / partners_of_second
     accepted = drawn * forward < gain * back
     if accepted:
-        walk.flipped[1] = second
-        flip(target, walk.spins, walk.coupled, site)
-        flip(target, walk.spins, walk.coupled, second)
+        chain.flipped[1] = second
+        flip(target, chain.spins, chain.coupled, site)
+        flip(target, chain.spins, chain.coupled, second)
     return Outcome(1.0 if accepted else 0.0, accepted, False, 2, changes, pace, 1)
 
 

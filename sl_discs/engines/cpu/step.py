@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sl_discs.engines.cpu.arithmetic import STEP, aligned_zeros, threefry, uniform, uniform64
+from sl_discs.engines.cpu.chain import Changes, set_base, weigh_all
 from sl_discs.engines.cpu.jit import called, in_long_vectors, inlined
 from sl_discs.engines.cpu.tree import LANES
-from sl_discs.engines.cpu.walk import Changes, set_base, weigh_all
 
 # Number of steps whose words are made together, since a generator that fills an array is vectorised.
 BLOCK = 64
@@ -40,7 +40,7 @@ def make_words():
     return Words(*words, thresholds)
 
 
-class Moment(NamedTuple):
+class StepInputs(NamedTuple):
     """The program's values for one step, and its random words.
 
     Attributes:
@@ -48,7 +48,7 @@ class Moment(NamedTuple):
       rates: [at least `most`] 1/temperature of this step and of the following ones.
       most: the largest number of steps that may be taken at once; the program treats all of them alike.
       tilt_scale: the target's tilt is this times the observation.
-      slope: slope of the proposal's logits, see `walk.set_base`.
+      slope: slope of the proposal's logits, see `chain.set_base`.
       key0: first word of the chain's key.
       key1: second word.
       number: number of the step.
@@ -118,24 +118,24 @@ def fill_words(key0, key1, first_number, draws, words):
 
 
 @inlined
-def draw_uniform(moment, k):
+def draw_uniform(inputs, k):
     """The uniform number, in float64, of draw k = 0, 1, ... of a step."""
-    if k < moment.draws:
-        return uniform64(moment.words.first[1 + k, moment.row], moment.words.second[1 + k, moment.row])
-    one, other = threefry(moment.key0, moment.key1, np.uint32(moment.number), np.uint32(STEP + 1 + k))
+    if k < inputs.draws:
+        return uniform64(inputs.words.first[1 + k, inputs.row], inputs.words.second[1 + k, inputs.row])
+    one, other = threefry(inputs.key0, inputs.key1, np.uint32(inputs.number), np.uint32(STEP + 1 + k))
     return uniform64(one, other)
 
 
 @inlined
-def step_uniform(moment):
+def step_uniform(inputs):
     """The uniform number that decides whether a step is accepted."""
-    return uniform(moment.words.first[0, moment.row])
+    return uniform(inputs.words.first[0, inputs.row])
 
 
 @inlined
-def other_uniform(moment):
+def other_uniform(inputs):
     """A second uniform number of a step."""
-    return uniform(moment.words.second[0, moment.row])
+    return uniform(inputs.words.second[0, inputs.row])
 
 
 @inlined
@@ -182,15 +182,15 @@ class Entry(NamedTuple):
 
 
 @inlined
-def weigh_softmax(settings, walk, target, rate, tilt_scale, tree):
-    """All weights of a state at a proposal temperature 1/rate; returns the slope, see `walk.set_base`."""
-    slope = set_base(walk, target, rate, tilt_scale)
-    weigh_all(walk, target, slope, tree)
+def weigh_softmax(settings, chain, target, rate, tilt_scale, tree):
+    """All weights of a state at a proposal temperature 1/rate; returns the slope, see `chain.set_base`."""
+    slope = set_base(chain, target, rate, tilt_scale)
+    weigh_all(chain, target, slope, tree)
     return slope
 
 
 @inlined
-def weigh_nothing(settings, walk, target, rate, tilt_scale, tree):
+def weigh_nothing(settings, chain, target, rate, tilt_scale, tree):
     """For samplers that do not draw sites by weight."""
     return np.float32(0)
 

@@ -100,7 +100,7 @@ class Changes(NamedTuple):
     observed: np.float64
 
 
-class Walk(NamedTuple):
+class Chain(NamedTuple):
     """One chain of padded length N, a multiple of `tree.LANES`, and working memory for its steps.
 
     Attributes:
@@ -134,34 +134,34 @@ class Walk(NamedTuple):
     proposals: np.ndarray
 
 
-def make_walk(size, coupled_dtype):
+def make_chain(size, coupled_dtype):
     """Allocates a chain."""
     number, place = np.float32, np.uint32
-    dtypes = Walk(
+    dtypes = Chain(
         spins=number, coupled=coupled_dtype, saved=coupled_dtype, y=number, base=number,
         flipped=place, sequence=place, picked=np.float64, stamps=place, touched=place,
         fresh=number, stale=number, proposals=place,
     )  # fmt: skip
-    arrays = Walk(*(aligned_zeros(size, dtype) for dtype in dtypes))
+    arrays = Chain(*(aligned_zeros(size, dtype) for dtype in dtypes))
     return arrays._replace(proposals=arrays.proposals[:1])
 
 
 @inlined
-def smaller_walk(walk, y, size):
+def smaller_chain(chain, y, size):
     """A view of the memory for fewer sites, with a chain's observation."""
-    return Walk(
-        walk.spins[:size], walk.coupled[:size], walk.saved[:size], y[:size], walk.base[:size],
-        walk.flipped[:size], walk.sequence[:size], walk.picked[:size], walk.stamps[:size], walk.touched[:size],
-        walk.fresh[:size], walk.stale[:size], walk.proposals,
+    return Chain(
+        chain.spins[:size], chain.coupled[:size], chain.saved[:size], y[:size], chain.base[:size],
+        chain.flipped[:size], chain.sequence[:size], chain.picked[:size], chain.stamps[:size], chain.touched[:size],
+        chain.fresh[:size], chain.stale[:size], chain.proposals,
     )  # fmt: skip
 
 
 @inlined(fastmath=FUSED)
-def set_base(walk, target, rate, tilt_scale):
+def set_base(chain, target, rate, tilt_scale):
     """Sets `base` for a proposal temperature 1/rate and a tilt; returns the slope, the factor of Kx in the logits."""
     half = _F(0.5) * rate
-    for i in range(walk.base.shape[0]):
-        walk.base[i] = (target.linear[i] * half + tilt_scale * walk.y[i]) * LOG2E
+    for i in range(chain.base.shape[0]):
+        chain.base[i] = (target.linear[i] * half + tilt_scale * chain.y[i]) * LOG2E
     return target.scale * half * LOG2E
 
 
@@ -180,111 +180,111 @@ def fill_weights(spins, coupled, base, mask, slope, reference, weights):
 
 
 @called
-def weigh_all(walk, target, slope, tree):
+def weigh_all(chain, target, slope, tree):
     """All weights of the state and their sums, with the tree's reference or, if that does not suit, a new one."""
     in_long_vectors()
-    fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
+    fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, _F(tree.sums[REFERENCE]), tree.weights)
     sum_all(tree)
     tree.sums[NORM] = np.nan
     if not _SMALLEST_TOTAL < tree.sums[TOTAL] < _LARGEST_TOTAL and target.open_sites.shape[0]:
         top = _F(-np.inf)
         for site in target.open_sites:
-            top = max(top, _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope))
+            top = max(top, _logit(chain.spins[site], chain.coupled[site], chain.base[site], slope))
         tree.sums[REFERENCE] = top
-        fill_weights(walk.spins, walk.coupled, walk.base, target.mask, slope, top, tree.weights)
+        fill_weights(chain.spins, chain.coupled, chain.base, target.mask, slope, top, tree.weights)
         sum_all(tree)
 
 
 @inlined
-def flip_sites(walk, target, count):
+def flip_sites(chain, target, count):
     """Flips the first `count` sites of `flipped` and collects the sites whose weights change.
 
     Returns:
       the changes, and the number of sites in `touched`; -1 if they are too many to list.
     """
-    size = walk.spins.shape[0]
+    size = chain.spins.shape[0]
     reach = size if target.dense else 0
     if not target.dense:
         for k in range(count):
-            site = walk.flipped[k]
+            site = chain.flipped[k]
             reach += 1 + np.int64(target.starts[site + 1] - target.starts[site])
     many = FEW * reach > size
     if many:
         for i in range(size):
-            walk.saved[i] = walk.coupled[i]
+            chain.saved[i] = chain.coupled[i]
     linear, pairs, observed = 0.0, 0.0, 0.0
     for k in range(count):
-        site = walk.flipped[k]
-        observed -= 2.0 * walk.y[site] * walk.spins[site]
-        one, other = flip(target, walk.spins, walk.coupled, site)
+        site = chain.flipped[k]
+        observed -= 2.0 * chain.y[site] * chain.spins[site]
+        one, other = flip(target, chain.spins, chain.coupled, site)
         linear += one
         pairs += other
     changes = Changes(linear, pairs, observed)
     if many:
         return changes, _ALL
-    walk.proposals[0] += 1
-    stamp = walk.proposals[0]
+    chain.proposals[0] += 1
+    stamp = chain.proposals[0]
     touched = 0
     for k in range(count):
-        site = walk.flipped[k]
-        if walk.stamps[site] != stamp:
-            walk.stamps[site] = stamp
-            walk.touched[touched] = site
+        site = chain.flipped[k]
+        if chain.stamps[site] != stamp:
+            chain.stamps[site] = stamp
+            chain.touched[touched] = site
             touched += 1
         for j in range(target.starts[site], target.starts[site + 1]):
             neighbour = target.neighbours[j]
-            if walk.stamps[neighbour] != stamp:
-                walk.stamps[neighbour] = stamp
-                walk.touched[touched] = neighbour
+            if chain.stamps[neighbour] != stamp:
+                chain.stamps[neighbour] = stamp
+                chain.touched[touched] = neighbour
                 touched += 1
     return changes, touched
 
 
 @inlined(fastmath=FUSED)
-def _weigh_touched(walk, target, slope, tree, touched):
+def _weigh_touched(chain, target, slope, tree, touched):
     """Updates the weights of the touched sites; False, with nothing changed, if another reference is needed."""
     reference = _F(tree.sums[REFERENCE])
     highest = _F(-np.inf)
     for k in range(touched):
-        site = walk.touched[k]
-        t = _logit(walk.spins[site], walk.coupled[site], walk.base[site], slope) - reference
+        site = chain.touched[k]
+        t = _logit(chain.spins[site], chain.coupled[site], chain.base[site], slope) - reference
         highest = max(highest, t)
-        walk.fresh[k] = t
-        walk.stale[k] = tree.weights[site]
+        chain.fresh[k] = t
+        chain.stale[k] = tree.weights[site]
     if highest > 60:
         return False
     # Whole vectors; entries after the last touched site are never read.
     for k in range(-(-touched // LANES) * LANES):
-        walk.fresh[k] = exp2(max(walk.fresh[k], _LOWEST))
+        chain.fresh[k] = exp2(max(chain.fresh[k], _LOWEST))
     for k in range(touched):
-        walk.fresh[k] *= target.mask[walk.touched[k]]
-    put_many(tree, walk.touched, walk.fresh, touched)
+        chain.fresh[k] *= target.mask[chain.touched[k]]
+    put_many(tree, chain.touched, chain.fresh, touched)
     if tree.sums[TOTAL] > _SMALLEST_TOTAL:
         return True
-    put_many(tree, walk.touched, walk.stale, touched)
+    put_many(tree, chain.touched, chain.stale, touched)
     return False
 
 
 @inlined
-def weigh_proposal(walk, target, slope, tree, other, touched):
+def weigh_proposal(chain, target, slope, tree, other, touched):
     """Weights after `flip_sites`: True if they are updated in `tree`, False if all of them are written to `other`."""
-    if touched != _ALL and _weigh_touched(walk, target, slope, tree, touched):
+    if touched != _ALL and _weigh_touched(chain, target, slope, tree, touched):
         return True
     other.sums[REFERENCE] = tree.sums[REFERENCE]
-    weigh_all(walk, target, slope, other)
+    weigh_all(chain, target, slope, other)
     return False
 
 
 @inlined
-def take_back(walk, target, tree, in_place, touched, count):
+def take_back(chain, target, tree, in_place, touched, count):
     """Undoes `flip_sites` and `weigh_proposal`."""
     if touched == _ALL:
-        for i in range(walk.saved.shape[0]):
-            walk.coupled[i] = walk.saved[i]
+        for i in range(chain.saved.shape[0]):
+            chain.coupled[i] = chain.saved[i]
         for k in range(count):
-            walk.spins[walk.flipped[k]] = -walk.spins[walk.flipped[k]]
+            chain.spins[chain.flipped[k]] = -chain.spins[chain.flipped[k]]
     else:
         for k in range(count):
-            flip(target, walk.spins, walk.coupled, walk.flipped[k])
+            flip(target, chain.spins, chain.coupled, chain.flipped[k])
     if in_place:
-        put_many(tree, walk.touched, walk.stale, touched)
+        put_many(tree, chain.touched, chain.stale, touched)
