@@ -144,7 +144,9 @@ def test_the_choice_of_an_engine_is_explained():
 def test_where_there_are_no_cpus_the_reference_plays(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     note = "not cpu: it runs on CPU cores, and JAX on gpu"
-    assert choose_engine("auto", GWG()) == choose_engine("cpu", GWG()) == (get_engine("reference"), note)
+    assert choose_engine("auto", GWG()) == (get_engine("reference"), note)
+    with pytest.raises(InputError, match="engine is 'cpu', which cannot run GWG: it runs on CPU cores"):
+        choose_engine("cpu", GWG())
 
 
 def test_couplings_of_0_are_not_listed():
