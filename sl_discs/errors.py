@@ -1,4 +1,4 @@
-"""The one exception that a user's mistake raises."""
+"""The exception that a user's mistake raises, and the checks of arguments that raise it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are either complete or absent, and checks of files and folders before the work starts."""
+"""Files that are either complete or absent, `.npz` and JSON with checks, finished work, and the lock of a folder."""
 
 from __future__ import annotations
 

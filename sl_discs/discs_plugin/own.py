@@ -1,4 +1,4 @@
-"""Problems of sl_discs as models of DISCS: its own instances, read safely or generated, and integer couplings."""
+"""Problems and samplers of sl_discs in DISCS's calling convention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The input and output of an engine.
+"""What an engine runs and returns: programs, batches, chains, traces, and the exchange of states between rungs.
 
 All of it consists of arrays, so the numbers of a schedule can change without recompilation.
 """

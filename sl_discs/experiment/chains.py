@@ -1,4 +1,4 @@
-"""Runs the program of a method on one batch after the other, call by call."""
+"""Runs the program of a method on one batch after the other, call by call, and resamples its chains."""
 
 from __future__ import annotations
 

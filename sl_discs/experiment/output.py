@@ -1,4 +1,6 @@
-"""Writes a finished experiment to a folder.
+"""Tables, figures and files of a finished experiment.
+
+Files in its folder:
 
 | file | content |
 |---|---|

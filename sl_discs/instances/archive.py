@@ -1,4 +1,4 @@
-"""The portable form of a dataset: one NumPy `.npz` archive that holds many graphs.
+"""The portable form of graphs and quadratic forms: NumPy `.npz` archives.
 
 Arrays: `names [G]`, `num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from
 `edge_ptr[k]` up to `edge_ptr[k+1]`), optionally `edge_weight [E]` and `reference [G]` (best known objective;

@@ -1,4 +1,4 @@
-"""The schedules of stochastic localization as arrays with an entry for each level: hyperparameters are data."""
+"""The schedules of stochastic localization: alpha(t), the time grid, the budget of steps, and all of it by level."""
 
 from __future__ import annotations
 

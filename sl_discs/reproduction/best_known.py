@@ -1,4 +1,4 @@
-"""The length of the search for each published MaxCut set, based on measurements (see docs/references.md)."""
+"""The best known cuts of generated MaxCut graphs, which are their references: search, store and use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Differences between MaxCut methods, compared with the published differences; they hardly depend on references.
+"""Comparisons beside the main table: differences of methods, protocols side by side, and DISCS's best results.
 
 Percentages of a reference depend on its quality, so levels cannot be compared if our references differ from the
 paper's. A difference of two methods on the same graphs only changes by the same relative amount as the references,

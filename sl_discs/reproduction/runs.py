@@ -1,4 +1,4 @@
-"""Runs the cells that are not finished yet, and reports progress."""
+"""Runs the cells that are not finished yet, keeps them, and collects the trials of searches."""
 
 from __future__ import annotations
 

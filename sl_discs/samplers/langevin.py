@@ -1,6 +1,7 @@
-"""Discrete Langevin proposals (Zhang, Liu and Liu 2022): every site flips independently.
+"""Samplers that flip every site independently: discrete Langevin proposals (`dmala`), `dlmc`, `acs` and `rlsa`.
 
-Site i flips with probability sigmoid(a_i), a_i = log_tau + g_i with the balanced gain g_i. Two step sizes exist:
+Discrete Langevin proposals (Zhang, Liu and Liu 2022): site i flips with probability sigmoid(a_i), a_i =
+log_tau + g_i with the balanced gain g_i. Two step sizes exist:
 
 - `fixed`: log_tau = -1/(2 step_size).
 - `normalized` (DISCS's choice for combinatorial problems): log_tau = log n - log sum_i exp(g_i), recomputed at the

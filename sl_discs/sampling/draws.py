@@ -1,4 +1,4 @@
-"""The choices that all methods share."""
+"""What all methods of `sample` share: options, budget, layout of states, packed draws, and estimates with errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a slice of a program on many chains, each on one core from beginning to end."""
+"""Runs a slice of a program on many chains: the loop over steps, the observation process, and the best state."""
 
 from __future__ import annotations
 

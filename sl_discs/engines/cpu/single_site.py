@@ -1,4 +1,4 @@
-"""Steps of gibbs or metropolis on one chain: the mathematics of `sl_discs.samplers.single_site`."""
+"""Steps of gibbs, metropolis and exchange on one chain: the mathematics of the reference's samplers."""
 
 from __future__ import annotations
 
