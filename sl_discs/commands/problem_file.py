@@ -18,10 +18,9 @@ from sl_discs.experiment.figures import check_matplotlib
 from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import KINDS
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem, coloring
+from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import in_order
 
 # The most bytes of a file that are read per second: plain lists of edges are read fastest.

@@ -16,7 +16,7 @@ from ml_collections import config_dict
 
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.write_discs import write_discs
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 
 class Experiment(NamedTuple):

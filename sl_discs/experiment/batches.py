@@ -18,8 +18,9 @@ from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model
 from sl_discs.models.functions import Density, check_differentiable
-from sl_discs.models.potts import PottsTerms, potts_model, potts_params
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
+from sl_discs.models.potts import potts_model, potts_params
+from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
+from sl_discs.models.terms import Coefficients, PottsTerms
 from sl_discs.samplers.base import Sampler, asks_for_gains
 
 # How a batch of instances x chains is divided among devices.

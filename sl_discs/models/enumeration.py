@@ -14,8 +14,7 @@ from scipy import special
 
 from sl_discs.errors import InputError
 from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, PottsTerms
 
 # 2^22 states take about 130 MB, and a third of a second.
 MOST_VARIABLES = 22

@@ -22,8 +22,7 @@ from scipy.sparse import linalg
 from scipy.special import expit
 
 from sl_discs.errors import InputError
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, PottsTerms
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
 from sl_discs.sampling.draws import Options

@@ -23,8 +23,7 @@ from sl_discs.files import allocate
 from sl_discs.instances.form import PottsForm
 from sl_discs.models.base import Model
 from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms, potts_terms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, PottsTerms, potts_terms
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler

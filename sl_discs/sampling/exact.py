@@ -17,8 +17,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sl_discs.errors import InputError, check_memory, real, whole
 from sl_discs.models.enumeration import enumerate_density, enumerate_law, enumerate_values
 from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, PottsTerms
 from sl_discs.sampling.draws import Budget, Drawn, Options, Terms, packed
 
 # An order in which the variables of a graph can be eliminated one by one, and how wide it is.

@@ -18,8 +18,7 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
 from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, PottsTerms
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity

@@ -16,9 +16,9 @@ from scipy import sparse
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.models.potts import PottsTerms
+from sl_discs.models.terms import PottsTerms
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import unreduced
+from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.exact import by_enumeration
 from sl_discs.solving.options import as_states, check_arguments
 from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, range_of, seconds_for_bound

@@ -21,7 +21,7 @@ from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.descent import Rules, descend
 from sl_discs.engines.registry import get_engine
 from sl_discs.instances.form import ConstrainedForm
-from sl_discs.models.quadratic import form_coefficients
+from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange

@@ -15,9 +15,9 @@ from sl_discs.errors import InputError, real, whole
 from sl_discs.experiment.settings import ENGINES, SCHEDULES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.kinds import KINDS
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 

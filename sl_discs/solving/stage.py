@@ -13,8 +13,8 @@ from sl_discs.experiment.chains import Outcome, Player, Progress, Watch
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients, sparse_is_cheaper
+from sl_discs.models.quadratic import sparse_is_cheaper
+from sl_discs.models.terms import Coefficients, PottsTerms
 from sl_discs.problems import Problem
 from sl_discs.solving.options import check_fit
 from sl_discs.solving.recipe import Recipe

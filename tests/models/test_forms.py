@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
-from sl_discs.models.quadratic import form_coefficients
+from sl_discs.models.terms import form_coefficients
 from sl_discs.sampling.draws import Values
 
 

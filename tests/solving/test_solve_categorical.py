@@ -12,7 +12,7 @@ from marks import slow_except
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import build_batch, plan
-from sl_discs.models.potts import potts_terms
+from sl_discs.models.terms import potts_terms
 from sl_discs.testing.enumeration import states_of
 
 STEPS = {"steps": 300, "chains": 8}
