@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +99,7 @@ def _add_rows(coupling: Coupling, neighbours: Float[Array, "q N"], x, y) -> Floa
     return lax.fori_loop(0, longest, add_next, (moved, neighbours))[1]
 
 
-def potts_model(terms: PottsTerms, num_sites: int) -> PottsModel:
+def potts_model(terms: PottsTerms, num_sites: int, params: PottsParams, asking: Any) -> PottsModel:
     """The model padded to num_sites with copies of the last site, so that more problems have the same model."""
     padding = num_sites - terms.num_sites
     return PottsModel(Categories(terms.num_values + terms.num_values[-1:] * padding))

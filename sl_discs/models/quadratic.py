@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -259,6 +259,11 @@ def _add_rows(
 
     longest = batch_max(jnp.sum(flips, dtype=jnp.int32))
     return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]
+
+
+def quadratic_model(terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any) -> QuadraticModel:
+    """The model of these stacked params, padded to num_sites."""
+    return QuadraticModel(num_sites, field_dtype(params.coupling))
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:

@@ -1,15 +1,78 @@
-"""What a problem maximises, as a list of its terms on the host; problems are made and checked without JAX."""
+"""What a problem maximises, as a list of its terms on the host; problems are made and checked without JAX.
+
+What differs between functions is a method of their terms. The arrays of chains are built from terms by
+`sl_discs.experiment.batches.build_batch`.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Int32
 from scipy import sparse
 
 from sl_discs.instances.form import PottsForm, QuadraticForm
+
+Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
+
+# Of quenches: rounds, in each of which half of the sites that gain move; quenched states have so many sites together.
+_ROUNDS = 50
+_MANY_SITES, _MOST_STATES = 1_000, 16
+_POTTS_STATES = 4
+
+
+@runtime_checkable
+class Terms(Protocol):
+    """A function f of N variables, which `Coefficients`, `PottsTerms` and `models.functions.Density` describe."""
+
+    @property
+    def constant(self) -> float:
+        """The constant part of f; samplers do not need it."""
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+
+    @property
+    def num_values(self) -> tuple[int, ...]:
+        """[N] the number of values of each variable, which are 0 .. q - 1."""
+
+    @property
+    def several_values(self) -> bool:
+        """Whether states are values of sites that may have more than two, also where all have two."""
+
+    @property
+    def quadratic(self) -> Coefficients | None:
+        """The terms themselves where they are those of a quadratic function of zeros and ones."""
+
+    @property
+    def num_summands(self) -> int:
+        """A value sums no more numbers than these, which bounds its rounding error."""
+
+    def max_degree(self) -> int:
+        """The largest number of couplings of a site."""
+
+    def largest(self) -> float:
+        """The largest absolute value of a coefficient; 0 if nothing is known."""
+
+    def magnitude(self) -> float:
+        """The sum of all absolute terms; 0 if nothing is known."""
+
+    def reach(self) -> float:
+        """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
+
+    def evaluator(self) -> Values:
+        """f of many states as they are, in double precision; what depends on the terms alone is prepared once."""
+
+    def influences(self, temperature: float) -> sparse.csr_matrix | None:
+        """Dobrushin's influences [N, N] of values on the conditional laws of others, from above; None: not known."""
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """Absolute changes of f by all single moves, at states that hardly any single move improves."""
+
 
 # Of what sums are exact: multiples of 2^-10 below 2^33.
 _BITS, _LARGEST_SUM = 10, 2.0**33
@@ -39,15 +102,43 @@ class Coefficients(NamedTuple):
         """N."""
         return len(self.linear)
 
+    @property
+    def num_values(self) -> tuple[int, ...]:
+        """Two of each variable."""
+        return (2,) * self.num_sites
+
+    @property
+    def several_values(self) -> bool:
+        """No: variables are zeros and ones."""
+        return False
+
+    @property
+    def quadratic(self) -> Coefficients:
+        """These terms."""
+        return self
+
+    @property
+    def num_summands(self) -> int:
+        """N^2."""
+        return self.num_sites**2
+
     def max_degree(self) -> int:
         """The largest number of terms of a site; with a background, at most all other sites."""
         if self.background:
             return len(self.linear) - 1
         return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
 
-    def largest_coupling(self) -> float:
-        """The largest absolute value of K, including a background."""
-        return float(np.abs(self.weights).max(initial=abs(self.background)))
+    def largest(self) -> float:
+        """The largest absolute value of a coefficient, including a background."""
+        coupling = float(np.abs(self.weights).max(initial=abs(self.background)))
+        return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
+
+    def reach(self) -> float:
+        """As `Terms.reach`."""
+        with np.errstate(over="ignore"):
+            pairs = np.abs(self.scale * (self.weights - self.background)).sum()
+            background = abs(self.scale * self.background) * self.num_sites * (self.num_sites - 1) / 2
+            return float(np.abs(self.linear).sum() + pairs + background)
 
     def magnitude(self) -> float:
         """The sum of all absolute terms."""
@@ -65,6 +156,50 @@ class Coefficients(NamedTuple):
         edges = np.concatenate([self.edges[kept], pairs])
         weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
         return self._replace(edges=edges, weights=weights, background=0.0)
+
+    def evaluator(self) -> Values:
+        """As `Terms.evaluator`: constant + c.x + sum over pairs of J x x."""
+        upper = self.scale * self._above_background()
+
+        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+            x = states.astype(np.float64)
+            ones = x.sum(axis=1)
+            # It counts for every pair, so listed pairs only add the difference from it.
+            background = self.scale * self.background * ones * (ones - 1) / 2
+            pairs = np.einsum("bn,bn->b", x, (upper.T @ x.T).T)
+            return self.constant + x @ self.linear + pairs + background
+
+        return values
+
+    def influences(self, temperature: float) -> None:
+        """Not here: `sl_discs.sampling.directions` knows more of spins."""
+        return None
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """As `Terms.losses`, of all flips."""
+        above = self._above_background()
+        states = min(_MOST_STATES, -(-_MANY_SITES // self.num_sites))
+        return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])
+
+    def _above_background(self) -> sparse.csr_matrix:
+        """[N, N] K on the listed pairs u < v, minus the background."""
+        weights = self.weights - self.background
+        return sparse.csr_matrix((weights, tuple(self.edges.T)), (self.num_sites, self.num_sites))
+
+    def _gains(self, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
+        state = x.astype(np.float64)
+        coupled = above @ state + above.T @ state + self.background * (state.sum() - state)
+        return (1 - 2 * x) * (self.linear + self.scale * coupled)
+
+    def _quenched(self, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
+        """A state that hardly any single flip improves."""
+        x = rng.integers(0, 2, self.num_sites, np.int8)
+        for _ in range(_ROUNDS):
+            willing = self._gains(above, x) > 0
+            if not willing.any():
+                break
+            x ^= willing & (rng.random(len(x)) < 0.5)
+        return x
 
 
 def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
@@ -148,6 +283,21 @@ class PottsTerms(NamedTuple):
         return len(self.num_values)
 
     @property
+    def several_values(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def quadratic(self) -> None:
+        """None: states are not zeros and ones."""
+        return None
+
+    @property
+    def num_summands(self) -> int:
+        """N and the number of couplings."""
+        return self.num_sites + len(self.couplings)
+
+    @property
     def exists(self) -> Bool[np.ndarray, "N q"]:
         """Which values each variable has."""
         return np.arange(max(self.num_values)) < np.array(self.num_values)[:, None]
@@ -164,15 +314,51 @@ class PottsTerms(NamedTuple):
         """The sum of all absolute terms."""
         return float(np.abs(self.fields).sum() + abs(self.scale) * np.abs(self.couplings).sum())
 
-    def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """f at many states."""
-        size = self.num_sites
-        upper = sparse.csr_matrix((self.scale * self.couplings, tuple(self.pairs.T)), (size, size))
-        found = self.fields[np.arange(size), states].sum(axis=1)
-        for value in range(max(self.num_values)):
-            has = (states == value).astype(np.float64)
-            found += np.einsum("bn,bn->b", has, (upper.T @ has.T).T)
-        return found
+    def reach(self) -> float:
+        """As `Terms.reach`."""
+        with np.errstate(over="ignore"):
+            fields = np.abs(np.where(self.exists, self.fields, 0.0)).max(axis=1).sum()
+            return float(fields + np.abs(self.scale * self.couplings).sum())
+
+    def evaluator(self) -> Values:
+        """As `Terms.evaluator`."""
+        upper, sites = self._upper(self.scale * self.couplings), np.arange(self.num_sites)
+
+        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+            found = self.fields[sites, states].sum(axis=1)
+            for value in range(max(self.num_values)):
+                has = (states == value).astype(np.float64)
+                found += np.einsum("bn,bn->b", has, (upper.T @ has.T).T)
+            return found
+
+        return values
+
+    def influences(self, temperature: float) -> sparse.csr_matrix:
+        """As `Terms.influences`: the change of a neighbour adds K to one exponent and takes K from another."""
+        upper = self._upper(np.tanh(np.abs(self.scale * self.couplings) / (2 * temperature)))
+        return (upper + upper.T).tocsr()
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """As `Terms.losses`, of all alternatives of each site."""
+        return np.concatenate([self._quenched_losses(rng) for _ in range(_POTTS_STATES)])
+
+    def _quenched_losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        upper, exists = self._upper(self.scale * self.couplings), self.exists
+        coupling, sites = upper + upper.T, np.arange(self.num_sites)
+        x = rng.integers(0, self.num_values)
+        for _ in range(_ROUNDS):
+            local = self.fields + coupling @ np.eye(exists.shape[1])[x]
+            gains = np.where(exists, local - local[sites, x][:, None], -np.inf)
+            willing = gains.max(axis=1) > 0
+            if not willing.any():
+                break
+            x = np.where(willing & (rng.random(self.num_sites) < 0.5), gains.argmax(axis=1), x)
+        others = exists & (np.arange(exists.shape[1]) != x[:, None])
+        return np.abs(gains[others])
+
+    def _upper(self, values: Float64[np.ndarray, "M"]) -> sparse.csr_matrix:
+        """[N, N] numbers of the pairs u < v."""
+        return sparse.csr_matrix((values, tuple(self.pairs.T)), (self.num_sites, self.num_sites))
 
 
 def potts_terms(form: PottsForm) -> PottsTerms:

@@ -55,6 +55,10 @@ class PottsKind(Kind):
             "sl_discs.solve and sl_discs.sample take them"
         )
 
+    def sampled(self, source: PottsForm, penalty: float) -> PottsTerms:
+        """As `Kind.sampled`."""
+        return potts_terms(source)
+
     def objective(self, source: PottsForm, penalty: float) -> PottsTerms:
         """The form as a function that is maximised."""
         return potts_terms(source)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
-from sl_discs.models.terms import Coefficients, PottsTerms, form_coefficients, has_whole_values
+from sl_discs.models.terms import Coefficients, Terms, form_coefficients, has_whole_values
 from sl_discs.problem_names import FORM_PROBLEMS
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
@@ -122,7 +122,11 @@ class Kind(abc.ABC):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
-    def objective(self, source: Any, penalty: float) -> Coefficients | PottsTerms:
+    def sampled(self, source: Any, penalty: float) -> Terms:
+        """The function of which exp(f/temperature) is sampled; InputError where this kind cannot be."""
+        return self.terms(source, penalty)
+
+    def objective(self, source: Any, penalty: float) -> Terms:
         """What is maximised, which at feasible states is the value, or its negative if it is minimised."""
         return self.terms(source, penalty)
 

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int8
 from sl_discs.errors import InputError, real
 from sl_discs.instances.form import ConstrainedForm, PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import Coefficients, PottsTerms
+from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
 
 _Arguments = ParamSpec("_Arguments")
@@ -83,7 +83,11 @@ class Problem:
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
         return self._kind.evaluator(self.source)
 
-    def objective(self) -> Coefficients | PottsTerms:
+    def sampled(self) -> Terms:
+        """What is sampled, as `Kind.sampled`."""
+        return self._kind.sampled(self.source, self.penalty)
+
+    def objective(self) -> Terms:
         """What is maximised, as `Kind.objective`."""
         return self._kind.objective(self.source, self.penalty)
 

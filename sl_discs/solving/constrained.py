@@ -53,13 +53,12 @@ class Descent:
         self._coupling = (upper + upper.T).tocsr()
         self._matrix = source.matrix
         columns = source.matrix.tocsc()
-        largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
         coupling = self._coupling
         self._rules = Rules(
             np.ascontiguousarray(terms.linear, np.float64),
             *(coupling.indptr.astype(np.int32), coupling.indices.astype(np.int32), coupling.data.astype(np.float64)),
             *(columns.indptr.astype(np.int32), columns.indices.astype(np.int32), columns.data.astype(np.int64)),
-            *(source.low, source.high, _NEGLIGIBLE * largest),
+            *(source.low, source.high, _NEGLIGIBLE * terms.largest()),
         )
 
     def __call__(self, states: Int8[np.ndarray, "B N"], seconds: float | None = None) -> Int8[np.ndarray, "B N"]:
