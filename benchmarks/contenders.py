@@ -25,10 +25,10 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph, complement
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.single_site import Metropolis
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve

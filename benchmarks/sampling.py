@@ -37,7 +37,7 @@ from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file, write_atomically
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose

@@ -355,6 +355,5 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
 
 
 def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:
-    terms = terms_of(problem)
-    hot = _HOT * max(1.0, float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
+    hot = _HOT * max(1.0, terms_of(problem).largest())
     return (1 / np.maximum(betas, 1 / hot)).tolist()

@@ -1,4 +1,4 @@
-"""The names of all problems; what a problem is stands in the module of its name in `sl_discs.models.kinds`."""
+"""The names of problems, for commands and file formats that load no JAX; `sl_discs.problems` has the rest."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable
 GRAPH_PROBLEMS = ("mis", "maxcut", "maxclique", "vertex_cover")
 # Problems on a quadratic form, and whether its variables are spins.
 FORM_PROBLEMS = {"qubo": False, "ising": True}
-# A quadratic form of zeros and ones with constraints, which `qubo` and `from_cqm` make.
-CONSTRAINED = "constrained"
 # Problems whose variables may have more than two values.
 CATEGORICAL = ("potts", "coloring")
 # Problems that the commands pose on a graph in a file; of colouring they need the number of colours.

@@ -14,7 +14,7 @@ from laws_targets import Observed, Sampled, Target, by_long_tempering, observe, 
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
 from sl_discs.files import digest, finished
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.sample import sample
 from sl_discs.testing.truths import Truth
 from truths import weight_of_mode

@@ -33,8 +33,9 @@ from sl_discs.files import check_writable, finished, write_atomically, write_jso
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization, log_snr, parse_alpha, time_grid
-from sl_discs.models.kinds import graph_kind
-from sl_discs.models.quadratic import Coefficients, SpinForm
+from sl_discs.models.quadratic import SpinForm
+from sl_discs.models.terms import Coefficients
+from sl_discs.problems.graph_kind import graph_kind
 from theory_report import draw_gaps, draw_real, draw_runs, page
 
 

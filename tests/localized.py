@@ -16,7 +16,8 @@ from sl_discs.engines.base import Engine, Program
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.terms import Coefficients
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs

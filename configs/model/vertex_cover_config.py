@@ -2,7 +2,7 @@
 
 from ml_collections import config_dict
 
-from sl_discs.models.kind import PENALTY
+from sl_discs.problems.kind import PENALTY
 
 
 def get_config() -> config_dict.ConfigDict:

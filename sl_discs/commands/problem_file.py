@@ -20,10 +20,9 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import KINDS
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem, coloring
+from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import in_order
 
 # Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.

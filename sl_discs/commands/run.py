@@ -64,8 +64,8 @@ from sl_discs.instances.dataset import Dataset, check_data_root, default_data_ro
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method, build_method, method_fields
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.kind import PENALTY
 from sl_discs.problem_names import GRAPH_PROBLEMS, in_words
+from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess

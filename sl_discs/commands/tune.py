@@ -37,8 +37,8 @@ from sl_discs.experiment.settings import ENGINES, Settings
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, default_data_root
 from sl_discs.localization.method import build_method, method_fields
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import base_name, code_of, is_localized, sampler_fields
 from sl_discs.tuning import space
 from sl_discs.tuning.search import (

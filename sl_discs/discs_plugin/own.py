@@ -18,11 +18,11 @@ from sl_discs.batching import over_chains
 from sl_discs.discs_plugin.base_sampler import States
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.models.functions import GradientModel, ValueAndGrad
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params, sparse_is_cheaper
 from sl_discs.models.sites import Categories, Sites, TwoValues
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.base import Sampler
 
 

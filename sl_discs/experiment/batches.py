@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,10 +16,11 @@ from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES
 from sl_discs.engines.base import Batch, StepKeys
 from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.models.base import Model
-from sl_discs.models.functions import Density, check_differentiable
-from sl_discs.models.potts import PottsTerms, potts_model, potts_params
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
+from sl_discs.models.base import Model, Params
+from sl_discs.models.functions import Density, density_model, density_params
+from sl_discs.models.potts import potts_model, potts_params
+from sl_discs.models.quadratic import quadratic_model, quadratic_params, sparse_is_cheaper
+from sl_discs.models.terms import Coefficients, PottsTerms, Terms
 from sl_discs.samplers.base import Sampler, asks_for_gains
 
 # How a batch of instances x chains is divided among devices.
@@ -137,7 +138,7 @@ class Pack:
 
 
 def plan(
-    terms: Iterable[Coefficients | PottsTerms | Density],
+    terms: Iterable[Terms],
     per_batch: int,
     num_chains: int,
     num_devices: int = 1,
@@ -157,7 +158,7 @@ def plan(
     for position, term in enumerate(terms):
         groups.setdefault(padded_size(term.num_sites), []).append(position)
         degrees.append(term.max_degree())
-        values.append(max(term.num_values) if isinstance(term, PottsTerms) else 1)
+        values.append(max(term.num_values) if term.several_values else 1)
     packs = []
     for num_sites, members in sorted(groups.items()):
         degree = max(degrees[k] for k in members)
@@ -177,48 +178,42 @@ def plan(
     return packs
 
 
+# Of each class of terms: the arrays on the host, and the model.
+_MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
+    Coefficients: (quadratic_params, quadratic_model),
+    PottsTerms: (potts_params, potts_model),
+    Density: (density_params, density_model),
+}
+
+
 def build_batch(
-    terms: Sequence[Coefficients | PottsTerms], names: Sequence[int], shape: Shape, seed: int
+    terms: Sequence[Terms], names: Sequence[int], shape: Shape, seed: int, sampler: Sampler | None = None
 ) -> tuple[Model, Batch]:
     """The arrays of a batch.
 
     Args:
-      terms: terms of the instance in each place of the shape; Potts models with the same numbers of values.
+      terms: terms of the instance in each place of the shape, of one class; Potts models with the same numbers of
+        values, log-densities of one function.
       names: each instance's position in the whole dataset, from which its keys are folded.
       shape: shape of the batch.
       seed: seed of the chains.
+      sampler: that a log-density is for; None: one that asks for gains.
+
+    Raises:
+      InputError: the sampler asks for gains, and a log-density cannot be differentiated.
     """
-    first, sizes = terms[0], (shape.num_sites, shape.degree)
-    params = [
-        potts_params(term, *sizes) if isinstance(term, PottsTerms) else quadratic_params(term, *sizes)
-        for term in terms
-    ]
+    params_of, model_of = _MODELS[type(terms[0])]
+    params = [params_of(term, shape.num_sites, shape.degree) for term in terms]
     dtypes = jax.tree.map(lambda *leaves: np.result_type(*leaves), *params)
     stacked = jax.tree.map(lambda dtype, *leaves: np.stack(leaves).astype(dtype, copy=False), dtypes, *params)
     mask = np.stack([np.arange(shape.num_sites) < term.num_sites for term in terms])
     keys = step_keys(names, shape, seed)
-    if isinstance(first, PottsTerms):
-        model: Model = potts_model(first, shape.num_sites)
-    else:
-        model = QuadraticModel(shape.num_sites, field_dtype(stacked.coupling))
+
+    def asking() -> str:
+        return type(sampler).__name__ if sampler is None or asks_for_gains(sampler) else ""
+
+    model = model_of(terms[0], shape.num_sites, stacked, asking)
     return model, Batch(jax.device_put(stacked), jax.device_put(mask), keys)
-
-
-def build_density_batch(
-    density: Density, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int
-) -> tuple[Model, Batch]:
-    """The arrays of a batch whose instances are all of one log-density, for a sampler.
-
-    Raises:
-      InputError: the sampler asks for gains, and the function cannot be differentiated.
-    """
-    gains = asks_for_gains(sampler)
-    model = density.model(shape.num_sites, gains=gains)
-    if gains:
-        check_differentiable("fn", model, density.params, shape.num_sites, type(sampler).__name__)
-    params = jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * len(names)), density.params)
-    mask = np.stack([np.arange(shape.num_sites) < density.num_sites] * len(names))
-    return model, Batch(jax.device_put(params), jax.device_put(mask), step_keys(names, shape, seed))
 
 
 def step_keys(names: Sequence[int], shape: Shape, seed: int) -> StepKeys:

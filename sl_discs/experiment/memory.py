@@ -16,7 +16,7 @@ from sl_discs.experiment.chains import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 # Bytes per matrix entry (the entry, and its float32 copy in products) and per list entry (index and weight).
 _DENSE, _LISTED = 5, 8

@@ -39,7 +39,7 @@ from sl_discs.experiment.published import CHAIN_LENGTH, published_row
 from sl_discs.experiment.record import ExperimentRecord, InstanceRecord, SamplerRecord
 from sl_discs.files import write_atomically
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 # The records of a share of the instances: packed into bytes for another host, and joined with other shares.
 

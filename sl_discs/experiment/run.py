@@ -19,8 +19,7 @@ from sl_discs.experiment.record import InstanceRecord, SamplerRecord
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
-from sl_discs.models.graph_kind import GraphKind
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import GraphKind, graph_kind
 
 
 def run_sampler(

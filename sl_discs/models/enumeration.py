@@ -13,15 +13,11 @@ from jaxtyping import Bool, Float64, Int, Int8
 from scipy import special
 
 from sl_discs.errors import InputError
-from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, Terms
 
 # 2^22 states take about 130 MB, and a third of a second.
 MOST_VARIABLES = 22
-# Of a function that has to be evaluated at each state.
-MOST_OF_DENSITY = 20
-# Of states of variables with several values, and of those that are evaluated at once.
+# Of states of other functions, and of those that are evaluated at once.
 MOST_STATES, _BLOCK = 2**20, 2**14
 # States whose values are the largest up to rounding are listed up to this number.
 _MOST_LARGEST = 2**12
@@ -97,7 +93,7 @@ def enumerate_law(terms: Coefficients, temperature: float) -> EnumeratedLaw:
 
 
 class EnumeratedValues(NamedTuple):
-    """All probabilities of a Potts model.
+    """All probabilities, of variables with any numbers of values.
 
     Attributes:
       log_z: log sum_x exp(f(x)/temperature).
@@ -114,16 +110,16 @@ class EnumeratedValues(NamedTuple):
         return _numbered(_drawn(self.probabilities, rng, draws), self.num_values)
 
 
-def enumerate_values(terms: PottsTerms, temperature: float) -> EnumeratedValues:
-    """The law of a Potts model; InputError for more than 2^20 states."""
+def enumerate_values(terms: Terms, temperature: float) -> EnumeratedValues:
+    """The law of any function; InputError for more than 2^20 states."""
     number = math.prod(terms.num_values)
     if number > MOST_STATES:
         raise InputError(
-            f"method 'exact' enumerates up to {MOST_STATES:,} states of variables with several values, and these "
-            f"{terms.num_sites} variables have more; use method='tempering'",
+            f"method 'exact' enumerates up to {MOST_STATES:,} states where there are no couplings of zeros and ones, "
+            f"and these {terms.num_sites} variables have more; use method='tempering'",
             "method",
         )
-    scaled = _values_of_potts(terms) / temperature
+    scaled = _all_values(terms) / temperature
     return EnumeratedValues(float(special.logsumexp(scaled)), special.softmax(scaled), terms.num_values)
 
 
@@ -144,7 +140,7 @@ class Largest(NamedTuple):
 
 
 def largest_states(
-    terms: Coefficients | PottsTerms,
+    terms: Terms,
     magnitude: float,
     allowed: Callable[[Int8[np.ndarray, "B N"]], Bool[np.ndarray, "B"]] | None = None,
 ) -> Largest | None:
@@ -158,16 +154,12 @@ def largest_states(
     Returns:
       them; None where no state is allowed.
     """
-    size = terms.num_sites
-    if isinstance(terms, PottsTerms):
-        num_values, num_terms, values = terms.num_values, size + len(terms.couplings), _values_of_potts(terms)
-    else:
-        num_values, num_terms, values = (2,) * size, size**2, _table(terms)[2].ravel()
+    num_values, values = terms.num_values, _all_values(terms)
     if allowed is not None:
         for block in _blocks(len(values)):
             values[block[~allowed(_numbered(block, num_values))]] = -np.inf
     # A bound on the errors of sums in any order, of the terms and of what they were summed from.
-    error = 4 * (num_terms + 2) * float(np.finfo(np.float64).eps) * magnitude
+    error = 4 * (terms.num_summands + 2) * float(np.finfo(np.float64).eps) * magnitude
     largest = float(values.max())
     if largest == -np.inf:
         return None
@@ -192,9 +184,14 @@ def _table(
     return low, high, table
 
 
-def _values_of_potts(terms: PottsTerms) -> Float64[np.ndarray, "S"]:
-    blocks = _blocks(math.prod(terms.num_values))
-    return np.concatenate([terms.values(_numbered(block, terms.num_values)) for block in blocks])
+def _all_values(terms: Terms) -> Float64[np.ndarray, "S"]:
+    """f at all states; the first variable varies fastest."""
+    if terms.quadratic is not None:
+        return _table(terms.quadratic)[2].ravel()
+    values = terms.evaluator()
+    return np.concatenate(
+        [values(_numbered(block, terms.num_values)) for block in _blocks(math.prod(terms.num_values))]
+    )
 
 
 def _blocks(number: int) -> Iterator[Int[np.ndarray, "B"]]:
@@ -211,24 +208,6 @@ def _drawn(probabilities: Float64[np.ndarray, "S"], rng: np.random.Generator, dr
     cumulative = np.cumsum(probabilities)
     # Below the total, so a state of probability 0 is never drawn.
     return np.searchsorted(cumulative, rng.random(draws) * cumulative[-1], side="right")
-
-
-def enumerate_density(density: Density, temperature: float) -> EnumeratedLaw:
-    """The law of a log-density; InputError for more than 20 variables."""
-    size = density.num_sites
-    if size > MOST_OF_DENSITY:
-        raise InputError(
-            f"method 'exact' enumerates a log-density of up to {MOST_OF_DENSITY} variables, and this one has {size}; "
-            "use method='tempering'",
-            "method",
-        )
-    states = _states(size)
-    values = density.values(states.astype(np.int8))
-    probabilities = special.softmax(values / temperature)
-    mean = float(probabilities @ values)
-    sd = float((probabilities @ (values - mean) ** 2) ** 0.5)
-    moments = states.T @ (probabilities[:, None] * states)
-    return EnumeratedLaw(float(special.logsumexp(values / temperature)), probabilities, moments, mean, sd)
 
 
 def _states(size: int) -> Float64[np.ndarray, "S size"]:

@@ -17,6 +17,7 @@ from scipy import special
 from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
 from sl_discs.models.base import Model, Params, apply_flips
+from sl_discs.models.terms import Values
 
 
 def scalar(name: str, value: Any) -> Float[Array, ""]:
@@ -144,9 +145,53 @@ class Density(NamedTuple):
         """N, the size of x."""
         return math.prod(self.shape)
 
+    @property
+    def num_values(self) -> tuple[int, ...]:
+        """Two of each variable."""
+        return (2,) * self.num_sites
+
+    @property
+    def several_values(self) -> bool:
+        """No: variables are zeros and ones."""
+        return False
+
+    @property
+    def quadratic(self) -> None:
+        """None, whatever the function is."""
+        return None
+
+    @property
+    def num_summands(self) -> int:
+        """One."""
+        return 1
+
     def max_degree(self) -> int:
         """All other sites, as nothing is known of couplings."""
         return self.num_sites - 1
+
+    def largest(self) -> float:
+        """0: nothing is known."""
+        return 0.0
+
+    def magnitude(self) -> float:
+        """0: nothing is known."""
+        return 0.0
+
+    def reach(self) -> float:
+        """0: nothing is known."""
+        return 0.0
+
+    def evaluator(self) -> Values:
+        """As `Terms.evaluator`."""
+        return self.values
+
+    def influences(self, temperature: float) -> None:
+        """None: nothing is known."""
+        return None
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """No states are quenched, as that takes couplings."""
+        raise NotImplementedError("a log-density is not annealed")
 
     def values(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """The function at many states, a block at a time."""
@@ -163,6 +208,30 @@ class Density(NamedTuple):
 
 def _filled(states: Int8[np.ndarray, "B N"]) -> Int8[np.ndarray, "_block N"]:
     return np.pad(states.astype(np.int8), ((0, _BLOCK - len(states)), (0, 0)))
+
+
+def density_params(density: Density, num_sites: int, degree: int | None) -> Params:
+    """The function's own, on the host."""
+    return jax.tree.map(np.asarray, density.params)
+
+
+def density_model(density: Density, num_sites: int, params: Params, asking: Callable[[], str]) -> Model:
+    """The model on a padded number of sites.
+
+    Args:
+      density: the function.
+      num_sites: with padding.
+      params: not used.
+      asking: tells the name of the sampler if it asks for gains, otherwise an empty string.
+
+    Raises:
+      InputError: gains are asked for, and the function cannot be differentiated.
+    """
+    sampler = asking()
+    model = density.model(num_sites, gains=bool(sampler))
+    if sampler:
+        check_differentiable("fn", model, density.params, num_sites, sampler)
+    return model
 
 
 @functools.partial(jax.jit, static_argnums=0)

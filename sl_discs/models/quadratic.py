@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Int32, Num
-from scipy import sparse
+from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Num
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max
-from sl_discs.instances.form import QuadraticForm
 from sl_discs.keys import Key
 from sl_discs.models.base import Model, apply_flips
 from sl_discs.models.functions import DifferentiableModel
+from sl_discs.models.terms import Coefficients
 
 # Symmetric couplings with zero diagonal, stored as rows (dense) or padded neighbour lists (sparse).
 #
@@ -167,118 +165,7 @@ def sparse_coupling(edges: np.ndarray, weights: np.ndarray, num_sites: int, degr
     return Sparse(neighbours, values)
 
 
-# Binary quadratic models as lists of terms, on the host.
-
-# Of what sums are exact: multiples of 2^-10 below 2^33.
-_BITS, _LARGEST_SUM = 10, 2.0**33
-
-
-class Coefficients(NamedTuple):
-    """A quadratic model as a list of its terms, on the host.
-
-    Attributes:
-      linear: [N] c.
-      edges: [M, 2] pairs with u < v, each once.
-      weights: [M] K on those pairs.
-      scale: J = scale K.
-      background: K on all other pairs.
-      constant: the constant part of the problem's value; samplers do not need it.
-    """
-
-    linear: Float64[np.ndarray, "N"]
-    edges: Int32[np.ndarray, "M 2"]
-    weights: Float64[np.ndarray, "M"]
-    scale: float
-    background: float = 0.0
-    constant: float = 0.0
-
-    @property
-    def num_sites(self) -> int:
-        """N."""
-        return len(self.linear)
-
-    def max_degree(self) -> int:
-        """The largest number of terms of a site; with a background, at most all other sites."""
-        if self.background:
-            return len(self.linear) - 1
-        return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
-
-    def largest_coupling(self) -> float:
-        """The largest absolute value of K, including a background."""
-        return float(np.abs(self.weights).max(initial=abs(self.background)))
-
-    def magnitude(self) -> float:
-        """The sum of all absolute terms."""
-        couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
-        return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
-
-    def listed(self) -> Coefficients:
-        """The same terms, all of them listed, which takes O(N^2) memory with a background."""
-        if not self.background:
-            return self
-        others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
-        others[self.edges[:, 0], self.edges[:, 1]] = False
-        pairs = np.argwhere(others).astype(np.int32)
-        kept = self.weights != 0
-        edges = np.concatenate([self.edges[kept], pairs])
-        weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
-        return self._replace(edges=edges, weights=weights, background=0.0)
-
-
-def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
-    """Whether these are whole numbers whose sums are below 2^33."""
-    return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
-
-
-def has_whole_values(form: QuadraticForm) -> bool:
-    """Whether every value of a form is surely a whole number, below 2^33.
-
-    That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
-    are computed without rounding from multiples of 2^-10.
-    """
-    given = np.concatenate([form.linear, form.couplings, form.offsets])
-    finest = given * 2**_BITS
-    if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
-        return False
-    terms = form_coefficients(form)
-    found = [*terms.linear.tolist(), *(terms.scale * terms.weights).tolist(), terms.background, terms.constant]
-    return all(number.is_integer() for number in found)
-
-
-def form_coefficients(form: QuadraticForm) -> Coefficients:
-    """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
-
-    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
-    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
-    """
-    sign = 1.0 if form.maximise else -1.0
-    first, second = form.pairs.T
-    own = first == second
-    linear, constant = form.linear.copy(), math.fsum(form.offsets)
-    couplings = form.couplings
-    if form.spins:
-        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
-        constant += couplings.sum() - linear.sum()
-        linear *= 2
-        for ends in (first, second):
-            np.add.at(linear, ends[~own], -2 * couplings[~own])
-        couplings = 4 * couplings
-    else:
-        np.add.at(linear, first[own], couplings[own])
-    size = form.num_variables
-    ends = np.minimum(first, second)[~own], np.maximum(first, second)[~own]
-    upper = sparse.csr_matrix((couplings[~own], ends), (size, size))
-    upper.sum_duplicates()
-    upper.eliminate_zeros()
-    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
-    edges, weights, background = np.stack([rows, upper.indices], axis=1), upper.data, 0.0
-    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
-        # A weight that more than half of them have is their median.
-        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
-        others = weights != most_common
-        if 2 * np.count_nonzero(others) < len(weights):
-            edges, weights, background = edges[others], weights[others], float(most_common)
-    return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)
+# The arrays of chains.
 
 
 class QuadraticParams(NamedTuple):
@@ -372,6 +259,11 @@ def _add_rows(
 
     longest = batch_max(jnp.sum(flips, dtype=jnp.int32))
     return lax.fori_loop(0, longest, add_next, (flips, coupled))[1]
+
+
+def quadratic_model(terms: Coefficients, num_sites: int, params: QuadraticParams, asking: Any) -> QuadraticModel:
+    """The model of these stacked params, padded to num_sites."""
+    return QuadraticModel(num_sites, field_dtype(params.coupling))
 
 
 def quadratic_params(terms: Coefficients, num_sites: int, degree: int | None) -> QuadraticParams:

@@ -1,21 +1,100 @@
-"""Problems whose variables have more than two values: Potts models and graph colouring."""
+"""Variables with several values: Potts models, which reward or punish equal neighbours, and graph colouring."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int8
 from scipy import sparse
 
 from sl_discs.errors import InputError, real_array, whole
 from sl_discs.instances.form import PottsForm, check_sum
+from sl_discs.models.terms import Coefficients, PottsTerms, are_whole, potts_terms
 from sl_discs.problems.forms import coupling_terms
 from sl_discs.problems.graphs import read_graph
+from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 from sl_discs.problems.problem import Problem, timed
 
 # States are stored as int8.
 _MOST_VALUES = 127
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PottsKind(Kind):
+    """A Potts form; any assignment is feasible."""
+
+    @property
+    def spins(self) -> bool:
+        """Variables are numbered from 0."""
+        return False
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this is a Potts form."""
+        return isinstance(source, PottsForm)
+
+    def num_variables(self, source: PottsForm) -> int:
+        """Number of variables N."""
+        return source.num_variables
+
+    def num_values(self, source: PottsForm) -> tuple[int, ...]:
+        """q_i of each variable."""
+        return source.values
+
+    def maximises(self, source: PottsForm) -> bool:
+        """Whether the form is maximised."""
+        return source.maximise
+
+    def terms(self, source: PottsForm, penalty: float = PENALTY) -> Coefficients:
+        """There are none in zeros and ones: always an InputError."""
+        raise InputError(
+            f"{source.name}: this needs variables of two values, and those of a {self.name} problem may have more; "
+            "sl_discs.solve and sl_discs.sample take them"
+        )
+
+    def sampled(self, source: PottsForm, penalty: float) -> PottsTerms:
+        """As `Kind.sampled`."""
+        return potts_terms(source)
+
+    def objective(self, source: PottsForm, penalty: float) -> PottsTerms:
+        """The form as a function that is maximised."""
+        return potts_terms(source)
+
+    def bound_of(self, source: PottsForm, seconds: float) -> float:
+        """As `Kind.bound_of`."""
+        return _potts_bound(source)
+
+    def whole_values(self, source: PottsForm) -> bool:
+        """As `Kind.whole_values`."""
+        return are_whole(np.concatenate([source.couplings, source.fields.ravel()]))
+
+    def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of each state."""
+
+        def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
+            values = np.array([source.value(state) for state in states], np.float64)
+            return Evaluated(values, np.ones(len(states), bool), states)
+
+        return evaluate
+
+
+POTTS = PottsKind(
+    name="potts",
+    title="Potts model",
+    recounted="all terms as given, summed in exact arithmetic",
+    answer="a value for each of {size:,} variables",
+).register()
+
+
+def _potts_bound(form: PottsForm) -> float:
+    """With every pair equal or not, and every variable at a value, as is best for it alone."""
+    terms = potts_terms(form)
+    of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)
+    of_pairs = np.maximum(terms.scale * terms.couplings, 0)
+    return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
 
 
 @timed
@@ -72,6 +151,33 @@ def potts(
     check_sum(name, couplings, fields)
     form = PottsForm(name, values, pairs, found.data.astype(np.float64), fields, bool(maximise))
     return Problem("potts", name, labels, form)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ColoringKind(PottsKind):
+    """A Potts form that counts equal pairs; only what has none is feasible, and nothing is repaired."""
+
+    def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The number of conflicts of each state."""
+        evaluate = super().evaluator(source)
+
+        def counted(states: Int8[np.ndarray, "B N"]) -> Evaluated:
+            found = evaluate(states)
+            return found._replace(feasible=found.values == 0)
+
+        return counted
+
+    def violated(self, source: PottsForm, state: Int8[np.ndarray, "N"]) -> list[str]:
+        """The edges in conflict, by the positions of their nodes."""
+        return [f"edge {u}-{v}" for u, v in source.pairs[source.equal(state)].tolist()]
+
+
+COLORING = ColoringKind(
+    name="coloring",
+    title="Graph colouring",
+    recounted="the edges between nodes of the same colour, counted from the graph as given",
+    answer="a colour for each of {size:,} nodes",
+).register()
 
 
 @timed

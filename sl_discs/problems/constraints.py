@@ -1,4 +1,4 @@
-"""Linear constraints on variables of zeros and ones, by label."""
+"""Quadratic forms of zeros and ones under linear constraints, given by label or as one of dimod's models."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import dataclasses
 import itertools
 import math
 import reprlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Int8
 from scipy import sparse
 
-from sl_discs.errors import InputError, check_label, whole
-from sl_discs.instances.form import ConstrainedForm, QuadraticForm
-from sl_discs.problem_names import CONSTRAINED
-from sl_discs.problems.problem import Problem
+from sl_discs.errors import InputError, check_label, real, real_array, whole
+from sl_discs.instances.form import ConstrainedForm, FormValues, QuadraticForm, check_sum, expansion
+from sl_discs.models.terms import Coefficients, form_coefficients, has_whole_values
+from sl_discs.problems.kind import PENALTY, Evaluated, Kind, form_bound
+from sl_discs.problems.problem import Problem, in_order, timed
 
 SENSES = ("==", "<=", ">=")
 # Coefficients add up to so much at most: their squares, times penalties, are to keep their digits in 32-bit numbers,
@@ -167,7 +170,7 @@ def with_constraints(name: str, labels: Sequence[Hashable], form: QuadraticForm,
     numbers = np.array([number for one in given for number in one.coefficients.values()], np.int64)
     matrix = sparse.csr_array((numbers, columns, starts), shape=(len(given), form.num_variables))
     source = ConstrainedForm(form, matrix, bounds[:, 0], bounds[:, 1], words)
-    return Problem(CONSTRAINED, name, labels, source)
+    return Problem(CONSTRAINED.name, name, labels, source)
 
 
 def _check_bounds(where: str, one: Linear, name: str, places: Mapping[Hashable, int], seen: dict) -> None:
@@ -199,3 +202,176 @@ def _check_bounds(where: str, one: Linear, name: str, places: Mapping[Hashable, 
     if lower[0] > upper[0]:
         raise InputError(f"{where}: {lower[1]} and {upper[1]} contradict each other; change one of them")
     seen[key] = lower, upper
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ConstrainedKind(Kind):
+    """A quadratic form of zeros and ones under linear constraints, which are checked, not repaired."""
+
+    @property
+    def spins(self) -> bool:
+        """Variables are 0 and 1."""
+        return False
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this is a form of zeros and ones with constraints."""
+        return isinstance(source, ConstrainedForm) and not source.form.spins
+
+    def num_variables(self, source: ConstrainedForm) -> int:
+        """Number of variables N."""
+        return source.num_variables
+
+    def maximises(self, source: ConstrainedForm) -> bool:
+        """Whether the form is maximised."""
+        return source.form.maximise
+
+    def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
+        """There are none without penalties, which `sl_discs.reductions.penalised` adds: always an InputError."""
+        raise InputError(
+            f"{source.form.name}: a problem with constraints can only be solved, by sl_discs.solve; to sample, "
+            "put penalties for the constraints into Q"
+        )
+
+    def bound_of(self, source: ConstrainedForm, seconds: float) -> float:
+        """As `Kind.bound_of`: without the constraints."""
+        return form_bound(source.form)
+
+    def whole_values(self, source: ConstrainedForm) -> bool:
+        """As `Kind.whole_values`."""
+        return has_whole_values(source.form)
+
+    def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
+        """The form as a function that is maximised."""
+        return form_coefficients(source.form)
+
+    def allowed(self, source: ConstrainedForm, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
+        """Where all constraints hold."""
+        return np.asarray(source.met(states).all(axis=1))
+
+    def num_terms(self, source: ConstrainedForm) -> int:
+        """Those of the form."""
+        return len(source.form.couplings)
+
+    def magnitude(self, source: ConstrainedForm, penalty: float) -> float:
+        """As `Kind.magnitude`: of the terms as given, which may cancel."""
+        return source.form.magnitude()
+
+    def evaluator(self, source: ConstrainedForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of the form at each state, and whether all constraints hold there."""
+        values = FormValues(source.form)
+        return lambda states: Evaluated(values(states), np.asarray(source.met(states).all(axis=1)), states)
+
+    def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
+        """The constraints that do not hold, in words."""
+        return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
+
+
+CONSTRAINED = ConstrainedKind(
+    name="constrained",
+    constrained=True,
+    title="Quadratic binary optimisation with constraints",
+    recounted="all terms as given, summed in exact arithmetic, and every constraint holds",
+    answer="{ones:,} of {size:,} variables are 1",
+).register()
+
+
+# dimod's constrained quadratic models of binary variables as problems; dimod itself is not needed.
+
+# Coefficients such as 0.1 are read as the fraction of the smallest denominator, up to this one, that they equal.
+_LARGEST_DENOMINATOR = 10_000
+
+
+@timed
+def from_cqm(cqm: Any, *, name: str = "cqm") -> Problem:
+    """A dimod constrained quadratic model of binary variables, to be minimised, with its own labels and order.
+
+    Spins s are replaced by 2x - 1 without rounding, so that answers have 1 for spin 1 and 0 for spin -1.
+
+    Args:
+      cqm: a `dimod.ConstrainedQuadraticModel` whose variables are BINARY or SPIN and whose constraints are linear
+        with rational coefficients, which are scaled to whole numbers.
+      name: used in results.
+
+    Raises:
+      InputError: it is not such a model: a variable of another type, a quadratic or soft constraint, or one whose
+        coefficients are not rational with small denominators; or as `sl_discs.qubo`.
+    """
+    if not all(hasattr(cqm, part) for part in ("objective", "constraints", "variables", "vartype")):
+        raise InputError(f"{name}: a {type(cqm).__name__} where a dimod ConstrainedQuadraticModel is expected")
+    labels = list(cqm.variables)
+    if not labels:
+        raise InputError(f"{name}: no variables; give at least one")
+    types = {label: cqm.vartype(label).name for label in labels}
+    for label, kind in types.items():
+        if kind not in ("BINARY", "SPIN"):
+            raise InputError(f"{name}: the variable {label!r} is {kind}; only BINARY and SPIN ones are supported")
+    spins = {label for label, kind in types.items() if kind == "SPIN"}
+    constraints = [_constraint(name, word, one, spins) for word, one in cqm.constraints.items()]
+    return with_constraints(name, in_order(labels), _objective(name, cqm.objective, labels, spins), constraints)
+
+
+def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> QuadraticForm:
+    """The form in zeros and ones: s_i s_j = 4 x_i x_j - 2 x_i - 2 x_j + 1, and so on where only one is a spin."""
+    place = {label: k for k, label in enumerate(labels)}
+    scale = np.array([2.0 if label in spins else 1.0 for label in labels])
+    shift = np.array([-1.0 if label in spins else 0.0 for label in labels])
+    given = real_array(f"{name}: linear biases", [model.linear.get(label, 0.0) for label in labels])
+    pairs = np.array([(place[u], place[v]) for u, v in model.quadratic], np.int64).reshape(-1, 2)
+    couplings = real_array(f"{name}: quadratic biases", list(model.quadratic.values()))
+    first, second = pairs.T
+    offset = real(f"{name}: offset", model.offset)
+    check_sum(name, given, couplings, offset)
+    # Products with -2, -1, 1, 2 and 4 are exact, sums are kept as numbers that add up exactly.
+    terms: list[list[float]] = [[number] for number in (given * scale).tolist()]
+    for here, there in ((first, second), (second, first)):
+        shared = (couplings * scale[here] * shift[there]).tolist()
+        for one, number in zip(here.tolist(), shared, strict=True):
+            terms[one].append(number)
+    sums = [expansion(numbers) for numbers in terms]
+    linear = [numbers[0] if numbers else 0.0 for numbers in sums]
+    rest = [(one, number) for one, numbers in enumerate(sums) for number in numbers[1:]]
+    own = np.array([(one, one) for one, _ in rest], np.int64).reshape(-1, 2)
+    constants = expansion([offset, *(given * shift), *(couplings * shift[first] * shift[second])])
+    return QuadraticForm.from_arrays(
+        name,
+        linear,
+        np.concatenate([pairs, own]),
+        np.concatenate([couplings * scale[first] * scale[second], [number for _, number in rest]]),
+        constants[0] if constants else 0.0,
+        offset_rest=constants[1:],
+    )
+
+
+def _constraint(name: str, word: Hashable, one: Any, spins: set[Hashable]) -> Linear:
+    where = f"{name}: the constraint {word!r}"
+    side = one.lhs
+    if len(side.quadratic):
+        raise InputError(f"{where} is quadratic; only linear ones are supported")
+    if getattr(side, "is_soft", bool)():
+        raise InputError(f"{where} is soft; put its penalty into the objective")
+    numbers = {label: _rational(where, value) for label, value in side.linear.items()}
+    bound = _rational(where, one.rhs) - _rational(where, side.offset)
+    bound += sum(numbers[label] for label in numbers if label in spins)
+    numbers = {label: 2 * value if label in spins else value for label, value in numbers.items()}
+    return _whole(where, numbers, one.sense.value, bound, str(word))
+
+
+def _rational(where: str, value: float) -> Fraction:
+    value = real(f"{where}: a coefficient", value)
+    found = Fraction(value).limit_denominator(_LARGEST_DENOMINATOR)
+    if float(found) != value:
+        raise InputError(
+            f"{where} has the coefficient {value!r}; expected whole numbers, or fractions with denominators up to "
+            f"{_LARGEST_DENOMINATOR:,}"
+        )
+    return found
+
+
+def _whole(where: str, numbers: Mapping[Hashable, Fraction], sense: str, bound: Fraction, word: str) -> Linear:
+    scale = math.lcm(bound.denominator, *(value.denominator for value in numbers.values()))
+    whole = {label: int(value * scale) for label, value in numbers.items()}
+    try:
+        return Linear(whole, sense, int(bound * scale), word)
+    except InputError as error:
+        error.reword(f"{where}: {error}")
+        raise

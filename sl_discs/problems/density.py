@@ -41,8 +41,8 @@ class LogDensity:
         """0 .. N-1: places in the flattened array."""
         return range(self.density.num_sites)
 
-    def terms(self) -> Density:
-        """What chains need to know."""
+    def sampled(self) -> Density:
+        """What is sampled, as `Problem.sampled`."""
         return self.density
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""QUBO and Ising models from dicts, arrays and sparse matrices."""
+"""QUBO and Ising models, from dicts, arrays, sparse matrices and dimod's binary quadratic models."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64, Int64
 
-from sl_discs.errors import InputError, real_array
+from sl_discs.errors import InputError, check_number, real_array
 from sl_discs.instances.form import QuadraticForm
+from sl_discs.problem_names import form_problem
 from sl_discs.problems.constraints import Linear, with_constraints
-from sl_discs.problems.matrices import square
+from sl_discs.problems.kind import FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
+
+QUBO = FormKind(name="qubo", title="Quadratic binary optimisation").register()
+ISING = FormKind(name="ising", title="Ising model").register()
 
 
 @timed
@@ -98,6 +103,34 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
     return Problem("ising", name, labels, form)
 
 
+@timed
+def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
+    """A dimod binary quadratic model, to be minimised, with its own labels, order, vartype and offset.
+
+    Args:
+      bqm: a `dimod.BinaryQuadraticModel`, BINARY or SPIN.
+      name: used in results.
+
+    Raises:
+      InputError: it is not such a model, has no variables, or holds a number that is not finite.
+    """
+    if not all(hasattr(bqm, part) for part in ("linear", "quadratic", "offset", "vartype")):
+        raise InputError(f"{name}: a {type(bqm).__name__} where a dimod BinaryQuadraticModel is expected")
+    labels = list(bqm.linear)
+    if not labels:
+        raise InputError(f"{name}: no variables; give at least one")
+    place = {label: k for k, label in enumerate(labels)}
+    linear = real_array(f"{name}: linear biases", [bqm.linear[label] for label in labels])
+    pairs = np.array([(place[u], place[v]) for u, v in bqm.quadratic], np.int64).reshape(-1, 2)
+    couplings = real_array(f"{name}: quadratic biases", list(bqm.quadratic.values()))
+    spins = bqm.vartype.name == "SPIN"
+    form = QuadraticForm.from_arrays(name, linear, pairs, couplings, bqm.offset, spins=spins)
+    return Problem(form_problem(spins), name, in_order(labels), form)
+
+
+# Terms of dicts, by label.
+
+
 def coupling_terms(
     name: str, J: Any, size: int | None, more: Iterable[Hashable]
 ) -> tuple[Sequence[Hashable], np.ndarray, np.ndarray, np.ndarray]:
@@ -164,3 +197,60 @@ def _check_finite(name: str, what: str, labels, rows, columns, values) -> None:
         k = int(np.argmax(wrong))
         ends = tuple(dict.fromkeys([labels[rows[k]], labels[columns[k]]]))
         raise InputError(f"{name}: {what} at {', '.join(map(repr, ends))} is {values[k]}; expected a finite number")
+
+
+# The entries of dense and SciPy sparse matrices; SciPy itself is not needed.
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Whether this is one of SciPy's sparse matrices or arrays, of any format."""
+    return hasattr(matrix, "tocoo")
+
+
+def entries(
+    name: str, matrix: Any
+) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
+    """Rows, columns and values of the nonzero entries of a sparse matrix; duplicates are summed.
+
+    Raises:
+      InputError: the entries are not real numbers; the message gives the matrix this name.
+    """
+    coo = matrix.tocoo(copy=True)
+    if coo.data.dtype.kind in "iu" and coo.data.dtype.itemsize < 8:
+        coo.data = coo.data.astype(np.int64)  # in which duplicates sum without overflow
+    coo.sum_duplicates()
+    values = real_array(name, coo.data)
+    kept = values != 0
+    return coo.row[kept].astype(np.int64), coo.col[kept].astype(np.int64), values[kept]
+
+
+def square(name: str, what: str, matrix: Any):
+    """Size, rows, columns and values of the nonzero entries of a dense or sparse [N, N] matrix.
+
+    Raises:
+      InputError: it is not a square matrix of numbers, or one of more than 2^31 - 1 rows.
+    """
+    if not is_sparse(matrix):
+        matrix = real_array(f"{name}: {what}", matrix)
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise InputError(f"{name}: {what} has shape {matrix.shape}; expected a dict, or a square matrix [N, N]")
+    check_number(f"{name}: {matrix.shape[0]} variables", matrix.shape[0], "so leave those without terms out")
+    if is_sparse(matrix):
+        return matrix.shape[0], *entries(f"{name}: {what}", matrix)
+    matrix = _folded(matrix)
+    rows, columns = np.nonzero(matrix)
+    return matrix.shape[0], rows, columns, matrix[rows, columns]
+
+
+def _folded(matrix: Float64[np.ndarray, "N N"]) -> Float64[np.ndarray, "N N"]:
+    """The upper triangle with both entries of each pair summed, if all sums are exact; otherwise the matrix itself.
+
+    Exact sums halve the number of terms and keep every value of the problem.
+    """
+    lower = np.tril(matrix, -1).T
+    total = np.triu(matrix) + lower
+    # The rounding error of each sum (Knuth's two-sum); NaN where an entry is not finite.
+    part = total - lower
+    with np.errstate(invalid="ignore"):
+        lost = (np.triu(matrix) - part) + (lower - (total - part))
+    return total if not lost.any() else matrix

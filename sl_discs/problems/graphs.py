@@ -1,7 +1,8 @@
-"""A function for each problem on graphs, which takes graphs in several forms."""
+"""Problems on graphs: `mis`, `maxcut`, `maxclique` and `vertex_cover`, each with its kind and its constructor."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -9,44 +10,296 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph, graph_from_networkx, is_networkx
-from sl_discs.models.graph_kind import GraphKind
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import GRAPH_KINDS, register
-from sl_discs.problems.matrices import entries, is_sparse
+from sl_discs.models.terms import Coefficients, are_whole
+from sl_discs.problems.conflicts import TwoImprovement, clique_cover, colours, drop_conflicts
+from sl_discs.problems.forms import entries, is_sparse
+from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
+from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY
 from sl_discs.problems.problem import Problem, timed
 
-_WEIGHTED = """{task}
-
-Args:
-  graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-    triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge attribute
-    `weight` of a networkx graph (1 on every edge where no edge has it), the entries of a sparse matrix, or those of
-    a `Graph`.
-  weights: [E] for edges [E, 2]; None: 1.
-  num_nodes: for edges; None: the largest index plus 1.
-  name: used in results; empty: the graph's own name, or `{kind}`.
-
-Raises:
-  InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a weight that is not a
-    finite number.
-"""
-
-_PENALISED = """{task}
-
-Args:
-  graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-    triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
-  num_nodes: for edges; None: the largest index plus 1.
-  penalty: of a conflict in the sampled model; at least 1.
-  name: used in results; empty: the graph's own name, or `{kind}`.
-
-Raises:
-  InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes.
-"""
+# Edges that a bound looks at in a second, roughly.
+_EDGES_A_SECOND = 250_000
 
 
-def _constructor(kind: GraphKind) -> Callable[..., Problem]:
-    """The public function that makes this problem from a graph."""
+def _fits(graph: Graph, seconds: float) -> bool:
+    """Whether a bound is found in so many seconds."""
+    return graph.num_edges <= _EDGES_A_SECOND * seconds
+
+
+# Maximum independent set: f(x) = |x| - penalty * (edges inside), so c = 1 and J = -penalty A.
+#
+# With a penalty above 1 every maximiser is feasible.
+
+
+def _mis_model(graph: Graph, penalty: float) -> Coefficients:
+    return Coefficients(np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty)
+
+
+def _mis_violations(edges: Edges, chosen: Chosen) -> int:
+    return int(np.count_nonzero(edges.inside(chosen)))
+
+
+def _mis_repair(edges: Edges, chosen: Chosen) -> Chosen:
+    return drop_conflicts(chosen, edges.ends[edges.inside(chosen)])
+
+
+def _mis_bound(graph: Graph, seconds: float) -> float | None:
+    """One node of each clique of a cover."""
+    return float(clique_cover(graph)) if _fits(graph, seconds) else None
+
+
+MIS = GraphKind(
+    name="mis",
+    problem="maximum independent set",
+    title="Largest independent set",
+    unit="set size",
+    recounted="recounted from the edges as given, none of which lies inside the set",
+    answer="{ones:,} nodes in the set",
+    model=_mis_model,
+    violations=_mis_violations,
+    repair=_mis_repair,
+    improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
+    bound=_mis_bound,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.independent_set:reduce_mis",
+    discs_family=("er_density", "r-0.10"),
+).register()
+
+
+@timed
+def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
+    """The largest independent set: nodes of which no two are joined.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      num_nodes: for edges; None: the largest index plus 1.
+      penalty: of a conflict in the sampled model; at least 1.
+      name: used in results; empty: the graph's own name, or `mis`.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+    """
+    return _problem(MIS, graph, None, num_nodes, penalty, name)
+
+
+# Maximum cut: f(x) is the weight of the edges between the two sides, so c = row sums of w and J = -2 w.
+
+
+def _maxcut_model(graph: Graph, penalty: float) -> Coefficients:
+    weights = np.ones(graph.num_edges) if graph.weights is None else graph.weights
+    linear = np.zeros(graph.num_nodes)
+    np.add.at(linear, graph.edges[:, 0], weights)
+    np.add.at(linear, graph.edges[:, 1], weights)
+    return Coefficients(linear, graph.edges, weights, -2.0)
+
+
+def _cut_weight(edges: Edges, chosen: Chosen) -> float:
+    return edges.weight(chosen[edges.u] != chosen[edges.v])
+
+
+def _maxcut_bound(graph: Graph, seconds: float) -> float:
+    """All positive weights."""
+    return float(graph.num_edges) if graph.weights is None else math.fsum(np.maximum(graph.weights, 0))
+
+
+MAXCUT = GraphKind(
+    name="maxcut",
+    problem="maximum cut",
+    title="Heaviest cut",
+    unit="cut weight",
+    recounted="the weights of the cut edges, summed in exact arithmetic from the graph as given",
+    answer="{ones:,} nodes on one side, {zeros:,} on the other",
+    model=_maxcut_model,
+    count=_cut_weight,
+    bound=_maxcut_bound,
+    whole=lambda graph: graph.weights is None or are_whole(graph.weights),
+    reduction="sl_discs.reductions.quadratic:reduce_maxcut",
+    penalty=None,
+    weighted=True,
+    in_percent=True,
+    searched_references=True,
+    discs_family=("ba", "r-ba-4-n-512-600"),
+).register()
+
+
+@timed
+def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
+    """The heaviest cut: nodes in two parts, and the weights of the edges between them.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge
+        attribute `weight` of a networkx graph (1 on every edge where no edge has it), the entries of a sparse matrix,
+        or those of a `Graph`.
+      weights: [E] for edges [E, 2]; None: 1.
+      num_nodes: for edges; None: the largest index plus 1.
+      name: used in results; empty: the graph's own name, or `maxcut`.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a weight that is not
+        a finite number.
+    """
+    return _problem(MAXCUT, graph, weights, num_nodes, PENALTY, name)
+
+
+# Maximum clique: f(x) = |x| - penalty * (pairs inside that are not joined), so c = 1 and J = -penalty (11' - I - A).
+#
+# With a penalty above 1 every maximiser is feasible. DISCS writes the penalty as n(n-1)/2 minus the edges inside; as
+# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains.
+
+
+def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
+    size = graph.num_nodes
+    terms = Coefficients(np.ones(size), graph.edges, np.zeros(graph.num_edges), -penalty, background=1.0)
+    few_missing = size * (size - 1) // 2 - graph.num_edges < graph.num_edges
+    return terms.listed() if few_missing else terms
+
+
+def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
+    size = int(np.count_nonzero(chosen))
+    return size * (size - 1) // 2 - int(np.count_nonzero(edges.inside(chosen)))
+
+
+def _maxclique_repair(edges: Edges, chosen: Chosen) -> Chosen:
+    return drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True)
+
+
+def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
+    """Of independent sets of the complement, where that has fewer edges than the graph."""
+    terms = _maxclique_model(graph, 1.0)
+    return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges)
+
+
+def _maxclique_bound(graph: Graph, seconds: float) -> float | None:
+    """One node of each colour."""
+    return float(colours(graph)) if _fits(graph, seconds) else None
+
+
+MAXCLIQUE = GraphKind(
+    name="maxclique",
+    problem="maximum clique",
+    title="Largest clique",
+    unit="clique size",
+    recounted="recounted from the edges as given, which join every pair of its nodes",
+    answer="{ones:,} nodes in the clique",
+    model=_maxclique_model,
+    violations=_maxclique_violations,
+    repair=_maxclique_repair,
+    improve=_maxclique_improve,
+    bound=_maxclique_bound,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.clique:reduce_maxclique",
+    in_percent=True,
+    discs_family=("rb", "_"),
+).register()
+
+
+@timed
+def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
+    """The largest clique: nodes of which every two are joined.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      num_nodes: for edges; None: the largest index plus 1.
+      penalty: of a conflict in the sampled model; at least 1.
+      name: used in results; empty: the graph's own name, or `maxclique`.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+    """
+    return _problem(MAXCLIQUE, graph, None, num_nodes, penalty, name)
+
+
+# Minimum vertex cover: f(x) = -|x| - penalty * (edges without a chosen end), which is maximised.
+#
+# An edge is uncovered where (1 - x_u)(1 - x_v) = 1, so c = penalty * degrees - 1, J = -penalty A, and the constant
+# -penalty * (number of edges) remains. With a penalty above 1 every maximiser is a cover. The nodes that are left out
+# are an independent set, so this is MIS with ones and zeros exchanged.
+
+
+def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
+    degrees = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
+    ones = np.ones(graph.num_edges)
+    return Coefficients(penalty * degrees - 1, graph.edges, ones, -penalty, constant=-penalty * graph.num_edges)
+
+
+def _vertex_cover_violations(edges: Edges, chosen: Chosen) -> int:
+    return int(np.count_nonzero(edges.inside(~chosen)))
+
+
+def _vertex_cover_repair(edges: Edges, chosen: Chosen) -> Chosen:
+    """Adds the node that covers most uncovered edges, until none is left: at most one node for each of them."""
+    return ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)])
+
+
+def _vertex_cover_improve(graph: Graph):
+    """Of the nodes that are left out."""
+    improved = TwoImprovement(graph.num_nodes, graph.edges)
+    return lambda chosen: ~improved(~chosen)
+
+
+def _vertex_cover_bound(graph: Graph, seconds: float) -> float | None:
+    """All nodes but one of each clique of a cover."""
+    return float(graph.num_nodes - clique_cover(graph)) if _fits(graph, seconds) else None
+
+
+VERTEX_COVER = GraphKind(
+    name="vertex_cover",
+    problem="minimum vertex cover",
+    title="Smallest vertex cover",
+    unit="cover size",
+    recounted="recounted from the edges as given, each of which has an end in the cover",
+    answer="{ones:,} nodes in the cover",
+    model=_vertex_cover_model,
+    violations=_vertex_cover_violations,
+    repair=_vertex_cover_repair,
+    improve=_vertex_cover_improve,
+    bound=_vertex_cover_bound,
+    exchange_penalty=EXCHANGE_PENALTY,
+    reduction="sl_discs.reductions.independent_set:reduce_vertex_cover",
+    maximise=False,
+).register()
+
+
+@timed
+def vertex_cover(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
+    """The smallest vertex cover: nodes of which every edge has one at least.
+
+    Args:
+      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      num_nodes: for edges; None: the largest index plus 1.
+      penalty: of a conflict in the sampled model; at least 1.
+      name: used in results; empty: the graph's own name, or `vertex_cover`.
+
+    Raises:
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+    """
+    return _problem(VERTEX_COVER, graph, None, num_nodes, penalty, name)
+
+
+# A kind of one's own.
+
+
+def register_problem(kind: GraphKind) -> Callable[..., Problem]:
+    """Makes a kind of problem on graphs known that is not part of the package.
+
+    Args:
+      kind: a `sl_discs.problems.graph_kind.GraphKind`. Without a bound, reduction and improvement it has none of
+        these.
+
+    Returns:
+      the function that makes such a problem from a graph, with the arguments of `sl_discs.maxcut` if weights count,
+      and of `sl_discs.mis` otherwise.
+
+    Raises:
+      InputError: it is no `GraphKind`, or its name is that of another problem.
+    """
+    if not isinstance(kind, GraphKind):
+        raise InputError(f"the kind is a {type(kind).__name__}; expected a GraphKind")
+    kind.register()
     if kind.weighted:
 
         def construct(graph: Any, weights: Any = None, *, num_nodes: int | None = None, name: str = "") -> Problem:
@@ -60,34 +313,16 @@ def _constructor(kind: GraphKind) -> Callable[..., Problem]:
             return _problem(kind, graph, None, num_nodes, penalty, name)
 
     construct.__name__ = construct.__qualname__ = kind.name
-    construct.__doc__ = (_WEIGHTED if kind.weighted else _PENALISED).format(task=kind.task, kind=kind.name)
+    construct.__doc__ = f"{kind.task} Arguments are those of `sl_discs.{'maxcut' if kind.weighted else 'mis'}`."
     return timed(construct)
-
-
-CONSTRUCTORS = {name: _constructor(kind) for name, kind in GRAPH_KINDS.items()}
-
-
-def register_problem(kind: GraphKind) -> Callable[..., Problem]:
-    """Makes a kind of problem on graphs known that is not part of the package.
-
-    Args:
-      kind: a `sl_discs.models.graph_kind.GraphKind`. Without a bound, reduction and improvement it has none of these.
-
-    Returns:
-      the function that makes such a problem from a graph, as `sl_discs.mis` does.
-
-    Raises:
-      InputError: it is no `GraphKind`, or its name is that of another problem.
-    """
-    if not isinstance(kind, GraphKind):
-        raise InputError(f"the kind is a {type(kind).__name__}; expected a GraphKind")
-    register(kind)
-    return _constructor(kind)
 
 
 def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
     name, labels, graph = read_graph(kind.name, given, weights, num_nodes, name, weighted=kind.weighted)
     return Problem(kind.name, name, labels, graph, penalty)
+
+
+# Graphs in the forms that constructors take.
 
 
 def read_graph(

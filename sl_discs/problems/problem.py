@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, ParamSpec
 
 import numpy as np
 from jaxtyping import Bool, Int8
@@ -14,11 +15,10 @@ from jaxtyping import Bool, Int8
 from sl_discs.errors import InputError, real
 from sl_discs.instances.form import ConstrainedForm, PottsForm, QuadraticForm
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kind import PENALTY, Evaluated, Kind
-from sl_discs.models.kinds import KINDS
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
 
+_Arguments = ParamSpec("_Arguments")
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
@@ -83,7 +83,11 @@ class Problem:
     def _evaluator(self) -> Callable[[np.ndarray], Evaluated]:
         return self._kind.evaluator(self.source)
 
-    def objective(self) -> Coefficients | PottsTerms:
+    def sampled(self) -> Terms:
+        """What is sampled, as `Kind.sampled`."""
+        return self._kind.sampled(self.source, self.penalty)
+
+    def objective(self) -> Terms:
         """What is maximised, as `Kind.objective`."""
         return self._kind.objective(self.source, self.penalty)
 
@@ -123,7 +127,7 @@ class Problem:
         """Feasible states, made at least as good by an exact local search where there is one for this problem.
 
         Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
-        for two (in a cover two for one) until that is not possible any more, see `models.two_improvement`.
+        for two (in a cover two for one) until that is not possible any more, see `sl_discs.problems.conflicts`.
         """
         improver = self._improver
         return states if improver is None else np.stack([improver(state) for state in states])
@@ -226,11 +230,11 @@ def _are_values(states: np.ndarray, num_values: tuple[int, ...]) -> Bool[np.ndar
     return (states >= 0) & (states < np.array(num_values)) & (states == np.floor(states))
 
 
-def timed(construct: Callable[..., Problem]) -> Callable[..., Problem]:
+def timed(construct: Callable[_Arguments, Problem]) -> Callable[_Arguments, Problem]:
     """Wraps a function that makes problems, so that they record how long it took."""
 
     @functools.wraps(construct)
-    def timed_construct(*args: Any, **keywords: Any) -> Problem:
+    def timed_construct(*args: _Arguments.args, **keywords: _Arguments.kwargs) -> Problem:
         begin = time.perf_counter()
         problem = construct(*args, **keywords)
         object.__setattr__(problem, "construct_s", time.perf_counter() - begin)
@@ -244,3 +248,28 @@ def in_order(labels: Sequence[Any]) -> Sequence[Hashable]:
     plain = range(len(labels))
     whole = all(isinstance(label, int | np.integer) and not isinstance(label, bool) for label in labels)
     return plain if whole and all(map(int.__eq__, plain, map(int, labels))) else tuple(labels)
+
+
+# Labels in JSON files.
+
+
+def plain_label(path: Path, label: Hashable) -> Any:
+    """A label as a plain value; tuples become lists.
+
+    Raises:
+      InputError: it is not made of numbers, strings, None and tuples; the message names `path`.
+    """
+    if isinstance(label, tuple):
+        return [plain_label(path, part) for part in label]
+    if isinstance(label, np.generic):
+        label = label.item()
+    if label is None or isinstance(label, bool | int | float | str):
+        return label
+    raise InputError(
+        f"{path}: the label {label!r} is a {type(label).__name__}; relabel with numbers, strings or tuples to save"
+    )
+
+
+def label_of(plain: Any) -> Hashable:
+    """The label of `plain_label`."""
+    return tuple(map(label_of, plain)) if isinstance(plain, list) else plain

@@ -1,6 +1,5 @@
 """Exact reductions: a smaller problem whose best states give best states of the original."""
 
-from sl_discs.reductions.presolve import presolve
-from sl_discs.reductions.presolved import Presolved
+from sl_discs.reductions.presolve import Presolved, presolve
 
 __all__ = ["Presolved", "presolve"]

@@ -20,7 +20,7 @@ from scipy import sparse
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import Presolved, unreduced
+from sl_discs.reductions.presolve import Presolved, unreduced
 
 # Cliques in small graphs, with sets of nodes as the bits of Python's integers.
 

@@ -12,7 +12,7 @@ from sl_discs.engines.cpu.jit import entered, inlined
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.reductions.clique_cover import set_of_a_cover
-from sl_discs.reductions.presolved import Presolved, none_found, unreduced
+from sl_discs.reductions.presolve import Presolved, none_found, unreduced
 
 # A graph from which nodes are removed and into which edges are put, in arrays of fixed size, as compiled loops.
 #

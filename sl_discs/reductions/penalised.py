@@ -16,7 +16,7 @@ from scipy import sparse
 
 from sl_discs.errors import check_memory
 from sl_discs.instances.form import ConstrainedForm, QuadraticForm, expansion
-from sl_discs.models.quadratic import form_coefficients
+from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
 
 # Bytes of a pair of variables in the arrays of this module and of the form.

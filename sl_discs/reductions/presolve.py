@@ -2,11 +2,78 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pkgutil
+from collections.abc import Callable, Mapping
 
-from sl_discs.models.kinds import KINDS
+import numpy as np
+from jaxtyping import Int, Int8
+
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import Presolved, unreduced
+from sl_discs.problems.kind import KINDS
+
+# What is left of a problem after reductions, and the way back.
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Presolved:
+    """A smaller problem of the same kind, whose best states give best states of the original.
+
+    A state of the reduced problem, repaired where it has conflicts, lifts to a feasible state of the original whose
+    value is larger by `constant`. The value of an answer is found by evaluating it on the original all the same.
+
+    Attributes:
+      original: the problem that was reduced.
+      problem: what is left, with the labels of the variables that are; None: nothing is.
+      kept: [n] which variables of the original those are.
+      constant: the value of a lifted state less that of the reduced state.
+      found: [F, N] states of the original that count as well, since only better ones are sure to be left. F is 0
+        where a best state of the reduced problem lifts to a best one.
+      removed: number of variables that went by each rule, of the rules that applied.
+      complete: whether the rules were applied until none applied; False: the work was bounded.
+    """
+
+    original: Problem
+    problem: Problem | None
+    kept: Int[np.ndarray, "n"]
+    constant: float
+    found: Int8[np.ndarray, "F N"]
+    removed: Mapping[str, int]
+    complete: bool
+    _lift: Callable[[np.ndarray], np.ndarray]
+
+    def lift(self, states: np.ndarray) -> Int8[np.ndarray, "B N"]:
+        """States of the original problem from states [B, n] of the reduced one, of zeros and ones.
+
+        Sets and cliques with conflicts are repaired first, unless nothing was reduced. Where nothing is left, the
+        empty state, [1, 0], lifts to a best one.
+        """
+        states = np.asarray(states, np.int8)
+        if self.problem is self.original:
+            return states
+        if self.problem is not None:
+            states = self.problem.evaluate(states).states
+        return self._lift(states)
+
+    def __repr__(self) -> str:
+        return f"Presolved({self.summary()})"
+
+    def summary(self) -> str:
+        """How many variables are left, and which rules removed the others."""
+        size, left = self.original.num_variables, len(self.kept)
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in self.removed.items())
+        return f"{left:,} of {size:,} variables left" + (f": {rules}" if rules else "")
+
+
+def unreduced(problem: Problem, complete: bool = True) -> Presolved:
+    """A problem to which no rule applies, as it is."""
+    size = problem.num_variables
+    return Presolved(problem, problem, np.arange(size), 0.0, none_found(size), {}, complete, lambda states: states)
+
+
+def none_found(size: int) -> Int8[np.ndarray, "F N"]:
+    """`found` where a best state of the reduced problem lifts to a best one."""
+    return np.zeros((0, size), np.int8)
 
 
 def presolve(problem: Problem) -> Presolved:

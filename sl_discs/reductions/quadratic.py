@@ -15,7 +15,7 @@ from scipy import sparse
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import Presolved, none_found, unreduced
+from sl_discs.reductions.presolve import Presolved, none_found, unreduced
 
 # Forms and cuts as functions of spins to be maximised, which is how they are reduced.
 

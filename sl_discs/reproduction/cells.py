@@ -14,9 +14,9 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import Method, build_method, method_fields
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
 from sl_discs.own_code import imported
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import BUILT_IN, known_samplers
 from sl_discs.sweeps.arguments import sampler_config
 from sl_discs.tuning.search import part_of, read_tuned

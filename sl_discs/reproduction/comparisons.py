@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.experiment.published import PublishedRow, published_row
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import describe
 from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.markdown import bounded, listed, number, table

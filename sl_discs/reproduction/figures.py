@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sl_discs.experiment.figures import COLOURS, save_figure
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import DEFAULTS
 from sl_discs.reproduction.rows import by_dataset, in_published_unit
 from sl_discs.reproduction.runs import Done

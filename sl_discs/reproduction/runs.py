@@ -24,8 +24,8 @@ from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
 from sl_discs.localization.method import method_fields
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import AS_PUBLISHED, NULL, Cell, Choice, PublishedSet
 from sl_discs.samplers.registry import code_of
 from sl_discs.tuning.space import Candidate, Point, candidate_of, propose, space_of

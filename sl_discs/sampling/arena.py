@@ -14,12 +14,12 @@ from sl_discs.engines import compiled
 from sl_discs.engines.base import Chains, Play, Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
-from sl_discs.experiment.batches import Layout, initial_keys, make_mesh, plan, step_keys
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan, step_keys
 from sl_discs.experiment.chains import start_chains
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import Levels
+from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import build_sampler, counts_sweeps, sampler_fields
-from sl_discs.sampling.draws import Terms, lay_out
 
 # For samplers whose steps read all sites, a sweep is one step per this many sites.
 _SITES_A_STEP = 10
@@ -129,7 +129,7 @@ class Arena:
             "ask for fewer draws or groups",
         )
         self._names, self._shape, self._seed = [stream] * places, pack.shape, seed
-        self._model, self._batch = lay_out(terms, kernel, self._names, pack.shape, seed)
+        self._model, self._batch = build_batch([terms] * len(self._names), self._names, pack.shape, seed, kernel)
         self._keys = initial_keys(self._names, pack.shape, seed)
         self._temperatures = Temperatures(num_chains)
         self._play = self._prepared()

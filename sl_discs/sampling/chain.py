@@ -12,11 +12,12 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float, Int8
 
+from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.draws import Budget, Drawn, Options, Store, Terms, counts_of
+from sl_discs.sampling.draws import Budget, Drawn, Options, Store
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048
@@ -39,7 +40,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of chains and draws, sampler, engine, seed.
       budget: time, interruption and progress.
     """
-    store = Store(options.groups, terms.num_sites, int(counts_of(terms).max()), options.draws_each, options.store)
+    store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     arena = Arena(
         terms,
         options.sampler,
@@ -78,7 +79,7 @@ def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.nd
     arena = Arena(
         terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed, stream=DISPERSING
     )
-    counts, states = counts_of(terms), arena.states
+    counts, states = np.array(terms.num_values), arena.states
     chain = np.arange(len(states))
     shift = chain % counts.max()
     arena.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))

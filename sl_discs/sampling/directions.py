@@ -22,8 +22,7 @@ from scipy.sparse import linalg
 from scipy.special import expit
 
 from sl_discs.errors import InputError
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
 from sl_discs.sampling.draws import Options
@@ -150,14 +149,12 @@ def outer_eigenvalues(
     return Outer(values[::-1], vectors[:, ::-1], float(least.max()))
 
 
-def mixes_fast(terms: Coefficients | PottsTerms, temperature: float, is_over: Callable[[], bool] = _never) -> bool:
+def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = _never) -> bool:
     """Whether a local sampler is known to mix fast, by one of the certificates above."""
-    if isinstance(terms, PottsTerms):
-        # The change of a neighbour adds K to one exponent and takes K from another.
-        bounds = np.tanh(np.abs(terms.scale * terms.couplings) / (2 * temperature))
-        upper = sparse.csr_matrix((bounds, tuple(terms.pairs.T)), (terms.num_sites, terms.num_sites))
-        return _radius((upper + upper.T).tocsr(), np.zeros(terms.num_sites)) < 1
-    spin = spin_terms(terms, temperature)
+    if terms.quadratic is None:
+        influences = terms.influences(temperature)
+        return influences is not None and _radius(influences, np.zeros(terms.num_sites)) < 1
+    spin = spin_terms(terms.quadratic, temperature)
     if _radius(*_influences(spin)) < 1:
         return True
     size = len(spin.field)

@@ -14,20 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Int8, Num, UInt8
-from scipy import sparse
 
-from sl_discs.engines.base import Batch
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Shape, build_batch, build_density_batch
 from sl_discs.files import allocate
-from sl_discs.instances.form import PottsForm
-from sl_discs.models.base import Model
-from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms, potts_terms
-from sl_discs.models.quadratic import Coefficients
-from sl_discs.problems import Problem
-from sl_discs.problems.density import LogDensity
-from sl_discs.samplers.base import Sampler
+from sl_discs.models.terms import Terms
 
 
 class Options(NamedTuple):
@@ -52,54 +42,9 @@ class Options(NamedTuple):
     store: str | None = None
 
 
-# What is sampled, as methods need it: the terms of a model, quadratic or not, and the arrays of chains on it.
-
-Terms = Coefficients | PottsTerms | Density
-
-
-def terms_of(problem: Problem | LogDensity) -> Terms:
-    """The terms of the function that is maximised."""
-    if isinstance(problem, Problem) and isinstance(problem.source, PottsForm):
-        return potts_terms(problem.source)
-    return problem.terms()
-
-
-def counts_of(terms: Terms) -> Int[np.ndarray, "N"]:
-    """The number of values of each variable."""
-    return np.array(terms.num_values) if isinstance(terms, PottsTerms) else np.full(terms.num_sites, 2)
-
-
 def log_num_states(terms: Terms) -> float:
     """The logarithm of the number of states, which is log Z at infinite temperature."""
-    return float(np.log(counts_of(terms)).sum())
-
-
-def reach_of(terms: Terms) -> float:
-    """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
-    with np.errstate(over="ignore"):
-        if isinstance(terms, PottsTerms):
-            fields = np.abs(np.where(terms.exists, terms.fields, 0.0)).max(axis=1).sum()
-            return float(fields + np.abs(terms.scale * terms.couplings).sum())
-        if isinstance(terms, Coefficients):
-            pairs = np.abs(terms.scale * (terms.weights - terms.background)).sum()
-            background = abs(terms.scale * terms.background) * terms.num_sites * (terms.num_sites - 1) / 2
-            return float(np.abs(terms.linear).sum() + pairs + background)
-    return 0.0
-
-
-def lay_out(terms: Terms, sampler: Sampler, names: Sequence[int], shape: Shape, seed: int) -> tuple[Model, Batch]:
-    """The model and the batch of instances that are all alike.
-
-    Args:
-      terms: of the model.
-      sampler: that will be run.
-      names: of the instances, which name their keys.
-      shape: of the batch.
-      seed: of the chains.
-    """
-    if isinstance(terms, Density):
-        return build_density_batch(terms, sampler, names, shape, seed)
-    return build_batch([terms] * len(names), names, shape, seed)
+    return float(np.log(terms.num_values).sum())
 
 
 # Draws as bits: eight variables a byte, for each binary digit of their values.
@@ -351,39 +296,11 @@ def _mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
         temporary.unlink(missing_ok=True)
 
 
-# The function f that a problem's model maximises, evaluated at many states in double precision.
-
-
-def values_of(terms: Terms) -> Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]:
-    """f of states as they are: nothing is repaired."""
-    return Values(terms) if isinstance(terms, Coefficients) else terms.values
-
-
-class Values:
-    """f(x) = constant + c.x + sum over pairs of J x x; states are not repaired."""
-
-    def __init__(self, terms: Coefficients):
-        size = len(terms.linear)
-        first, second = terms.edges.T
-        # The background counts for every pair, so listed pairs only add the difference from it.
-        weights = terms.scale * (terms.weights - terms.background)
-        self._upper = sparse.csr_matrix((weights, (first, second)), (size, size))
-        self._terms = terms
-
-    def __call__(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
-        """The values at states of zeros and ones."""
-        terms, x = self._terms, states.astype(np.float64)
-        ones = x.sum(axis=1)
-        background = terms.scale * terms.background * ones * (ones - 1) / 2
-        pairs = np.einsum("bn,bn->b", x, (self._upper.T @ x.T).T)
-        return terms.constant + x @ terms.linear + pairs + background
-
-
 def magnetisations(terms: Terms, states: Int8[np.ndarray, "*B N"]) -> Float64[np.ndarray, "*B"]:
     """The mean spin; of a Potts model (q m - 1)/(q - 1), where m is the largest share of the variables with one value
     and q the largest number of values: 1 if all values are equal, 0 if all are equally frequent.
     """
-    if not isinstance(terms, PottsTerms):
+    if not terms.several_values:
         return 2 * states.mean(axis=-1) - 1
     most = max(terms.num_values)
     shares = np.max([(states == value).mean(axis=-1) for value in range(most)], axis=0)
@@ -394,7 +311,7 @@ def observed(
     terms: Terms, bits: UInt8[np.ndarray, "C D W"]
 ) -> tuple[Float64[np.ndarray, "C D"], Float64[np.ndarray, "C D"]]:
     """The value f and the magnetisation of every draw."""
-    function, size = values_of(terms), terms.num_sites
+    function, size = terms.evaluator(), terms.num_sites
     values, means = [], []
     for _, states in pieces(bits, size):
         values.append(function(states.reshape(-1, size)).reshape(states.shape[:2]))

@@ -32,8 +32,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.files import write_atomically, write_json
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method
-from sl_discs.models.kinds import KINDS
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
+from sl_discs.problems.kind import KINDS
 
 # The effective sample size that DISCS reports for Ising and similar models, for comparison with its figures.
 #

@@ -15,11 +15,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from sl_discs.errors import InputError, check_memory, real, whole
-from sl_discs.models.enumeration import enumerate_density, enumerate_law, enumerate_values
-from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
-from sl_discs.sampling.draws import Budget, Drawn, Options, Terms, packed
+from sl_discs.models.enumeration import enumerate_law, enumerate_values
+from sl_discs.models.terms import Coefficients, Terms
+from sl_discs.sampling.draws import Budget, Drawn, Options, packed
 
 # An order in which the variables of a graph can be eliminated one by one, and how wide it is.
 
@@ -249,7 +247,7 @@ class ExactDraws(NamedTuple):
 
 
 def exact(
-    terms: Coefficients | Density,
+    terms: Coefficients,
     temperature: float,
     draws: int,
     seed: int,
@@ -271,12 +269,9 @@ def exact(
     temperature = real("temperature", temperature, above=0)
     draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)
     pairs = _checked_pairs(pairs, terms.num_sites)
-    if isinstance(terms, Density):
-        law = enumerate_density(terms, temperature)
-    elif terms.num_sites > _ENUMERATED:
+    if terms.num_sites > _ENUMERATED:
         return ExactDraws(*tree_decomposition(terms, temperature, draws, seed, pairs))
-    else:
-        law = enumerate_law(terms, temperature)
+    law = enumerate_law(terms, temperature)
     states = law.sample(np.random.default_rng(seed), draws)
     return ExactDraws(states, law.log_z, law.marginals.copy(), law.moments[*pairs.T], law.mean_value, None)
 
@@ -310,12 +305,12 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       budget: progress.
     """
     each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
-    if isinstance(terms, PottsTerms):
+    if terms.quadratic is None:
         law = enumerate_values(terms, temperature)
         states, log_z = law.sample(np.random.default_rng(options.seed), each * options.groups), law.log_z
         how, most = {"states": math.prod(terms.num_values)}, max(terms.num_values)
     else:
-        found = exact(terms, temperature, each * options.groups, options.seed)
+        found = exact(terms.quadratic, temperature, each * options.groups, options.seed)
         states, log_z = found.states, found.log_z
         how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
     budget.say(each * options.groups)

@@ -22,10 +22,11 @@ from jaxtyping import Int8
 from scipy import stats
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, initial_keys, plan
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
 from sl_discs.experiment.chains import Player
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
+from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
@@ -35,12 +36,8 @@ from sl_discs.sampling.draws import (
     Drawn,
     Events,
     Options,
-    Terms,
-    counts_of,
-    lay_out,
     magnetisations,
     packed,
-    values_of,
 )
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
@@ -116,7 +113,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         f"chains continued from the draws confirm means to the precision of {worth:,.0f} independent draws"
     )
     each = states.reshape(-1, options.groups, states.shape[1]).swapaxes(0, 1)
-    bits = packed(each, int(counts_of(terms).max()))
+    bits = packed(each, max(terms.num_values))
     return Drawn(bits, "none", how, reasons, (note,), interrupted=budget.interrupted, most_effective=worth)
 
 
@@ -134,7 +131,7 @@ def _what_chains_say(
     arena.record(temperature, 1, -(-sweeps // 2))
     looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))
     later = arena.record(temperature, looks, max(1, sweeps // (2 * looks)))
-    values, events = values_of(terms), Events.of(counts_of(terms))
+    values, events = terms.evaluator(), Events.of(np.array(terms.num_values))
 
     def observed(one: np.ndarray) -> np.ndarray:
         """f, the magnetisation and which value each variable has."""
@@ -201,7 +198,9 @@ class _Batches:
         self.steps += steps * self._chains
         [pack] = plan([self._terms], 1, self._chains, 1, Layout(1, 1))
         places = len(pack.filled)
-        model, batch = lay_out(self._terms, method.sampler, [number] * places, pack.shape, options.seed)
+        model, batch = build_batch(
+            [self._terms] * places, [number] * places, pack.shape, options.seed, method.sampler
+        )
         keys = initial_keys([number] * places, pack.shape, options.seed)
         outcome = player.play(model, batch, keys, pack.shape, lambda played: None)
         return outcome.final[0, :, :size]

@@ -30,7 +30,7 @@ from scipy.spatial import cKDTree
 from scipy.special import logsumexp
 
 from sl_discs.errors import InputError, whole
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.directions import (
     MOST_COUPLED,

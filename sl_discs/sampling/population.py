@@ -13,9 +13,10 @@ from scipy import optimize
 from scipy.special import logsumexp
 
 from sl_discs.experiment.chains import places_after
+from sl_discs.models.terms import Terms
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
-from sl_discs.sampling.draws import Budget, Drawn, Options, Terms, counts_of, log_num_states, packed
+from sl_discs.sampling.draws import Budget, Drawn, Options, log_num_states, packed
 
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
@@ -139,7 +140,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         "effective families": round(families),
         "steps": searched + main.arena.steps,
     }
-    bits = packed(main.arena.states.reshape(options.groups, members, -1), int(counts_of(terms).max()))
+    bits = packed(main.arena.states.reshape(options.groups, members, -1), max(terms.num_values))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
         interrupted=budget.interrupted,

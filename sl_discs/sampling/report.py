@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sl_discs.experiment.figures import side_by_side, table, write_page
-from sl_discs.models.kinds import KINDS
+from sl_discs.problems.kind import KINDS
 from sl_discs.sampling import plots
 from sl_discs.sampling.diagnostics import Diagnostic
 from sl_discs.sampling.draws import Estimate, Events, event_name

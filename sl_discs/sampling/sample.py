@@ -17,9 +17,7 @@ from sl_discs.errors import InputError, fields_are_keywords, keywords, real, who
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.localization.method import method_fields
-from sl_discs.models.functions import Density
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Terms
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.density import LogDensity
@@ -34,13 +32,9 @@ from sl_discs.sampling.draws import (
     Estimate,
     Events,
     Options,
-    Terms,
-    counts_of,
     event_name,
     log_num_states,
     observed,
-    reach_of,
-    terms_of,
 )
 from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
 
@@ -128,8 +122,8 @@ def sample(
     temperature = float(temperature)
     if interrupt is not None and not callable(interrupt):
         raise InputError(f"interrupt is {interrupt!r}; expected a function")
-    terms = terms_of(problem)
-    if not isinstance(terms, Coefficients):
+    terms = problem.sampled()
+    if terms.quadratic is None:
         options = _on_reference(terms, options, method)
     total = None if options.draws_each is None else options.draws_each * options.groups
     with (
@@ -143,7 +137,7 @@ def sample(
 
 def _on_reference(terms: Terms, options: Options, method: str) -> Options:
     """Options for what the reference engine alone runs; InputError for what it does not have."""
-    several = isinstance(terms, PottsTerms)
+    several = terms.several_values
     if method == "low_rank":
         raise InputError("method 'low_rank' needs the couplings of a quadratic problem; use another method", "method")
     if options.engine == "cpu":
@@ -217,15 +211,12 @@ class _Run:
 
     def mixes_fast(self, seconds: float) -> bool:
         """Whether a local sampler is known to mix fast; False if so many seconds since the call do not tell."""
-        terms, temperature = self._terms, self.temperature
-        return not isinstance(terms, Density) and mixes_fast(terms, temperature, lambda: self.elapsed() > seconds)
+        return mixes_fast(self._terms, self.temperature, lambda: self.elapsed() > seconds)
 
     def has_few_directions(self, seconds: float) -> bool:
         """Whether low-rank localization applies; False if so many seconds since the call do not tell."""
-        terms, temperature = self._terms, self.temperature
-        return isinstance(terms, Coefficients) and low_rank.applies(
-            terms, temperature, lambda: self.elapsed() > seconds
-        )
+        terms, temperature = self._terms.quadratic, self.temperature
+        return terms is not None and low_rank.applies(terms, temperature, lambda: self.elapsed() > seconds)
 
     def elapsed(self) -> float:
         """Seconds since the call."""
@@ -258,7 +249,7 @@ class _Run:
 
     def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
         problem, size = self._problem, len(self._problem.labels)
-        num_values = self._terms.num_values if isinstance(self._terms, PottsTerms) else None
+        num_values = self._terms.num_values if self._terms.several_values else None
         values, spins = observed(self._terms, drawn.bits)
         overlap = group_overlaps(drawn.bits, size, num_values)
         observables = (VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap)
@@ -279,8 +270,8 @@ class _Run:
 
     def _evidence(self, drawn: Drawn, observables) -> tuple[tuple[Diagnostic, ...], Verdict]:
         """Diagnostics of draws, and the verdict."""
-        labels, counts = self._problem.labels, counts_of(self._terms)
-        events, several = Events.of(counts), isinstance(self._terms, PottsTerms)
+        labels, counts = self._problem.labels, np.array(self._terms.num_values)
+        events, several = Events.of(counts), self._terms.several_values
         groups, draws = observables[0][1].shape
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
         most = drawn.most_effective
@@ -306,7 +297,7 @@ def _check_range(terms: Terms, temperature: float) -> None:
     """InputError for values that chains in single precision cannot divide by the temperature."""
     if not 1 / _LARGEST <= temperature <= _LARGEST:
         raise InputError(f"temperature is {temperature}; expected a number from {1 / _LARGEST:g} to {_LARGEST:g}")
-    reach = reach_of(terms)
+    reach = terms.reach()
     if not max(reach, reach / temperature) <= _LARGEST:
         raise InputError(
             f"the coefficients add up to {reach:.3g}, which at temperature {temperature:g} is beyond the range of "

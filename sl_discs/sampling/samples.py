@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 from sl_discs.errors import InputError, check_label
 from sl_discs.experiment.figures import new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document
-from sl_discs.problems.labels import label_of, plain_label
+from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
 from sl_discs.sampling.draws import (
     DEPENDENCES,

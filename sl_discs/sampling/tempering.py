@@ -17,10 +17,11 @@ from jaxtyping import Bool, Float, Float64, Int
 from scipy import optimize, stats
 from scipy.special import expit
 
+from sl_discs.models.terms import Terms
 from sl_discs.sampling.arena import Arena, Recorded
 from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
-from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, Store, Terms, counts_of, log_num_states
+from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, Store, log_num_states
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -216,7 +217,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       options: number of ladders and draws, sampler, engine, seed.
       budget: time, interruption and progress.
     """
-    store = Store(options.groups, terms.num_sites, int(counts_of(terms).max()), options.draws_each, options.store)
+    store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
     searched, is_over = 0, budget.after(_SEARCH_PART)
     for number in range(_ROUNDS):

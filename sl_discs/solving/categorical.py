@@ -9,28 +9,27 @@ import dataclasses
 import functools
 from typing import Any
 
-import numpy as np
-from jaxtyping import Float64
-from scipy import sparse
-
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.models.potts import PottsTerms
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import unreduced
+from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.exact import by_enumeration
 from sl_discs.solving.options import as_states, check_arguments
-from sl_discs.solving.recipe import AUTO, MOST_STEPS, complete_annealing, default_steps, range_of, seconds_for_bound
+from sl_discs.solving.recipe import (
+    AUTO,
+    MOST_STEPS,
+    complete_annealing,
+    default_steps,
+    seconds_for_bound,
+    temperature_range,
+)
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Member, first_round, play_members
 from sl_discs.solving.stage import Stage, check_range
 
 _ENGINE = "reference"
-# Turns of a quench, in each of which half of the sites that gain move.
-_TURNS = 50
-_QUENCHES = 4
 
 
 def solve_categorical(
@@ -66,9 +65,10 @@ def solve_categorical(
     if not recipe.method(MOST_STEPS, fit=True).sampler.several_values:
         raise InputError(f"sampler is {sampler!r}, which is for variables of two values")
     terms = problem.objective()
-    assert isinstance(terms, PottsTerms)
     check_range(problem, terms.largest())
-    recipe = dataclasses.replace(recipe, annealing=complete_annealing(recipe.annealing, lambda: _temperatures(terms)))
+    recipe = dataclasses.replace(
+        recipe, annealing=complete_annealing(recipe.annealing, lambda: temperature_range(terms))
+    )
     exactly = presolve is None and sampler == AUTO and initial_states is None
     if exactly and (result := by_enumeration(problem, recipe.seed, clock)):
         return result
@@ -85,27 +85,3 @@ def solve_categorical(
         bound=problem.bound(seconds_for_bound(time_limit)), ends_at_bound=sampler == AUTO,
         callback=callback, interrupt=interrupt, progress=progress, warned=False, compiled_before=compiled_before,
     )  # fmt: skip
-
-
-def _temperatures(terms: PottsTerms) -> tuple[float, float]:
-    """Of annealing, from the losses at quenched states, as `scale.temperature_range`."""
-    rng = np.random.default_rng(0)
-    losses = np.concatenate([_losses(terms, rng) for _ in range(_QUENCHES)])
-    return range_of(losses, terms.largest(), terms.num_sites)
-
-
-def _losses(terms: PottsTerms, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
-    """Of all alternatives at a state that hardly any single move improves."""
-    size, exists = terms.num_sites, terms.exists
-    upper = sparse.csr_matrix((terms.scale * terms.couplings, tuple(terms.pairs.T)), (size, size))
-    coupling, sites = upper + upper.T, np.arange(size)
-    x = rng.integers(0, terms.num_values)
-    for _ in range(_TURNS):
-        local = terms.fields + coupling @ np.eye(exists.shape[1])[x]
-        gains = np.where(exists, local - local[sites, x][:, None], -np.inf)
-        willing = gains.max(axis=1) > 0
-        if not willing.any():
-            break
-        x = np.where(willing & (rng.random(size) < 0.5), gains.argmax(axis=1), x)
-    others = exists & (np.arange(exists.shape[1]) != x[:, None])
-    return np.abs(gains[others])

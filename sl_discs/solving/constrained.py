@@ -21,7 +21,7 @@ from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.descent import Rules, descend
 from sl_discs.engines.registry import get_engine
 from sl_discs.instances.form import ConstrainedForm
-from sl_discs.models.quadratic import form_coefficients
+from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
@@ -53,13 +53,12 @@ class Descent:
         self._coupling = (upper + upper.T).tocsr()
         self._matrix = source.matrix
         columns = source.matrix.tocsc()
-        largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
         coupling = self._coupling
         self._rules = Rules(
             np.ascontiguousarray(terms.linear, np.float64),
             *(coupling.indptr.astype(np.int32), coupling.indices.astype(np.int32), coupling.data.astype(np.float64)),
             *(columns.indptr.astype(np.int32), columns.indices.astype(np.int32), columns.data.astype(np.int64)),
-            *(source.low, source.high, _NEGLIGIBLE * largest),
+            *(source.low, source.high, _NEGLIGIBLE * terms.largest()),
         )
 
     def __call__(self, states: Int8[np.ndarray, "B N"], seconds: float | None = None) -> Int8[np.ndarray, "B N"]:

@@ -9,7 +9,7 @@ from jaxtyping import Int8
 
 from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolved import Presolved, unreduced
+from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.solving.result import Result, no_contraction
 from sl_discs.solving.rounds import Clock, Collector
 

@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Int8
-from scipy import sparse
 
 from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError, real, whole
 from sl_discs.experiment.settings import ENGINES, SCHEDULES, Settings, settings_from
 from sl_discs.localization.method import Method, build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.kinds import KINDS
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Terms
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
 from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
 
@@ -239,36 +237,17 @@ class Recipe:
 # eight graphs, half the lower quartile gave independent sets larger by 3.75 (ER-0.05) and 1.1 (SATLIB-like) than the
 # mean loss did, and cuts smaller by 1.75 of 3,159 (BA-1024).
 
-_ROUNDS = 50
-_MANY_SITES = 1_000
-_MOST_STATES = 16
 _NEGLIGIBLE = 1e-3
 _QUANTILE = 0.01
 
 
-def temperature_range(terms: Coefficients) -> tuple[float, float]:
+def temperature_range(terms: Terms) -> tuple[float, float]:
     """The temperatures at which annealing begins and ends, in the units of the terms; (1, 1) where all are 0."""
-    rng = np.random.default_rng(0)
-    num_sites = len(terms.linear)
-    states = min(_MOST_STATES, -(-_MANY_SITES // num_sites))
-    above = _above_background(terms)
-    losses = np.concatenate([np.abs(_gains(terms, above, _quenched(terms, above, rng))) for _ in range(states)])
-    # Where no flip changes the quenched states, the coefficients are the only scale left.
-    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
-    return range_of(losses, largest, num_sites)
-
-
-def range_of(losses: Float64[np.ndarray, "L"], largest: float, num_sites: int) -> tuple[float, float]:
-    """The temperatures for these losses at quenched states of so many sites.
-
-    Args:
-      losses: absolute changes of the value; if all are 0, the largest coefficient counts.
-      largest: the largest coefficient.
-      num_sites: N.
-    """
+    losses, num_sites = terms.losses(np.random.default_rng(0)), terms.num_sites
     mean = float(losses.mean())
     if mean == 0:
-        mean = largest or 1.0
+        # No move changes the quenched states, so the coefficients are the only scale left.
+        mean = terms.largest() or 1.0
         return mean, mean / _sweep(num_sites)
     smallest, small = np.quantile(losses[losses > _NEGLIGIBLE * mean], (_QUANTILE, 0.25))
     final = float(smallest) / _sweep(num_sites)
@@ -278,26 +257,3 @@ def range_of(losses: Float64[np.ndarray, "L"], largest: float, num_sites: int) -
 def _sweep(num_sites: int) -> float:
     """log N, and at least 4, so that small models also end cold."""
     return max(4.0, float(np.log(num_sites)))
-
-
-def _above_background(terms: Coefficients) -> sparse.csr_matrix:
-    """[N, N] K on the listed pairs u < v, minus the background."""
-    size = len(terms.linear)
-    return sparse.csr_matrix((terms.weights - terms.background, tuple(terms.edges.T)), (size, size))
-
-
-def _gains(terms: Coefficients, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
-    state = x.astype(np.float64)
-    coupled = above @ state + above.T @ state + terms.background * (state.sum() - state)
-    return (1 - 2 * x) * (terms.linear + terms.scale * coupled)
-
-
-def _quenched(terms: Coefficients, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
-    """A state that hardly any single flip improves."""
-    x = rng.integers(0, 2, len(terms.linear), np.int8)
-    for _ in range(_ROUNDS):
-        willing = _gains(terms, above, x) > 0
-        if not willing.any():
-            break
-        x ^= willing & (rng.random(len(x)) < 0.5)
-    return x

@@ -16,8 +16,8 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
 from sl_discs.files import parse_json, write_atomically
-from sl_discs.models.kinds import KINDS
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.solving.result import Result
 from sl_discs.version import __version__
 

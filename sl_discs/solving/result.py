@@ -17,7 +17,7 @@ from sl_discs.experiment.monitor import contractions
 from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.localization.method import Method
 from sl_discs.problem_names import CATEGORICAL
-from sl_discs.problems.labels import label_of, plain_label
+from sl_discs.problems.problem import label_of, plain_label
 
 # Values of chains against steps.
 

@@ -15,7 +15,7 @@ from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
-from sl_discs.reductions.presolved import Presolved
+from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.result import Result, Trajectory, joined
 
 # Part of the remaining time that a last round may plan with; rates vary, and an annealing that is cut short ends hot.

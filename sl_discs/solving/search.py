@@ -22,7 +22,7 @@ from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.reductions.presolved import Presolved
+from sl_discs.reductions.presolve import Presolved
 from sl_discs.samplers.base import Sampler
 from sl_discs.solving.recipe import MOST_STEPS, Recipe, tries_one_site
 from sl_discs.solving.result import Contraction, ContractionRecorder, Result

@@ -14,8 +14,8 @@ from sl_discs.engines.registry import check_threads, choose_engine
 from sl_discs.errors import InputError, fields_are_keywords
 from sl_discs.problem_names import CATEGORICAL, FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 from sl_discs.problems import Problem
+from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
-from sl_discs.reductions.presolved import Presolved, unreduced
 from sl_discs.solving.categorical import solve_categorical
 from sl_discs.solving.constrained import solve_constrained
 from sl_discs.solving.exact import by_enumeration, by_reductions

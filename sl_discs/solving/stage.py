@@ -13,8 +13,8 @@ from sl_discs.experiment.chains import Outcome, Player, Progress, Watch
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients, sparse_is_cheaper
+from sl_discs.models.quadratic import sparse_is_cheaper
+from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.problems import Problem
 from sl_discs.solving.options import check_fit
 from sl_discs.solving.recipe import Recipe
@@ -32,8 +32,7 @@ def terms_of(problem: Problem) -> Coefficients:
       InputError: coefficients are beyond the range of the model's 32-bit numbers.
     """
     terms = problem.terms()
-    largest = max(float(np.abs(terms.linear).max()), abs(terms.scale) * terms.largest_coupling())
-    check_range(problem, largest)
+    check_range(problem, terms.largest())
     return terms
 
 
@@ -52,7 +51,7 @@ class Stage:
     def __init__(
         self,
         problem: Problem,
-        terms: Coefficients | PottsTerms,
+        terms: Terms,
         recipe: Recipe,
         steps: int,
         states: Int8[np.ndarray, "R N"] | None,

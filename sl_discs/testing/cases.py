@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.instances.graph import Graph
 from sl_discs.models.base import Model
-from sl_discs.models.kinds import graph_kind
 from sl_discs.models.quadratic import IsingParams, QuadraticModel, field_dtype, ising_lattice, quadratic_params
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.problems.graph_kind import graph_kind
 
 _NUM_SITES = 5
 

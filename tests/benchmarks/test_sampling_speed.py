@@ -18,7 +18,7 @@ from sampling import TARGETS, Played, Row, Target, as_spins, contender, effectiv
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.problems.problem import Problem
 from sl_discs.sampling import draws as packed_draws
-from sl_discs.sampling.draws import Values, observed, overlaps
+from sl_discs.sampling.draws import observed, overlaps
 
 CHAINS, DRAWS = 8, 200
 MODULES = {"thrml": "thrml", "dwave-samplers": "dwave"}
@@ -48,7 +48,7 @@ def test_spins_have_the_law_of_the_terms_and_blocks_no_neighbours():
     spins = as_spins(terms, 3.0)
     s, (u, v) = 2.0 * states - 1, spins.edges.T
     logs = s @ spins.fields + (s[:, u] * s[:, v]) @ spins.couplings
-    differences = Values(terms)(states) / 3.0 - logs
+    differences = terms.evaluator()(states) / 3.0 - logs
     np.testing.assert_allclose(differences, differences[0], atol=1e-9)
     colour = np.empty(6, int)
     for number, block in enumerate(spins.blocks):
@@ -73,8 +73,8 @@ def test_contenders_draw_from_the_target_and_count_their_updates(name):
     skip_unless_installed(name)
     terms = small_problem().terms()
     states = np.array(list(itertools.product((0, 1), repeat=6)), np.int8)
-    weights = np.exp(Values(terms)(states) / 3.0)
-    truth = Values(terms)(states) @ weights / weights.sum()
+    weights = np.exp(terms.evaluator()(states) / 3.0)
+    truth = terms.evaluator()(states) @ weights / weights.sum()
     chains = 2_000 if name == "dwave-samplers" else CHAINS
     drawn = contender(name, terms, SMALL, chains, DRAWS)(5)
     values, _ = observed(terms, drawn.bits)

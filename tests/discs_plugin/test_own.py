@@ -12,7 +12,7 @@ from test_register import whole_config
 from sl_discs.discs_plugin.base_sampler import States
 from sl_discs.discs_plugin.own import BatchModel, OwnProblem, OwnSampler, problem_config
 from sl_discs.instances.dataset import load_dataset
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.testing import check_case, standard_cases

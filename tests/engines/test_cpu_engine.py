@@ -20,7 +20,8 @@ from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, QuadraticParams, quadratic_params, sparse_coupling
+from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params, sparse_coupling
+from sl_discs.models.terms import Coefficients
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis

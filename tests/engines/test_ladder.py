@@ -12,7 +12,8 @@ from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.localization.schedule import Localization
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.terms import Coefficients
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs

@@ -15,7 +15,7 @@ from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_
 from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.settings import Settings
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 
 def terms_of(dataset):

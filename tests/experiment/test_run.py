@@ -20,7 +20,7 @@ from sl_discs.experiment.settings import Settings, Temperatures, settings_from
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method
-from sl_discs.models.kinds import GRAPH_KINDS, graph_kind
+from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
 
 SETTINGS = Settings(batch_size=8, chain_length=250, log_every_steps=50, engine="reference")
 

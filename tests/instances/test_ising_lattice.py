@@ -7,7 +7,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.instances.generators import IsingLattice
-from sl_discs.models.kinds import KINDS
+from sl_discs.problems.kind import KINDS
 
 
 def test_the_model_is_the_sum_over_bonds_and_fields():

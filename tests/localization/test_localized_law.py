@@ -18,7 +18,8 @@ from several_values import potts_case
 from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.registry import get_engine
 from sl_discs.localization.schedule import Localization, parse_alpha
-from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
+from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+from sl_discs.models.terms import Coefficients
 from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
-from sl_discs.models.quadratic import form_coefficients
-from sl_discs.sampling.draws import Values
+from sl_discs.models.terms import form_coefficients
 
 
 @st.composite
@@ -44,7 +43,7 @@ def test_value_and_model_agree_with_the_definition(form):
         for (a, b), coupling in zip(form.pairs, form.couplings, strict=True):
             value += coupling * v[a] * v[b]
         assert form.value(np.array(x)) == values(np.array([x]))[0] == value
-        assert Values(terms)(np.array([x], np.int8))[0] == sign * value
+        assert terms.evaluator()(np.array([x], np.int8))[0] == sign * value
 
 
 def test_an_equal_coupling_of_all_is_a_background():

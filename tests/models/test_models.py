@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kinds import graph_kind
 from sl_discs.models.quadratic import (
     Dense,
     IsingParams,
@@ -28,6 +27,7 @@ from sl_discs.models.quadratic import (
     to_spin,
 )
 from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.recipe import temperature_range
 from sl_discs.testing import all_states
 

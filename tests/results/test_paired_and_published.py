@@ -9,7 +9,7 @@ import pytest
 from sl_discs.errors import InputError
 from sl_discs.experiment.output import Spread, paired_differences, paired_percent_differences
 from sl_discs.experiment.published import published_name, published_row
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.graph_kind import graph_kind
 
 
 def test_a_spread_is_mean_population_std_and_sample_standard_error():

@@ -19,7 +19,6 @@ from sl_discs.errors import InputError
 from sl_discs.sampling import plots, report, tempering
 from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
-from sl_discs.sampling.draws import Values, terms_of
 from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
@@ -45,7 +44,7 @@ def enumerated(problem, temperature):
     """Everything, by listing all states."""
     size = problem.num_variables
     states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
-    f = Values(problem.terms())(states)
+    f = problem.terms().evaluator()(states)
     weights = np.exp((f - f.max()) / temperature)
     log_z = f.max() / temperature + np.log(weights.sum())
     law = weights / weights.sum()
@@ -76,7 +75,7 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     found = samples.pair_marginal(first, second)
     assert abs(found.mean - pairs[1, 2]) < LIMIT * found.error
     # Values are those of the states, in the problem's sense and offset.
-    f = Values(problem.terms())((samples.states > 0).astype(np.int8))
+    f = problem.terms().evaluator()((samples.states > 0).astype(np.int8))
     np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
 
 
@@ -188,7 +187,7 @@ def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips()
     ],
 )
 def test_certificates_of_fast_mixing(problem, temperature, fast):
-    assert mixes_fast(terms_of(problem), temperature) is fast
+    assert mixes_fast(problem.sampled(), temperature) is fast
 
 
 def test_no_influence_exceeds_its_bound():
@@ -198,7 +197,7 @@ def test_no_influence_exceeds_its_bound():
     pairs, on_all = _influences(spin_terms(terms, 1.7))
     bounds = pairs.toarray() + on_all[:, None]
     states = (np.arange(2**9)[:, None] >> np.arange(9) & 1).astype(np.int8)
-    f = Values(terms)(states) / 1.7
+    f = terms.evaluator()(states) / 1.7
     for i, j in [(0, 1), (3, 7), (8, 2)]:
         up = np.array([1 / (1 + np.exp(f[s & ~(1 << i)] - f[s | 1 << i])) for s in range(2**9)])
         change = max(abs(up[s & ~(1 << j)] - up[s | 1 << j]) for s in range(2**9))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.models.bounds import of_form
+from sl_discs.problems.kind import form_bound
 
 GRAPH_KINDS = "mis", "maxclique", "vertex_cover", "maxcut"
 
@@ -70,7 +70,7 @@ def test_bounds_on_whole_numbers_are_whole():
     couplings = {(0, 1): 1.5, (1, 0): -0.5, (1, 1): 1.0}
     for more, most, least in ((0.0, 2.0, 0.0), (0.5, 3.0, -0.5)):
         problem = sl_discs.qubo(couplings | {(2, 2): more}, maximise=True)
-        assert problem.bound(2.0) == most and of_form(problem.source) == 2.5 + more
+        assert problem.bound(2.0) == most and form_bound(problem.source) == 2.5 + more
         assert sl_discs.qubo(couplings | {(2, 2): more}).bound(2.0) == least
     assert sl_discs.qubo({(0, 0): 0.1, (0, 1): 0.2}, offset=2.0**40, maximise=True).bound(2.0) > 2.0**40
 

@@ -13,7 +13,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
 from sl_discs.solving.recipe import default_steps, temperature_range
 from sl_discs.solving.rounds import round_lengths
 from sl_discs.solving.stage import terms_of

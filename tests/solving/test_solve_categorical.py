@@ -12,7 +12,7 @@ from marks import slow_except
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import build_batch, plan
-from sl_discs.models.potts import potts_terms
+from sl_discs.models.terms import potts_terms
 from sl_discs.testing.cases import states_of
 
 STEPS = {"steps": 300, "chains": 8}
@@ -60,7 +60,7 @@ def test_the_chains_model_is_the_problem():
         params = jax.tree.map(lambda leaf: leaf[0], batch.params)
         states = np.random.default_rng(0).integers(0, one.num_values, (5, one.num_variables)).astype(np.int8)
         values = one.evaluate(states).values
-        np.testing.assert_allclose(terms.values(states), -values, rtol=1e-12)
+        np.testing.assert_allclose(terms.evaluator()(states), -values, rtol=1e-12)
         for state, value in zip(states, values, strict=True):
             x = jnp.zeros(model.num_sites, jnp.int8).at[: len(state)].set(state)
             found = model.value(params, x, model.init(params, x))

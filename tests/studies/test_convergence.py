@@ -77,7 +77,8 @@ def test_the_engines_agree():
     from localized import localized_samples
 
     from sl_discs.engines.registry import get_engine
-    from sl_discs.models.quadratic import Coefficients, QuadraticModel, quadratic_params
+    from sl_discs.models.quadratic import QuadraticModel, quadratic_params
+    from sl_discs.models.terms import Coefficients
     from sl_discs.models.tilted import TiltedParams
     from sl_discs.samplers.single_site import Gibbs
     from sl_discs.testing.cases import Case

@@ -11,7 +11,8 @@ import theory
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import finished
 from sl_discs.localization.method import build_method
-from sl_discs.models.quadratic import Coefficients, to_spin
+from sl_discs.models.quadratic import to_spin
+from sl_discs.models.terms import Coefficients
 from theory import Fields, watch
 
 SMALL = theory.Size(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import find_family
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kind import PENALTY
-from sl_discs.models.kinds import GRAPH_KINDS, KINDS, graph_kind
+from sl_discs.problems.graph_kind import GRAPH_KINDS, graph_kind
+from sl_discs.problems.kind import KINDS, PENALTY
 
 
 @st.composite

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.conflicts import drop_conflicts
-from sl_discs.models.kinds import graph_kind
+from sl_discs.problems.conflicts import drop_conflicts
+from sl_discs.problems.graph_kind import graph_kind
 
 
 def verify(problem, graph, x):

@@ -9,9 +9,9 @@ import pytest
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.models.graph_kind import GraphKind
-from sl_discs.models.kinds import GRAPH_KINDS, KINDS
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
+from sl_discs.problems.graph_kind import GRAPH_KINDS, GraphKind
+from sl_discs.problems.kind import KINDS
 
 
 def _model(graph, penalty):

@@ -1,4 +1,4 @@
-"""Problems on a graph: data, and four pure functions for the model, its violations, repair and objective.
+"""Kinds of problems on a graph: data and pure functions for the model, its violations, repair, objective and bound.
 
 Verification uses no number computed on a device: states are repaired and counted on the host. Sets
 are counted in integers; weights are summed in int64 when every weight is an integer and the total stays below 2**53,
@@ -10,15 +10,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kind import PENALTY, Evaluated, Kind
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.models.terms import Coefficients
+from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
 _LARGEST_EXACT = 2.0**53
 _PERCENT = "% of reference"
@@ -101,7 +101,6 @@ class GraphKind(Kind):
     """A problem on a graph: which nodes to choose.
 
     Attributes:
-      task: its description, with which the documentation of its constructor begins.
       problem: its name in the literature.
       unit: of the objective.
       model: the maximised quadratic model of a graph and a penalty.
@@ -118,9 +117,9 @@ class GraphKind(Kind):
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       searched_references: whether generated graphs have no references, so that the reproduction searches for them.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
+      task: its description in one sentence, for the documentation of the constructor of `register_problem`.
     """
 
-    task: str
     problem: str
     unit: str
     model: Callable[[Graph, float], Coefficients]
@@ -136,6 +135,12 @@ class GraphKind(Kind):
     in_percent: bool = False
     searched_references: bool = False
     discs_family: tuple[str, str] | None = None
+    task: str = ""
+
+    def register(self) -> Self:
+        """As `Kind.register`, also in `GRAPH_KINDS`."""
+        GRAPH_KINDS[self.name] = super().register()
+        return self
 
     @property
     def spins(self) -> bool:
@@ -195,6 +200,17 @@ class GraphKind(Kind):
         """Verifies states one by one."""
         verifier = self.verifier(source)
         return lambda states: Evaluated(*map(np.array, zip(*map(verifier, states), strict=True)))
+
+
+# The kinds on graphs by name.
+GRAPH_KINDS: dict[str, GraphKind] = {}
+
+
+def graph_kind(name: str) -> GraphKind:
+    """The problem on graphs of this name; InputError where there is none."""
+    if name not in GRAPH_KINDS:
+        raise InputError(f"unknown problem {name!r}; known: {', '.join(GRAPH_KINDS)}")
+    return GRAPH_KINDS[name]
 
 
 class Verifier:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.instances.graph import Graph
-from sl_discs.models.kinds import graph_kind
-from sl_discs.models.two_improvement import TwoImprovement
+from sl_discs.problems.conflicts import TwoImprovement
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.report import _settings
 
 

@@ -1,17 +1,20 @@
-"""The common interface of problems on graphs and on quadratic forms."""
+"""What a kind of problem is: the common interface, the kinds by name, and quadratic forms."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
 
-from sl_discs.models.potts import PottsTerms
-from sl_discs.models.quadratic import Coefficients
+from sl_discs.errors import InputError
+from sl_discs.instances.form import FormValues, QuadraticForm
+from sl_discs.models.terms import Coefficients, Terms, form_coefficients, has_whole_values
+from sl_discs.problem_names import FORM_PROBLEMS
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -61,6 +64,17 @@ class Kind(abc.ABC):
     constrained: bool = False
     reduction: str = ""
 
+    def register(self) -> Self:
+        """Makes this kind known by its name.
+
+        Raises:
+          InputError: there is another kind of this name.
+        """
+        if KINDS.get(self.name, self) is not self:
+            raise InputError(f"there is a problem {self.name!r} already; choose another name")
+        KINDS[self.name] = self
+        return self
+
     @abc.abstractmethod
     def accepts(self, source: Any) -> bool:
         """Whether this is a valid source."""
@@ -108,7 +122,11 @@ class Kind(abc.ABC):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
-    def objective(self, source: Any, penalty: float) -> Coefficients | PottsTerms:
+    def sampled(self, source: Any, penalty: float) -> Terms:
+        """The function of which exp(f/temperature) is sampled; InputError where this kind cannot be."""
+        return self.terms(source, penalty)
+
+    def objective(self, source: Any, penalty: float) -> Terms:
         """What is maximised, which at feasible states is the value, or its negative if it is minimised."""
         return self.terms(source, penalty)
 
@@ -131,3 +149,71 @@ class Kind(abc.ABC):
     @abc.abstractmethod
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
         """A function that repairs and evaluates states exactly; what depends only on the source is prepared once."""
+
+
+# Every kind by its name.
+KINDS: dict[str, Kind] = {}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FormKind(Kind):
+    """A problem on a quadratic form: any state is feasible, and the form says whether its value is maximised."""
+
+    recounted: str = "all terms as given, summed in exact arithmetic"
+    answer: str = "{ones:,} of {size:,} variables are 1"
+    reduction: str = "sl_discs.reductions.quadratic:reduce_form"
+
+    @property
+    def spins(self) -> bool:
+        """Whether variables are -1 and 1 instead of 0 and 1."""
+        return FORM_PROBLEMS[self.name]
+
+    def accepts(self, source: Any) -> bool:
+        """Whether this is a form of such variables."""
+        return isinstance(source, QuadraticForm) and source.spins == self.spins
+
+    def num_variables(self, source: QuadraticForm) -> int:
+        """Number of variables N."""
+        return source.num_variables
+
+    def maximises(self, source: QuadraticForm) -> bool:
+        """Whether the form is maximised."""
+        return source.maximise
+
+    def terms(self, source: QuadraticForm, penalty: float = PENALTY) -> Coefficients:
+        """The form as a function of zeros and ones that is maximised; there is nothing to penalise."""
+        return form_coefficients(source)
+
+    def bound_of(self, source: QuadraticForm, seconds: float) -> float:
+        """As `Kind.bound_of`."""
+        return form_bound(source)
+
+    def whole_values(self, source: QuadraticForm) -> bool:
+        """As `Kind.whole_values`."""
+        return has_whole_values(source)
+
+    def magnitude(self, source: QuadraticForm, penalty: float) -> float:
+        """As `Kind.magnitude`: of the terms as given, which may cancel."""
+        return source.magnitude()
+
+    def evaluator(self, source: QuadraticForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of each state."""
+        values = FormValues(source)
+        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)
+
+
+def form_bound(form: QuadraticForm) -> float:
+    """A value that no answer to a form is better than.
+
+    It has the best sign of each term of spins, and leaves out terms of zeros and ones that make it worse. Both sums,
+    of the bound and of a value, are exact and rounded once, so that they can be compared.
+    """
+    terms = np.concatenate([form.linear, form.couplings])
+    own = form.pairs[:, 0] == form.pairs[:, 1]
+    if form.spins:
+        best = np.abs(terms) if form.maximise else -np.abs(terms)
+        # s_a s_a is 1, whatever its sign.
+        best[len(form.linear) :][own] = form.couplings[own]
+    else:
+        best = np.maximum(terms, 0) if form.maximise else np.minimum(terms, 0)
+    return math.fsum([*form.offsets, *best.tolist()])

@@ -1,0 +1,367 @@
+"""What a problem maximises, as a list of its terms on the host; problems are made and checked without JAX.
+
+What differs between functions is a method of their terms. The arrays of chains are built from terms by
+`sl_discs.experiment.batches.build_batch`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int8, Int32
+from scipy import sparse
+
+from sl_discs.instances.form import PottsForm, QuadraticForm
+
+Values = Callable[[Int8[np.ndarray, "B N"]], Float64[np.ndarray, "B"]]
+
+# Of quenches: rounds, in each of which half of the sites that gain move; quenched states have so many sites together.
+_ROUNDS = 50
+_MANY_SITES, _MOST_STATES = 1_000, 16
+_POTTS_STATES = 4
+
+
+@runtime_checkable
+class Terms(Protocol):
+    """A function f of N variables, which `Coefficients`, `PottsTerms` and `models.functions.Density` describe."""
+
+    @property
+    def constant(self) -> float:
+        """The constant part of f; samplers do not need it."""
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+
+    @property
+    def num_values(self) -> tuple[int, ...]:
+        """[N] the number of values of each variable, which are 0 .. q - 1."""
+
+    @property
+    def several_values(self) -> bool:
+        """Whether states are values of sites that may have more than two, also where all have two."""
+
+    @property
+    def quadratic(self) -> Coefficients | None:
+        """The terms themselves where they are those of a quadratic function of zeros and ones."""
+
+    @property
+    def num_summands(self) -> int:
+        """A value sums no more numbers than these, which bounds its rounding error."""
+
+    def max_degree(self) -> int:
+        """The largest number of couplings of a site."""
+
+    def largest(self) -> float:
+        """The largest absolute value of a coefficient; 0 if nothing is known."""
+
+    def magnitude(self) -> float:
+        """The sum of all absolute terms; 0 if nothing is known."""
+
+    def reach(self) -> float:
+        """The largest absolute value that f can have beside its constant, from above; 0 if nothing is known."""
+
+    def evaluator(self) -> Values:
+        """f of many states as they are, in double precision; what depends on the terms alone is prepared once."""
+
+    def influences(self, temperature: float) -> sparse.csr_matrix | None:
+        """Dobrushin's influences [N, N] of values on the conditional laws of others, from above; None: not known."""
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """Absolute changes of f by all single moves, at states that hardly any single move improves."""
+
+
+# Of what sums are exact: multiples of 2^-10 below 2^33.
+_BITS, _LARGEST_SUM = 10, 2.0**33
+
+
+class Coefficients(NamedTuple):
+    """A quadratic model as a list of its terms, on the host.
+
+    Attributes:
+      linear: [N] c.
+      edges: [M, 2] pairs with u < v, each once.
+      weights: [M] K on those pairs.
+      scale: J = scale K.
+      background: K on all other pairs.
+      constant: the constant part of the problem's value; samplers do not need it.
+    """
+
+    linear: Float64[np.ndarray, "N"]
+    edges: Int32[np.ndarray, "M 2"]
+    weights: Float64[np.ndarray, "M"]
+    scale: float
+    background: float = 0.0
+    constant: float = 0.0
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+        return len(self.linear)
+
+    @property
+    def num_values(self) -> tuple[int, ...]:
+        """Two of each variable."""
+        return (2,) * self.num_sites
+
+    @property
+    def several_values(self) -> bool:
+        """No: variables are zeros and ones."""
+        return False
+
+    @property
+    def quadratic(self) -> Coefficients:
+        """These terms."""
+        return self
+
+    @property
+    def num_summands(self) -> int:
+        """N^2."""
+        return self.num_sites**2
+
+    def max_degree(self) -> int:
+        """The largest number of terms of a site; with a background, at most all other sites."""
+        if self.background:
+            return len(self.linear) - 1
+        return int(np.bincount(self.edges.ravel(), minlength=1).max()) if len(self.edges) else 0
+
+    def largest(self) -> float:
+        """The largest absolute value of a coefficient, including a background."""
+        coupling = float(np.abs(self.weights).max(initial=abs(self.background)))
+        return max(float(np.abs(self.linear).max()), abs(self.scale) * coupling)
+
+    def reach(self) -> float:
+        """As `Terms.reach`."""
+        with np.errstate(over="ignore"):
+            pairs = np.abs(self.scale * (self.weights - self.background)).sum()
+            background = abs(self.scale * self.background) * self.num_sites * (self.num_sites - 1) / 2
+            return float(np.abs(self.linear).sum() + pairs + background)
+
+    def magnitude(self) -> float:
+        """The sum of all absolute terms."""
+        couplings = abs(self.scale) * (np.abs(self.weights).sum() + abs(self.background) * self.num_sites**2 / 2)
+        return float(np.abs(self.linear).sum() + couplings + abs(self.constant))
+
+    def listed(self) -> Coefficients:
+        """The same terms, all of them listed, which takes O(N^2) memory with a background."""
+        if not self.background:
+            return self
+        others = np.triu(np.ones((len(self.linear), len(self.linear)), bool), 1)
+        others[self.edges[:, 0], self.edges[:, 1]] = False
+        pairs = np.argwhere(others).astype(np.int32)
+        kept = self.weights != 0
+        edges = np.concatenate([self.edges[kept], pairs])
+        weights = np.concatenate([self.weights[kept], np.full(len(pairs), self.background)])
+        return self._replace(edges=edges, weights=weights, background=0.0)
+
+    def evaluator(self) -> Values:
+        """As `Terms.evaluator`: constant + c.x + sum over pairs of J x x."""
+        upper = self.scale * self._above_background()
+
+        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+            x = states.astype(np.float64)
+            ones = x.sum(axis=1)
+            # It counts for every pair, so listed pairs only add the difference from it.
+            background = self.scale * self.background * ones * (ones - 1) / 2
+            pairs = np.einsum("bn,bn->b", x, (upper.T @ x.T).T)
+            return self.constant + x @ self.linear + pairs + background
+
+        return values
+
+    def influences(self, temperature: float) -> None:
+        """Not here: `sl_discs.sampling.directions` knows more of spins."""
+        return None
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """As `Terms.losses`, of all flips."""
+        above = self._above_background()
+        states = min(_MOST_STATES, -(-_MANY_SITES // self.num_sites))
+        return np.concatenate([np.abs(self._gains(above, self._quenched(above, rng))) for _ in range(states)])
+
+    def _above_background(self) -> sparse.csr_matrix:
+        """[N, N] K on the listed pairs u < v, minus the background."""
+        weights = self.weights - self.background
+        return sparse.csr_matrix((weights, tuple(self.edges.T)), (self.num_sites, self.num_sites))
+
+    def _gains(self, above: sparse.csr_matrix, x: Int8[np.ndarray, "N"]) -> Float64[np.ndarray, "N"]:
+        state = x.astype(np.float64)
+        coupled = above @ state + above.T @ state + self.background * (state.sum() - state)
+        return (1 - 2 * x) * (self.linear + self.scale * coupled)
+
+    def _quenched(self, above: sparse.csr_matrix, rng: np.random.Generator) -> Int8[np.ndarray, "N"]:
+        """A state that hardly any single flip improves."""
+        x = rng.integers(0, 2, self.num_sites, np.int8)
+        for _ in range(_ROUNDS):
+            willing = self._gains(above, x) > 0
+            if not willing.any():
+                break
+            x ^= willing & (rng.random(len(x)) < 0.5)
+        return x
+
+
+def are_whole(values: Float64[np.ndarray, "..."]) -> bool:
+    """Whether these are whole numbers whose sums are below 2^33."""
+    return bool((values == np.rint(values)).all() and np.abs(values).sum() < _LARGEST_SUM)
+
+
+def has_whole_values(form: QuadraticForm) -> bool:
+    """Whether every value of a form is surely a whole number, below 2^33.
+
+    That is so where its coefficients as a function of zeros and ones are whole, which two halves may add up to. They
+    are computed without rounding from multiples of 2^-10.
+    """
+    given = np.concatenate([form.linear, form.couplings, form.offsets])
+    finest = given * 2**_BITS
+    if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
+        return False
+    terms = form_coefficients(form)
+    found = [*terms.linear.tolist(), *(terms.scale * terms.weights).tolist(), terms.background, terms.constant]
+    return all(number.is_integer() for number in found)
+
+
+def form_coefficients(form: QuadraticForm) -> Coefficients:
+    """The terms of a form as a function of x in {0,1}^N to maximise, negated if the form is minimised.
+
+    Spins are 2x - 1. Repeated pairs are summed, and those of a variable with itself are linear. If all variables are
+    coupled, most pairs equally, as by a penalty on their number, that coupling is the background.
+    """
+    sign = 1.0 if form.maximise else -1.0
+    first, second = form.pairs.T
+    own = first == second
+    linear, constant = form.linear.copy(), math.fsum(form.offsets)
+    couplings = form.couplings
+    if form.spins:
+        # s_a s_b = 4 x_a x_b - 2 x_a - 2 x_b + 1 and s_a s_a = 1.
+        constant += couplings.sum() - linear.sum()
+        linear *= 2
+        for ends in (first, second):
+            np.add.at(linear, ends[~own], -2 * couplings[~own])
+        couplings = 4 * couplings
+    else:
+        np.add.at(linear, first[own], couplings[own])
+    size = form.num_variables
+    ends = np.minimum(first, second)[~own], np.maximum(first, second)[~own]
+    upper = sparse.csr_matrix((couplings[~own], ends), (size, size))
+    upper.sum_duplicates()
+    upper.eliminate_zeros()
+    rows = np.repeat(np.arange(size, dtype=np.int32), np.diff(upper.indptr))
+    edges, weights, background = np.stack([rows, upper.indices], axis=1), upper.data, 0.0
+    if len(weights) > 1 and len(weights) == size * (size - 1) // 2:
+        # A weight that more than half of them have is their median.
+        most_common = np.partition(weights, len(weights) // 2)[len(weights) // 2]
+        others = weights != most_common
+        if 2 * np.count_nonzero(others) < len(weights):
+            edges, weights, background = edges[others], weights[others], float(most_common)
+    return Coefficients(sign * linear, edges, weights, sign, background, sign * constant)
+
+
+class PottsTerms(NamedTuple):
+    """In the place of `Coefficients`, for variables of several values.
+
+    Attributes:
+      num_values: [N] q_i, the number of values of each variable.
+      pairs: [M, 2] with u < v, each once.
+      couplings: [M] K, for pairs of equal values.
+      scale: of the couplings.
+      fields: [N, q] h; entries for values that do not exist have no effect.
+      constant: 0; a Potts form has none.
+    """
+
+    num_values: tuple[int, ...]
+    pairs: Int32[np.ndarray, "M 2"]
+    couplings: Float64[np.ndarray, "M"]
+    scale: float
+    fields: Float64[np.ndarray, "N q"]
+    constant: float = 0.0
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+        return len(self.num_values)
+
+    @property
+    def several_values(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def quadratic(self) -> None:
+        """None: states are not zeros and ones."""
+        return None
+
+    @property
+    def num_summands(self) -> int:
+        """N and the number of couplings."""
+        return self.num_sites + len(self.couplings)
+
+    @property
+    def exists(self) -> Bool[np.ndarray, "N q"]:
+        """Which values each variable has."""
+        return np.arange(max(self.num_values)) < np.array(self.num_values)[:, None]
+
+    def max_degree(self) -> int:
+        """The largest number of couplings of a site."""
+        return int(np.bincount(self.pairs.ravel(), minlength=1).max())
+
+    def largest(self) -> float:
+        """The largest absolute value of a coefficient."""
+        return float(max(np.abs(self.fields).max(), abs(self.scale) * np.abs(self.couplings).max(initial=0)))
+
+    def magnitude(self) -> float:
+        """The sum of all absolute terms."""
+        return float(np.abs(self.fields).sum() + abs(self.scale) * np.abs(self.couplings).sum())
+
+    def reach(self) -> float:
+        """As `Terms.reach`."""
+        with np.errstate(over="ignore"):
+            fields = np.abs(np.where(self.exists, self.fields, 0.0)).max(axis=1).sum()
+            return float(fields + np.abs(self.scale * self.couplings).sum())
+
+    def evaluator(self) -> Values:
+        """As `Terms.evaluator`."""
+        upper, sites = self._upper(self.scale * self.couplings), np.arange(self.num_sites)
+
+        def values(states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
+            found = self.fields[sites, states].sum(axis=1)
+            for value in range(max(self.num_values)):
+                has = (states == value).astype(np.float64)
+                found += np.einsum("bn,bn->b", has, (upper.T @ has.T).T)
+            return found
+
+        return values
+
+    def influences(self, temperature: float) -> sparse.csr_matrix:
+        """As `Terms.influences`: the change of a neighbour adds K to one exponent and takes K from another."""
+        upper = self._upper(np.tanh(np.abs(self.scale * self.couplings) / (2 * temperature)))
+        return (upper + upper.T).tocsr()
+
+    def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        """As `Terms.losses`, of all alternatives of each site."""
+        return np.concatenate([self._quenched_losses(rng) for _ in range(_POTTS_STATES)])
+
+    def _quenched_losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:
+        upper, exists = self._upper(self.scale * self.couplings), self.exists
+        coupling, sites = upper + upper.T, np.arange(self.num_sites)
+        x = rng.integers(0, self.num_values)
+        for _ in range(_ROUNDS):
+            local = self.fields + coupling @ np.eye(exists.shape[1])[x]
+            gains = np.where(exists, local - local[sites, x][:, None], -np.inf)
+            willing = gains.max(axis=1) > 0
+            if not willing.any():
+                break
+            x = np.where(willing & (rng.random(self.num_sites) < 0.5), gains.argmax(axis=1), x)
+        others = exists & (np.arange(exists.shape[1]) != x[:, None])
+        return np.abs(gains[others])
+
+    def _upper(self, values: Float64[np.ndarray, "M"]) -> sparse.csr_matrix:
+        """[N, N] numbers of the pairs u < v."""
+        return sparse.csr_matrix((values, tuple(self.pairs.T)), (self.num_sites, self.num_sites))
+
+
+def potts_terms(form: PottsForm) -> PottsTerms:
+    """The terms of a form as a function to maximise, negated if the form is minimised."""
+    sign = 1.0 if form.maximise else -1.0
+    return PottsTerms(form.values, form.pairs, form.couplings, sign, sign * form.fields)
