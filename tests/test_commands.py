@@ -88,7 +88,7 @@ def test_a_command_does_not_hide_the_function_of_its_name():
     assert not root & set(sl_discs.__all__)
 
 
-@pytest.mark.parametrize("name", ["run", "sweep", "tune", "reproduce", "study samplers", "solve", "sample"])
+@pytest.mark.parametrize("name", ["run", "sweep", "tune", "reproduce", "solve", "sample"])
 def test_every_command_imports_code_of_the_user(name, capsys):
     assert main(["sl-discs", *name.split(), "--import=none.py"]) == 2
     assert capsys.readouterr().err == "error: --import=none.py: there is no such file\n"

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from absl import flags
-from matplotlib import colors
-from ml_collections import config_dict
 
-from sl_discs.discs_plugin import register
-from sl_discs.discs_plugin.modules import OWN
+from sl_discs.discs_plugin import config_file, register
 from sl_discs.errors import InputError
-from sl_discs.localization.schedule import Localization
-from sl_discs.samplers.registry import PREFIX
-
-# A config file for `--sampler_config=FILE:MODULE`: the config of any importable module, such as the plugin's own.
-
-
-def get_config(module: str) -> config_dict.ConfigDict:
-    """`get_config()` of a module."""
-    return importlib.import_module(module).get_config()
-
 
 _CONFIG_FLAGS = ("config", "model_config", "sampler_config")
 
@@ -114,7 +98,7 @@ def _resolve(flag: str, value: str) -> str:
         return f"{found}{colon}{argument}"
     module = _plugin_module(path)
     if module is not None and not argument:
-        return f"{__file__}:{module}"
+        return f"{config_file.__file__}:{module}"
     raise InputError(
         f"--{flag}: there is no file {path}, here or in {checkout()}, and no config of sl_discs by that name; "
         "configs of sl_discs are named as discs/samplers/configs/sl_gwg_config.py"
@@ -127,65 +111,3 @@ def _plugin_module(path: str) -> str | None:
     name = match[1].replace("/", ".") if match else None
     spec = importlib.util.find_spec(name) if name else None
     return name if spec is not None and spec.origin == "sl_discs" else None
-
-
-# DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.
-#
-# The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown names or omit them. A
-# localized sampler gets its base sampler's entry, with `sl_` before the short name, half the brightness of the
-# colour, and the next place in the order. DISCS's samplers that are missing from its tables are grey and come last.
-
-_PREFIXES = (PREFIX + OWN, OWN, PREFIX)
-_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
-_NOT_SAMPLERS = ("save_title", "model")
-
-
-def _split(name: str) -> tuple[str, str]:
-    """The plugin's prefix of a name, and DISCS's name."""
-    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
-    return prefix, name.removeprefix(prefix)
-
-
-def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
-    """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
-    prefix, settings["name"] = _split(settings["name"])
-    swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
-    settings = original(settings)
-    settings["name"] = " ".join([prefix + settings["name"], *swept])
-    return settings
-
-
-def _get_color(original: Callable, label: str):
-    prefix, base = _split(label)
-    try:
-        color = colors.to_rgb(original(base))
-    except KeyError:
-        color = colors.to_rgb("gray")
-    return tuple(0.5 * part for part in color) if prefix else color
-
-
-def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Clusters with their samplers sorted by DISCS's order of the base samplers."""
-    result = []
-    for cluster in clusters:
-        labels = [label for label in cluster if label not in _NOT_SAMPLERS]
-        others = {name: cluster[name] for name in _NOT_SAMPLERS}
-        known = list(original([{_split(label)[1]: None for label in labels} | others])[0])
-        place = {base: position for position, base in enumerate(known)}
-        order = sorted((place.get(_split(label)[1], len(place)), label) for label in labels)
-        result.append({label: cluster[label] for _, label in order} | others)
-    return result
-
-
-def teach_plot_utils() -> None:
-    """Wraps the three functions of `plot_utils` that depend on samplers, once for each import of it."""
-    utils = importlib.import_module("discs.plot_results.plot_utils")
-    wrappers: dict[str, Callable] = {
-        "process_keys": _process_keys,
-        "get_color": _get_color,
-        "sort_based_on_samplers": _sort,
-    }
-    for name, wrapper in wrappers.items():
-        original = getattr(utils, name)
-        if not isinstance(original, functools.partial):
-            setattr(utils, name, functools.partial(wrapper, original))

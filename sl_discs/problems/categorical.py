@@ -27,6 +27,8 @@ _MOST_VALUES = 127
 class PottsKind(Kind):
     """A Potts form; any assignment is feasible."""
 
+    several_values = True
+
     @property
     def spins(self) -> bool:
         """Variables are numbered from 0."""

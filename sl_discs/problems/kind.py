@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int8
@@ -54,6 +54,8 @@ class Kind(abc.ABC):
       reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`;
         named, since they are built on models; empty: there are none.
     """
+
+    several_values: ClassVar[bool] = False  # whether variables may have more than two
 
     name: str
     title: str

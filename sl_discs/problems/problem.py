@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Int8
@@ -18,13 +18,14 @@ from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.problems.kind import KINDS, PENALTY, Evaluated, Kind
 
+Source = TypeVar("Source", Graph, QuadraticForm, ConstrainedForm, PottsForm)
 _Arguments = ParamSpec("_Arguments")
 # One answer: a value for each label, or values in the order of the labels.
 Sample = Mapping[Hashable, int] | Sequence[int] | np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Generic[Source]):
     """A problem exactly as it was given; made by `sl_discs.maxcut`, `sl_discs.qubo` and the other constructors.
 
     Attributes:
@@ -39,7 +40,7 @@ class Problem:
     kind: str
     name: str
     labels: Sequence[Hashable]
-    source: Graph | QuadraticForm | ConstrainedForm | PottsForm
+    source: Source
     penalty: float = PENALTY
     construct_s: float = 0.0
 

@@ -129,10 +129,9 @@ _STARTS = 50
 _MOST_NODES, _MOST_EDGES = 5_000, 200_000
 
 
-def reduce_maxclique(problem: Problem) -> Presolved:
+def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `maxclique`."""
     graph = problem.source
-    assert isinstance(graph, Graph)
     size = graph.num_nodes
     adjacency = _adjacency(size, graph.edges)
     clique = _grown_clique(adjacency)

@@ -436,19 +436,18 @@ _MOST_LOOKS, _LEAST_LOOKS = 200, 10**7
 COVER = "clique cover"
 
 
-def reduce_mis(problem: Problem) -> Presolved:
+def reduce_mis(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `mis`."""
     return _reduced(problem, cover=False)
 
 
-def reduce_vertex_cover(problem: Problem) -> Presolved:
+def reduce_vertex_cover(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `vertex_cover`: the nodes that are left out are an independent set."""
     return _reduced(problem, cover=True)
 
 
-def _reduced(problem: Problem, cover: bool) -> Presolved:
+def _reduced(problem: Problem[Graph], cover: bool) -> Presolved:
     graph = problem.source
-    assert isinstance(graph, Graph)
     size = graph.num_nodes
     work = make_work(graph)
     complete = bool(reduce_graph(work, max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))))

@@ -81,7 +81,7 @@ def slack_sizes(largest: int) -> Int64[np.ndarray, "b"]:
     return np.array([*sizes, largest - sum(sizes)], np.int64)
 
 
-def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
+def first_penalties(problem: Problem[ConstrainedForm]) -> Float64[np.ndarray, "C"]:
     """Of each constraint, so much that where it holds with equality no flip of a typical variable pays.
 
     A flip of a coefficient a costs P a^2, of which the mean over the constraint's variables is set to their largest
@@ -90,7 +90,6 @@ def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
     than these still pay, penalties are to be raised.
     """
     source = problem.source
-    assert isinstance(source, ConstrainedForm)
     chance = _chances(source)
     terms = form_coefficients(source.form).listed()
     size = source.num_variables
@@ -107,7 +106,7 @@ def first_penalties(problem: Problem) -> Float64[np.ndarray, "C"]:
     return np.array([_rounded(max(one, smallest)) for one in found])
 
 
-def penalised(problem: Problem, penalties: Float64[np.ndarray, "C"]) -> Penalised:
+def penalised(problem: Problem[ConstrainedForm], penalties: Float64[np.ndarray, "C"]) -> Penalised:
     """The problem without constraints that has these penalties.
 
     Args:
@@ -118,7 +117,6 @@ def penalised(problem: Problem, penalties: Float64[np.ndarray, "C"]) -> Penalise
       InputError: it does not fit into memory.
     """
     source = problem.source
-    assert isinstance(source, ConstrainedForm)
     form, (matrix, divisors) = source.form, _divided(source)
     low, high = -(-source.low // divisors), source.high // divisors
     sizes = [slack_sizes(int(width)) for width in high - low]

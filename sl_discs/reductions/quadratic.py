@@ -328,10 +328,9 @@ def _with_fixed(terms: SpinTerms, spins: np.ndarray, values: np.ndarray) -> Redu
     return Reduced(rest, kept, lift, collections.Counter({ROOF: len(spins)}), True)
 
 
-def reduce_form(problem: Problem) -> Presolved:
+def reduce_form(problem: Problem[QuadraticForm]) -> Presolved:
     """Reduces a problem `qubo` or `ising`; what is left has the constant in its offset."""
     form = problem.source
-    assert isinstance(form, QuadraticForm)
     fixed = fix_by_roof_duality(terms_of_form(form))
     rest = reduce_terms(fixed.terms)
     both = Reduced(
@@ -346,10 +345,9 @@ def reduce_form(problem: Problem) -> Presolved:
     return _presolved(problem, both, left, constant)
 
 
-def reduce_maxcut(problem: Problem) -> Presolved:
+def reduce_maxcut(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `maxcut`; the weights of what is left can be fractions and of either sign."""
     graph = problem.source
-    assert isinstance(graph, Graph)
     rest = reduce_terms(terms_of_cut(graph))
     left, constant = cut_of_terms(rest.terms, graph.name) if len(rest.kept) else (None, rest.terms.constant)
     return _presolved(problem, rest, left, constant)

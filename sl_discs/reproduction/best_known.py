@@ -23,7 +23,7 @@ from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.problems.graphs import MAXCUT as MAXCUT
+from sl_discs.problems.graphs import MAXCUT
 from sl_discs.version import __version__
 
 # The file of a set's references: its content, how it is extended, and when a reference is valid.

@@ -103,7 +103,7 @@ _LEAST = 0.05
 
 def solve_constrained(
     solve: Callable[..., Result],
-    problem: Problem,
+    problem: Problem[ConstrainedForm],
     sampler: str,
     *,
     time_limit: float | None = None,
@@ -130,7 +130,6 @@ def solve_constrained(
       the answers of the round with the best one, and what was recorded of it; steps, rounds and timing are of all.
     """
     source = problem.source
-    assert isinstance(source, ConstrainedForm)
     exactly = sampler == AUTO and initial_states is None if presolve is None else presolve
     if exactly and (result := by_enumeration(problem, seed, Clock())):
         return result

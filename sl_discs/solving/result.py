@@ -16,8 +16,12 @@ from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.experiment.monitor import contractions
 from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.localization.method import Method
-from sl_discs.problem_names import CATEGORICAL
+from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import label_of, plain_label
+
+# The largest value of a variable.
+_MOST_VALUE = 127
+
 
 # Values of chains against steps.
 
@@ -153,7 +157,9 @@ def _check_values(fields: Mapping[str, Any]) -> None:
         raise ValueError("no chains")
     if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
         raise ValueError(f"{len(labels)} labels for {size} variables, or equal ones")
-    least, most = (-1, 1) if fields["spins"] else (0, 127 if fields["kind"] in CATEGORICAL else 1)
+    kind = KINDS.get(fields["kind"])
+    several = kind is not None and kind.several_values
+    least, most = (-1, 1) if fields["spins"] else (0, _MOST_VALUE if several else 1)
     for name in "states", "final_states":
         found = fields[name]
         if ((found < least) | (found > most)).any() or (fields["spins"] and not found.all()):
