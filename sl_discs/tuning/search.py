@@ -180,9 +180,9 @@ def play_trials(
 
     if len(counted_trials(study)) >= total:
         return
-    callbacks = [lambda _, trial: tell(trial), MaxTrialsCallback(total, _COUNTED)]
+    enough: Callable[[optuna.Study, FrozenTrial], None] = MaxTrialsCallback(total, _COUNTED)
     try:
-        study.optimize(play, callbacks=callbacks)
+        study.optimize(play, callbacks=[lambda _, trial: tell(trial), enough])
     except OSError as error:
         raise InputError(
             f"cannot write ({error.strerror or error}); the same command continues once it can"

@@ -35,6 +35,10 @@ SMALL = (
 )  # fmt: skip
 
 
+def journal(folder):
+    return JournalStorage(JournalFileBackend(str(folder / "tuning.journal")))
+
+
 def start(cwd, *arguments):
     return subprocess.Popen(
         [sys.executable, "-m", "sl_discs", "tune", *arguments],
@@ -70,7 +74,7 @@ def test_the_command(tmp_path):
 
     study = optuna.load_study(
         study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
-        storage=JournalStorage(JournalFileBackend(str(tmp_path / "tuning.journal"))),
+        storage=journal(tmp_path),
     )
     tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
     assert study.trials[1].params == tried
@@ -104,7 +108,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     assert code == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(
         study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
-        storage=JournalStorage(JournalFileBackend(str(tmp_path / "tuning.journal"))),
+        storage=journal(tmp_path),
     )
     states = [trial.state.name for trial in study.trials]
     assert states[0] == "COMPLETE" and states[-1] == "FAIL" and "RUNNING" not in states
