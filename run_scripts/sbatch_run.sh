@@ -9,7 +9,7 @@
 # command: another command of sl-discs (default run). Eight workers of one search for settings are
 #   command=tune slurm="--array=1-8" bash run_scripts/sbatch_run.sh --dataset=mis/er_density/r-0.10 \
 #     --sampler=sl_path_auxiliary --trials=100
-# With several tasks (--nodes, --ntasks-per-node) each is a host of one run (docs/clusters.md).
+# parts: divides the instances of one run among so many jobs of an array (docs/clusters.md).
 # Two minutes before the time limit the program gets SIGUSR1; if it exits with code 75, the job is requeued.
 #SBATCH --job-name=sl_discs
 #SBATCH --signal=B:USR1@120
@@ -19,15 +19,13 @@ set -euo pipefail
 if [ -f "$(dirname "$0")/environment.sh" ]; then # not in a job: there, this is a copy in a folder of Slurm's
   cd "$(dirname "$0")/.."
   EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
-  exec sbatch ${slurm:-} run_scripts/sbatch_run.sh "$@"
+  exec sbatch ${slurm:-} ${parts:+"--array=1-$parts"} run_scripts/sbatch_run.sh "$@"
 fi
 cd "$SLURM_SUBMIT_DIR"
 EXTRAS="${EXTRAS:-run${command:+,tune}}" source run_scripts/environment.sh
-step=()
-[ "${SLURM_NTASKS:-1}" -le 1 ] || step=(srun --kill-on-bad-exit=1)
 
 code=0 again=1 told=0
-"${step[@]}" .venv/bin/python -m sl_discs "${command:-run}" "$@" &
+.venv/bin/python -m sl_discs "${command:-run}" ${parts:+"--part=$SLURM_ARRAY_TASK_ID/$parts"} "$@" &
 program=$!
 # Always SIGUSR1: Slurm sends SIGTERM to every process of a job, and a second SIGTERM would end a program that is saving
 # its checkpoint because of the first.
@@ -39,10 +37,8 @@ while [ "$again" = 1 ]; do
   wait "$program" || code=$?
 done
 trap - USR1 TERM
-# A program that gets the signal before it has installed its handler is ended by it. A run on several hosts is also
-# requeued if a signal ended one of its tasks, for instance because a host died, but only a few times.
-if [ "$code" = 75 ] || { [ "$told" = 1 ] && [ "$code" = "$((128 + $(kill -l USR1)))" ]; } ||
-  { [ "$code" -gt 128 ] && [ "${SLURM_NTASKS:-1}" -gt 1 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt 5 ]; }; then
+# A program that gets the signal before it has installed its handler is ended by it.
+if [ "$code" = 75 ] || { [ "$told" = 1 ] && [ "$code" = "$((128 + $(kill -l USR1)))" ]; }; then
   echo "interrupted: job $SLURM_JOB_ID goes back into the queue"
   scontrol requeue "$SLURM_JOB_ID"
 fi

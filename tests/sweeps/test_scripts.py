@@ -129,14 +129,12 @@ def test_a_job_that_is_interrupted_before_it_listens_goes_back_too(place):
     assert told[1:] == ["scontrol requeue 101", f"exit {128 + signal.SIGUSR1}"]
 
 
-@pytest.mark.parametrize(("code", "restarts", "requeued"), [(134, 0, True), (137, 5, False), (2, 0, False)])
-def test_a_run_whose_host_dies_goes_back_a_few_times(place, code, restarts, requeued):
-    dies = place.parent / "bin" / "srun"
-    dies.write_text(f'#!/usr/bin/env bash\necho "srun $*" >>"$LOG"\nexit {code}\n')
-    dies.chmod(0o755)
-    _, told = call(place, "sbatch_run.sh", "--engine=cpu", SLURM_NTASKS="4", SLURM_RESTART_COUNT=str(restarts))
-    assert told[1] == "srun --kill-on-bad-exit=1 .venv/bin/python -m sl_discs run --engine=cpu"
-    assert told[2:] == ["scontrol requeue 101"] * requeued + [f"exit {code}"]
+def test_a_run_in_parts(place):
+    _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--time=60")
+    assert told[0] == "sbatch --time=60 --array=1-2 run_scripts/sbatch_run.sh --engine=cpu"
+    assert [line for line in told if "python" in line] == [
+        f"python -m sl_discs run --part={k}/2 --engine=cpu" for k in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(
