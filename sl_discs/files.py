@@ -380,34 +380,54 @@ _NAME = ".run.lock"
 _LOOK_S = 0.1
 
 
+class FolderInUse(InputError):
+    """Another process holds a folder.
+
+    Attributes:
+      holder: the process and its machine, in words.
+    """
+
+    def __init__(self, folder: Path, holder: str):
+        super().__init__(f"{folder}: another run ({holder}) is writing there; wait for it, or choose another folder")
+        self.holder = holder
+
+
 @contextlib.contextmanager
-def only_run_in(folder: Path) -> Iterator[None]:
+def only_run_in(folder: Path, name: str = _NAME, patience_s: float = 0.0) -> Iterator[None]:
     """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
 
+    Args:
+      folder: an existing folder.
+      name: of the lock's file.
+      patience_s: seconds for which to try.
+
     Raises:
-      InputError: another run holds the lock, or the folder cannot be written.
+      FolderInUse: another run holds the lock.
+      InputError: the folder cannot be written.
     """
     if fcntl is None:
         yield
         return
-    path = folder / _NAME
+    path = folder / name
     try:
         file = path.open("a+", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot write ({error.strerror}); choose another folder") from error
+    end = time.monotonic() + patience_s
     with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise InputError(
-                f"{folder}: another run ({file.read().strip() or 'unknown'}) is writing there; wait for it, or "
-                "choose another folder"
-            ) from None
-        except OSError:
-            # Some network file systems have no locks; runs in different folders should still work there.
-            yield
-            return
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    file.seek(0)
+                    raise FolderInUse(folder, file.read().strip() or "unknown") from None
+                time.sleep(_LOOK_S)
+            except OSError:
+                # Some network file systems have no locks; runs in different folders should still work there.
+                yield
+                return
         file.seek(0)
         file.truncate()
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
@@ -415,15 +435,16 @@ def only_run_in(folder: Path) -> Iterator[None]:
         yield
 
 
-def wait_until_free(folder: Path, patience_s: float) -> None:
-    """Waits, for a limited time, until no run holds the folder; a run started afterwards may still be refused.
-
-    Only for processes that may start a run there, since each check holds the lock itself for a moment.
-    """
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        try:
-            with only_run_in(folder):
-                return
-        except InputError:
-            time.sleep(_LOOK_S)
+def holder_of(folder: Path, name: str = _NAME) -> str:
+    """Who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
+    if fcntl is None:
+        return ""
+    try:
+        with (folder / name).open("r", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read().strip() or "unknown"
+    except OSError:  # there is no such file, or there are no locks
+        pass
+    return ""

@@ -23,8 +23,7 @@ from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import check_data_root
 from sl_discs.own_code import imported
-from sl_discs.sweeps.discs_arguments import discs_arguments
-from sl_discs.sweeps.sweep_file import Sweep, read_sweep
+from sl_discs.sweeps.sweep_file import Sweep, discs_arguments, read_sweep
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()

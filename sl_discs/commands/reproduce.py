@@ -54,7 +54,7 @@ from sl_discs.reproduction.cells import (
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, write_report
 from sl_discs.reproduction.runs import Runner, trial_cells
-from sl_discs.tuning.search import part_of
+from sl_discs.tuning.evaluation import part_of
 from sl_discs.version import __version__
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.

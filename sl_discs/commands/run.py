@@ -11,16 +11,18 @@ code 2 and a one-line message.
 With configs/experiment/ising/lattice.py and configs/model/ising_config.py the chains stay at one temperature, and the
 effective sample size of each sampler is reported, as in DISCS for models that are not combinatorial.
 
-To use several hosts, run the same command on each. Slurm needs no further flags; elsewhere, give
---coordinator=HOST:PORT --num_hosts=N --host=K. Host 0 writes the results and prints the summary.
+A run may be divided: with --part=K/N a process runs the K-th of N parts of the instances, at any time and on any
+machine that sees the same folder. The one that ends last writes the results and prints the summary.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +31,7 @@ from typing import Any
 from absl import flags
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, error_of_file, refuse_flags, run_command
+from sl_discs.command import attributes_of, error_of_file, run_command
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -44,17 +46,15 @@ from sl_discs.experiment.checkpoint import (
     notice_of_end,
 )
 from sl_discs.experiment.figures import can_draw, or_warn
-from sl_discs.experiment.hosts import Hosts, find_hosts, remove_checkpoints
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
 from sl_discs.experiment.output import (
     draw_trajectories,
     format_summary,
     join_records,
-    pack_records,
-    unpack_records,
     write_results,
 )
+from sl_discs.experiment.parts import Part, keep_records, records_in
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
@@ -136,23 +136,10 @@ _EVENTS = flags.DEFINE_boolean(
     "--config.experiment.events.",
     flag_values=FLAGS,
 )
-_COORDINATOR = flags.DEFINE_string(
-    "coordinator", None, "HOST:PORT of host 0, with several hosts; not needed under Slurm.", flag_values=FLAGS
-)
-_NUM_HOSTS = flags.DEFINE_integer("num_hosts", None, "Number of hosts; goes with --coordinator.", flag_values=FLAGS)
-_HOST = flags.DEFINE_integer("host", None, "Number of this host, from 0; goes with --coordinator.", flag_values=FLAGS)
-_CONNECT_TIMEOUT_S = flags.DEFINE_float(
-    "connect_timeout_s",
-    300.0,
-    "Seconds for which the hosts wait for each other to start.",
-    lower_bound=1.0,
-    flag_values=FLAGS,
-)
-_HOST_TIMEOUT_S = flags.DEFINE_float(
-    "host_timeout_s",
-    60.0,
-    "Seconds without a sign of life from a host after which the run ends.",
-    lower_bound=1.0,
+_PART = flags.DEFINE_string(
+    "part",
+    None,
+    "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results.",
     flag_values=FLAGS,
 )
 _OVERWRITE = flags.DEFINE_boolean(
@@ -167,6 +154,9 @@ _RUN_LOCAL = flags.DEFINE_boolean(
 
 # The model whose chains are sampled at a temperature; problems on graphs are optimised.
 _ISING = "ising"
+
+# Seconds for which a part waits while another one joins the results.
+_JOIN_S = 600.0
 
 # Fields of DISCS's model configs that are taken from the instances here.
 _MODEL_DISCS_ONLY = (
@@ -266,8 +256,8 @@ def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Me
     return Path("results") / _as_folder(dataset) / _as_folder(run)
 
 
-def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
-    """This host's share of the instances."""
+def _load(settings: Settings, model: dict, part: Part) -> Dataset:
+    """This part's share of the instances."""
 
     def load(first: int, count: int | None) -> Dataset:
         return load_dataset(
@@ -282,13 +272,13 @@ def _load(settings: Settings, model: dict, hosts: Hosts) -> Dataset:
         )
 
     first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
-    if hosts.count == 1:
+    if part.count == 1:
         return load(first, count)
-    share = hosts.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
+    share = part.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
     return load(first + share.start * stride, len(share))
 
 
-def run(hosts: Hosts) -> None:
+def run(part: Part) -> None:
     """Runs the experiment of the flags, saves it and prints the summary."""
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
@@ -303,13 +293,13 @@ def run(hosts: Hosts) -> None:
     settings = settings_from(schedule | fields)
     short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
-    run_model(settings, model, hosts)
+    run_model(settings, model, part)
 
 
-def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
+def _sample(settings: Settings, model: dict, part: Part) -> None:
     """Effective sample sizes of chains on an Ising lattice."""
-    if hosts.count > 1:
-        raise InputError(f"{hosts.count} hosts: {_ISING!r} runs on a single host; start one process")
+    if part.count > 1:
+        raise InputError(f"--part: {_ISING!r} runs as a whole; leave it out")
     lattice = lattice_from(model)
     methods, sampler_configs = _methods(settings.batch_size)
     settings = ess_settings(settings, methods)
@@ -327,52 +317,65 @@ def _sample(settings: Settings, model: dict, hosts: Hosts) -> None:
     sys.stdout.write(format_ess(found, paths) + "\n")
 
 
-def _optimise(settings: Settings, model: dict, hosts: Hosts) -> None:
-    """The best states of a problem on graphs; only host 0 writes and prints."""
+def _optimise(settings: Settings, model: dict, part: Part) -> None:
+    """The best states of a problem on graphs; of several parts, the last one writes and prints."""
     if settings.events:
         check_tensorboardx()
     model = _graph_model(model)
     methods, sampler_configs = _methods(settings.batch_size)
     check_methods(methods, settings)
-    dataset = _load(settings, model, hosts)
+    dataset = _load(settings, model, part)
     folder = check_writable(_save_folder(settings, model, dataset.name, methods))
     config = {
         "experiment": vars(settings),
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
+    own, done = part.folder(folder), (folder / "results.json").exists() and not _OVERWRITE.value
+    if part.count > 1 and done:
+        check_finished(folder, config, dataset.name)
+        sys.stdout.write(f"{part.label}: all parts are done and joined in {folder}\n")
+        return
     with contextlib.ExitStack() as stack:
-        if hosts.index == 0:
-            stack.enter_context(only_run_in(folder))
+        stack.enter_context(only_run_in(check_writable(own)))
         if not _OVERWRITE.value:
             check_finished(folder, config, dataset.name)
-        saved = hosts.checkpoint_folder(folder)
-        hosts.connect(folder, _CONNECT_TIMEOUT_S.value, _HOST_TIMEOUT_S.value)
         settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
         if note:
             sys.stderr.write(f"{note}\n")
         config["experiment"] = vars(settings)
-        draws = hosts.index == 0 and can_draw()
+        draws = can_draw()
         notice = stack.enter_context(notice_of_end())
-        kind = kind_of_run(config, methods, settings, dataset, versions())
-        checkpoints = Checkpoints(saved, kind, settings.checkpoint_every_s, notice)
-        monitor = Monitor(folder / "events", hosts.label) if settings.events else None
-        with progress_bar(total_chain_steps(dataset, settings), label=hosts.label) as progress:
-            samplers = run_methods(
-                dataset.problem, dataset, float(model["penalty"]), methods, settings, progress, checkpoints, monitor
-            )
-        if hosts.index > 0:
-            hosts.hand_in(pack_records(samplers), folder, notice)
-            return
-        shares = hosts.collect(folder, notice)
-        samplers = join_records([samplers, *map(unpack_records, shares)])
-        record = experiment_record(dataset, config, settings, samplers, hosts.count_cores(folder))
+        kind = json.loads(json.dumps(kind_of_run(config, methods, settings, dataset, versions())))
+        checkpoints = Checkpoints(own / "checkpoint", kind, settings.checkpoint_every_s, notice)
+        monitor = Monitor(folder / "events", part.label) if settings.events else None
+        samplers = records_in(own, kind)
+        if samplers is None:
+            with progress_bar(total_chain_steps(dataset, settings), label=part.label) as progress:
+                penalty = float(model["penalty"])
+                samplers = run_methods(
+                    dataset.problem, dataset, penalty, methods, settings, progress, checkpoints, monitor
+                )
+        if part.count > 1:
+            keep_records(own, kind, samplers)
+            stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
+            if not own.exists():
+                sys.stdout.write(f"{part.label}: done; another part has joined the results in {folder}\n")
+                return
+            found = part.others(folder, kind)
+            missing = [str(k) for k, records in enumerate(found, 1) if records is None]
+            if missing:
+                sys.stdout.write(f"{part.label}: done; missing: {', '.join(missing)}\n")
+                return
+            samplers = join_records([records for records in found if records is not None])
+        record = experiment_record(dataset, config, settings, samplers, part.count)
         try:
             paths = write_results(record, folder)
         except InputError:
             sys.stdout.write(format_summary(record, resumed=checkpoints.resumed()) + "\n")
             raise
-        remove_checkpoints(folder)
+        for name in ("checkpoint", "parts"):
+            shutil.rmtree(folder / name, ignore_errors=True)
     sys.stdout.write(format_summary(record, paths, checkpoints.resumed()) + "\n")
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
@@ -386,10 +389,7 @@ def main(argv: Sequence[str]) -> int:
         one_device_per_core()
         keep_programs()
         try:
-            hosts = find_hosts(_COORDINATOR.value, _NUM_HOSTS.value, _HOST.value)
-            if hosts.count == 1:
-                refuse_flags(FLAGS, ["connect_timeout_s", "host_timeout_s"], "on one host")
-            run(hosts)
+            run(Part() if _PART.value is None else Part.parse(_PART.value))
         except Interrupted as interruption:
             sys.stderr.write(f"{interruption}\n")
             return RESUME_ME

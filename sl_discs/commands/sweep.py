@@ -1,14 +1,14 @@
-r"""Command: performs the runs of a sweep file in DISCS's format (`run_configs`) with any number of workers.
+r"""Command: performs the runs of a sweep file in DISCS's format (`run_configs`).
 
 sl-discs sweep list    --sweep=FILE       prints the command of each run
-sl-discs sweep run     --sweep=FILE       starts a worker, which performs the missing runs
+sl-discs sweep run     --sweep=FILE       performs the missing runs, here or on a Slurm cluster
 sl-discs sweep status  --sweep=FILE       prints which runs are done, running, failed and missing
 sl-discs sweep collect --sweep=FILE       writes a table of the results, collect.csv and collect.json
 
-Each run is a separate `sl-discs run` with its own folder in --save_root. Start any number of workers, on any number
-of machines that share this folder: each run is performed by one worker, and that of a killed worker is taken over by
-another. Arguments after `--`, such as `-- --engine=cpu`, are passed to every run; all commands of a sweep must be
-given the same.
+Each run is a separate `sl-discs run` with its own folder in --save_root. `run` skips what is done or performed by
+somebody else, and continues interrupted runs from their checkpoints. With --executor=slurm it submits a job array
+with a task for each run (extra `cluster`). Arguments after `--`, such as `-- --engine=cpu`, are passed to every run;
+all commands of a sweep must be given the same.
 
 The exit code of `run` is 0 for success, 1 if runs have failed, 2 after a one-line message about bad input, and 75 if
 SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
@@ -16,10 +16,9 @@ SIGTERM, SIGINT or SIGUSR1 interrupted it and it should be started again.
 
 from __future__ import annotations
 
-import functools
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from absl import flags
@@ -27,13 +26,19 @@ from absl import flags
 from sl_discs.command import choice_before_flags, refuse_flags, run_command, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import RESUME_ME
 from sl_discs.files import check_writable
-from sl_discs.sweeps import tables
-from sl_discs.sweeps.arguments import check_runnable, command_line, left_out, parse_extra, run_arguments
-from sl_discs.sweeps.claims import LEAST_STALE_S
-from sl_discs.sweeps.run_folder import Run, state_of
-from sl_discs.sweeps.sweep_file import Sweep, read_sweep
-from sl_discs.sweeps.worker import Worker
+from sl_discs.sweeps import sweep_runs
+from sl_discs.sweeps.sweep_file import (
+    Sweep,
+    check_runnable,
+    command_line,
+    left_out,
+    parse_extra,
+    read_sweep,
+    run_arguments,
+)
+from sl_discs.sweeps.sweep_runs import FAILED, INTERRUPTED, MISSING, Run, Task, state_of
 
 _COMMANDS = ("list", "run", "status", "collect")
 
@@ -67,12 +72,21 @@ _SAMPLERS = flags.DEFINE_list(
     "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs.",
     flag_values=FLAGS,
 )
-_STALE = flags.DEFINE_float(
-    "stale_after",
-    300.0,
-    "Seconds without a sign of life after which the run of a killed worker is taken over. On the worker's own "
-    "machine this happens at once.",
-    lower_bound=LEAST_STALE_S,
+_EXECUTOR = flags.DEFINE_enum(
+    "executor", "local", ("local", "slurm"), "With run: who performs the runs.", flag_values=FLAGS
+)
+_PARALLEL = flags.DEFINE_integer(
+    "parallel",
+    None,
+    "With run: how many runs to perform at a time; default: 1, with Slurm as many as it allows. On this machine each "
+    "gets an equal part of the cores.",
+    lower_bound=1,
+    flag_values=FLAGS,
+)
+_SLURM = flags.DEFINE_list(
+    "slurm",
+    [],
+    "With --executor=slurm: options of submitit's SlurmExecutor, such as partition=gpu,gpus_per_node=1,time=4:00:00.",
     flag_values=FLAGS,
 )
 _RETRY = flags.DEFINE_boolean("retry", False, "With run: repeat failed runs.", flag_values=FLAGS)
@@ -89,9 +103,9 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
     """Lists, performs or shows the runs."""
     what = choice_before_flags(arguments, _COMMANDS)
     if what != "run":
-        refuse_flags(FLAGS, ["retry"], f"in `sweep {what}`")
-    if what == "list":
-        refuse_flags(FLAGS, ["stale_after"], "in `sweep list`")
+        refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm"], f"in `sweep {what}`")
+    elif _EXECUTOR.value != "slurm":
+        refuse_flags(FLAGS, ["slurm"], "without --executor=slurm")
     if not _SWEEP.value:
         raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
     path = launch.find_file(_SWEEP.value)
@@ -100,38 +114,47 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
     sweep = read_sweep(path, _SAMPLERS.value)
     root = Path(_SAVE_ROOT.value or Path("results") / sweep.name)
     extra = parse_extra(more)
-    runs = [
-        Run(k, sweep.label(k), root / sweep.folder(k), run_arguments(sweep, k, _DATA_ROOT.value, extra))
-        for k in _chosen(sweep)
-    ]
+    runs = [_run_of(sweep, k, root, extra) for k in _chosen(sweep)]
     if what == "status":
-        lines = tables.status_lines(sweep, runs, [state_of(one, _STALE.value) for one in runs])
+        lines = sweep_runs.status_lines(sweep, runs, [state_of(one) for one in runs])
     elif what == "collect":
-        lines = tables.collect(sweep, runs, root)
+        lines = sweep_runs.collect(sweep, runs, root)
     else:
         check_runnable(sweep, [one.number for one in runs], [one.arguments for one in runs])
         if left_out(sweep):
             sys.stderr.write(f"ignored fields, which only DISCS uses: {', '.join(left_out(sweep))}\n")
         if what == "run":
-            return _worker(runs, root)
-        lines = [f"[{one.number}/{len(sweep.runs)}] {shlex.join(_program(one))}" for one in runs]
+            return _perform(sweep, runs, root)
+        count = len(sweep.runs)
+        lines = [f"[{one.number}/{count}] {shlex.join(['sl-discs', *one.command[3:]])}" for one in runs]
     say("\n".join(lines))
     return 0
 
 
-def _program(one: Run, start: Sequence[str] = ("sl-discs",)) -> list[str]:
-    """The command of a run; `start` starts `sl-discs`."""
-    return [*start, "run", *command_line(one.arguments, one.folder)]
+def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
+    folder, arguments = root / sweep.folder(number), run_arguments(sweep, number, _DATA_ROOT.value, extra)
+    command = (sys.executable, "-m", "sl_discs", "run", *command_line(arguments, folder))
+    return Run(number, sweep.label(number), folder, arguments, command)
 
 
-def _worker(runs: Sequence[Run], root: Path) -> int:
+def _perform(sweep: Sweep, runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
-    start = functools.partial(_program, start=(sys.executable, "-m", "sl_discs"))
-    worker = Worker(runs, start, say, _STALE.value, retry=_RETRY.value)
-    code = worker.work()
-    states = [state_of(one, _STALE.value).name for one in runs]
-    say(f"{states.count('done')} of {len(runs)} runs are done, in {root}")
-    return code
+    sweep_runs.check_folders(runs)
+    if _EXECUTOR.value == "slurm":
+        todo = {MISSING, FAILED} if _RETRY.value else {MISSING}
+        tasks: list[Task] = [sweep_runs.SlurmTask(one, _RETRY.value) for one in runs if state_of(one).name in todo]
+        if tasks:
+            jobs = sweep_runs.submit(tasks, sweep.name, root / "submitit", _SLURM.value, _PARALLEL.value)
+            say(f"submitted {len(jobs)} of {len(runs)} runs as jobs {jobs[0]} to {jobs[-1]}")
+        else:
+            say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
+        return 0
+    ended = sweep_runs.perform_here([Task(one, _RETRY.value) for one in runs], _PARALLEL.value or 1)
+    states = [(one, state_of(one)) for one in runs]
+    failed = [f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED]
+    counts = f"{sum(state.name == 'done' for _, state in states)} of {len(runs)} runs are done, in {root}"
+    say("\n".join([*failed, *(["--retry repeats failed runs"] if failed else []), counts]))
+    return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
 
 
 def main(argv: Sequence[str]) -> int:

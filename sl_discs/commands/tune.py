@@ -4,10 +4,11 @@ sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --tria
     --storage=tuning.journal
 
 Any number of workers, on any number of machines, may run the same command at once; run again, it continues where it
-stopped. SIGTERM and SIGUSR1 stop it with exit code 75, losing only the current trial. A trial first runs on a quarter
-of the training instances, and on the others unless it is among the worse half of the trials so far. When all trials
-are done, the best settings are compared on the test instances with the base sampler at its defaults, and saved in
-OUTPUT/<dataset>/<sampler>.json.
+stopped. A trial counts once it has ended, so that several workers may run a few more than asked for. SIGTERM and
+SIGUSR1 stop it with exit code 75, losing only the current trial. A trial first runs on a quarter of the training
+instances, and on the others unless it is among the worse half of the trials so far. When all trials are done, each
+worker compares the best settings so far with the base sampler at its defaults on the test instances, and saves them
+in OUTPUT/<dataset>/<sampler>.json.
 """
 
 from __future__ import annotations
@@ -41,11 +42,13 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import base_name, code_of, is_localized, sampler_fields
 from sl_discs.tuning import space
-from sl_discs.tuning.search import (
+from sl_discs.tuning.evaluation import (
     Split,
     Stage,
     experiment_settings,
     folder_of,
+    held_out,
+    in_words,
     parse_dataset,
     read_tuned,
     split_instances,
@@ -160,14 +163,6 @@ _ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the cha
 _SEED = flags.DEFINE_integer(
     "seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0, flag_values=FLAGS
 )
-_STALE = flags.DEFINE_float(
-    "stale_after",
-    600.0,
-    "Seconds without a sign of life after which the running trial of a killed worker is discarded. On the worker's "
-    "own machine this happens at once.",
-    lower_bound=0.0,
-    flag_values=FLAGS,
-)
 _OUTPUT = flags.DEFINE_string(
     "output", "configs/sampler/tuned", "Root of the folders for tuned settings.", flag_values=FLAGS
 )
@@ -256,8 +251,7 @@ def run(command: str, notice: Notice) -> int:
     keep_programs()
     if importlib.util.find_spec("optuna") is None:
         raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
-    from sl_discs.tuning import storage
-    from sl_discs.tuning.search import Played, Search, play_trials, rungs_of
+    from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna, rungs_of
 
     data_root = default_data_root() if _DATA_ROOT.value is None else _DATA_ROOT.value
     check_data_root(data_root)
@@ -279,10 +273,10 @@ def run(command: str, notice: Notice) -> int:
     search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
     folder = check_writable(folder_of(_OUTPUT.value, split.train))
 
-    storage.quiet_optuna()
+    quiet_optuna()
     label = f"{sampler}_null" if _NULL.value else sampler
-    study = storage.open_study(
-        storage.open_storage(_STORAGE.value),
+    study = open_study(
+        _STORAGE.value,
         _STUDY.value or f"{split.train.name} {label} {wanted}",
         _kind(search, split, settings, sampler, wanted),
         [space.restricted(dimensions, point) for point in firsts],
@@ -292,36 +286,29 @@ def run(command: str, notice: Notice) -> int:
     steps = total_chain_steps(split.train, settings)
     with progress_bar(steps * _TRIALS.value) as progress:
 
-        def tell(played: Played) -> None:
-            best = storage.best_of_curve(study)
+        def tell(trial) -> None:
+            best = best_of_curve(study)
             so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
             sys.stdout.write(
-                f"trial {played.number}: {played.value:.4f} on {played.instances} graphs"
-                f"{', pruned' if played.pruned else ''}; {so_far}; {played.seconds:.1f} s\n"
+                f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
+                f"{', pruned' if trial.state.name == 'PRUNED' else ''}; {so_far}; "
+                f"{trial.duration.total_seconds():.1f} s\n"
             )
             sys.stdout.flush()
 
         advance = functools.partial(_until(notice, progress), "trials")
-        play_trials(study, search, stage, _TRIALS.value, _STALE.value, advance, tell)
-    running = storage.unfinished(study, _STALE.value)
-    if running:
-        sys.stdout.write(
-            f"trials still running elsewhere: {running}. The worker that ends last reports; if it was killed, "
-            f"run this again once it has been silent for {_STALE.value:g} s (--stale_after)\n"
-        )
-        return 0
+        play_trials(study, search, stage, _TRIALS.value, advance, tell)
     return _report(study, search, stage, split, default, folder / f"{label}.json", command, notice)
 
 
 def _report(
     study, search, stage: Stage, split: Split, default: Candidate, path: Path, command: str, notice: Notice
 ) -> int:
-    from sl_discs.tuning import storage
-    from sl_discs.tuning.search import FIRST_TRIAL_SEED, held_out, in_words
+    from sl_discs.tuning.search import FIRST_TRIAL_SEED, best_of_curve, complete_trials, counted_trials
 
     sampler = default.sampler["name"]
-    complete, counted = storage.complete_trials(study), storage.counted_trials(study, _STALE.value)
-    curve = storage.best_of_curve(study)
+    complete, counted = complete_trials(study), counted_trials(study)
+    curve = best_of_curve(study)
     best = search.candidate(study.best_trial.params)
     base = base_name(sampler)
     usual = Candidate({"name": base} | sampler_fields(base), default.experiment)

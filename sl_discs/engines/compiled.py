@@ -88,16 +88,12 @@ def call(function: Callable, *arguments: Any, **static: Hashable) -> Any:
 def compiler_options() -> dict[str, str | bool]:
     """XLA options with which the results of an instance do not depend on the other instances in the batch.
 
-    On CPUs XLA delegates some sums to a library whose order of summation depends on the whole array's shape. On GPUs
-    of several hosts it would share the search for the fastest kernels among the hosts, which would wait for each
-    other although they run different shapes. Options that the installed version of XLA does not know are omitted.
+    On CPUs XLA delegates some sums to a library whose order of summation depends on the whole array's shape. Options
+    that the installed version of XLA does not know are omitted.
     """
+    options: dict[str, str | bool] = {}
     if jax.default_backend() == "cpu":
         options = {"xla_cpu_experimental_ynn_fusion_type": ""}
-    elif jax.process_count() > 1:
-        options = {"xla_gpu_shard_autotuning": False}
-    else:
-        options = {}
     return {name: value for name, value in options.items() if _compiles_with({name: value})}
 
 

@@ -110,7 +110,8 @@ def _numbers(config: dict[str, Any]) -> dict[str, Any]:
 # EX_TEMPFAIL in sysexits.h, an exit code that means: the same command, run again, continues.
 RESUME_ME = 75
 
-_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
+# SIGUSR2 is what submitit makes Slurm send to all processes of a job before its time is up.
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if hasattr(signal, name))
 
 
 class Interrupted(Exception):
@@ -135,7 +136,7 @@ class Notice:
 
 @contextlib.contextmanager
 def notice_of_end(*more: int, said: str = "") -> Iterator[Notice]:
-    """During the block, a first SIGTERM or SIGUSR1 only sets the notice; a second one acts as before the block.
+    """During the block, a first SIGTERM, SIGUSR1 or SIGUSR2 only sets the notice; a second one acts as before.
 
     Args:
       *more: further signals, such as SIGINT.

@@ -1,7 +1,7 @@
 """Curves of a run in progress, as event files for TensorBoard.
 
 `<folder>/events/<method>` holds the curves of a method, which are means over the instances of a batch. If there are
-several batches, which run one after the other, each has its own curves in `batch-K-of-N`; so has each host.
+several batches, which run one after the other, each has its own curves in `batch-K-of-N`; so has each part of a run.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Monitor:
 
     Attributes:
       folder: folder of all events.
-      label: label of this host; empty for a single host.
+      label: label of this part of the run; empty for a run as a whole.
     """
 
     def __init__(self, folder: Path, label: str = ""):

@@ -41,7 +41,7 @@ from sl_discs.files import write_atomically
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
 from sl_discs.problems.graph_kind import graph_kind
 
-# The records of a share of the instances: packed into bytes for another host, and joined with other shares.
+# The records of a part of the instances: packed into bytes, and joined with those of other parts.
 
 _ARRAYS = ("trajectory", "acceptance", "hops")
 _PLAIN = ("chain_steps_per_s", "compile_s", "run_s", "engine", "final_is")
@@ -86,16 +86,15 @@ def unpack_records(content: bytes) -> dict[str, SamplerRecord]:
     return samplers
 
 
-def join_records(shares: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
-    """One record per sampler, with instances in the order of the shares.
+def join_records(parts: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
+    """One record per sampler, with instances in the order of the parts.
 
-    Shares run in parallel: `run_s` and `compile_s` are those of the slowest share, and the rate counts all
-      chain-steps
-    in that time.
+    Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate counts all
+    chain-steps in that time.
     """
-    if len(shares) == 1:
-        return shares[0]
-    return {name: _join([share[name] for share in shares]) for name in shares[0]}
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _join([part[name] for part in parts]) for name in parts[0]}
 
 
 def _join(parts: list[SamplerRecord]) -> SamplerRecord:

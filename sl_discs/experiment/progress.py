@@ -106,7 +106,7 @@ def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "")
     Args:
       total: number of units of each sampler; None: unknown.
       unit: name of the units.
-      label: text after the sampler's name, such as the host's label.
+      label: text after the sampler's name, such as that of a part of the run.
     """
     kind = _Bar if _has_bars() else _Log
     shown: dict[str, _Shown] = {}

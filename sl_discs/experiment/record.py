@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Float64, Int8
 
+from sl_discs.engines.registry import num_cores
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import imported
@@ -129,16 +130,12 @@ def commit() -> str:
     return head.stdout.strip() + ("+" if changes.stdout.strip() else "")
 
 
-def device_in_words(num_cores: int) -> str:
-    """Kind and number of the devices of all hosts, such as `1 x cpu (x86_64)`.
-
-    Args:
-      num_cores: cores of all hosts. JAX counts those of hosts on one machine several times.
-    """
+def device_in_words(num_parts: int = 1) -> str:
+    """Kind and number of this process's devices, such as `1 x cpu (x86_64)`, and the number of parts of the run."""
     devices = jax.devices()
-    count = min(len(devices), num_cores) if devices[0].platform == "cpu" else len(devices)
-    hosts = f", {jax.process_count()} hosts" if jax.process_count() > 1 else ""
-    return f"{count} x {devices[0].device_kind} ({platform.machine()}{hosts})"
+    count = min(len(devices), num_cores()) if devices[0].platform == "cpu" else len(devices)
+    parts = f", {num_parts} parts" if num_parts > 1 else ""
+    return f"{count} x {devices[0].device_kind} ({platform.machine()}{parts})"
 
 
 def _engines(samplers: dict[str, SamplerRecord]) -> str:
@@ -150,9 +147,9 @@ def _engines(samplers: dict[str, SamplerRecord]) -> str:
 
 
 def experiment_record(
-    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_cores: int
+    dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_parts: int = 1
 ) -> ExperimentRecord:
-    """The record of an experiment, with its settings; `num_cores` is of all hosts."""
+    """The record of an experiment, with its settings, joined from so many parts."""
     every = settings.log_every_steps
     logged = np.arange(every, settings.chain_length + 1, every)
     return ExperimentRecord(
@@ -166,7 +163,7 @@ def experiment_record(
         logged_steps=logged,
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
-        device=device_in_words(num_cores),
+        device=device_in_words(num_parts),
         engine=_engines(samplers),
         samplers=samplers,
     )

@@ -18,8 +18,8 @@ from sl_discs.own_code import imported
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import BUILT_IN, known_samplers
-from sl_discs.sweeps.arguments import sampler_config
-from sl_discs.tuning.search import part_of, read_tuned
+from sl_discs.sweeps.sweep_file import sampler_config
+from sl_discs.tuning.evaluation import part_of, read_tuned
 from sl_discs.tuning.space import Candidate
 
 # The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.

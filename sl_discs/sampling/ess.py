@@ -19,7 +19,6 @@ import yaml
 from jaxtyping import Array, Float, Int, Int8, Int32
 
 from sl_discs.engines.base import Batch, Chains, Trace
-from sl_discs.engines.registry import num_cores
 from sl_discs.errors import InputError, check_memory
 from sl_discs.experiment.batches import build_batch, initial_keys, plan
 from sl_discs.experiment.chains import Player, Progress
@@ -345,7 +344,7 @@ def run_ess(lattice: IsingLattice, methods: list[Method], settings: Settings, co
         for method in methods:
             report = functools.partial(progress, method.name)
             records[method.name] = play_chains(terms, method, settings, report)
-    return EssExperiment(lattice, config, settings, device_in_words(num_cores()), versions(), records)
+    return EssExperiment(lattice, config, settings, device_in_words(), versions(), records)
 
 
 # Effective sample sizes of an experiment: a table, and files.

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.sweeps.discs_arguments import discs_arguments
-from sl_discs.sweeps.sweep_file import combinations, read_sweep
+from sl_discs.sweeps.sweep_file import combinations, discs_arguments, read_sweep
 
 STANDIN = Path(__file__).parent / "standin"
 ROOT = Path(__file__).parents[2]

@@ -1,11 +1,10 @@
-"""The scripts for Slurm and for one machine, with stand-ins for sbatch, scontrol and the programs that they start."""
+"""The scripts for Slurm and for a GPU, with stand-ins for sbatch, scontrol and the programs that they start."""
 
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -39,11 +38,10 @@ for ((task = 1; task <= tasks; task++)); do
 done
 """
 SCONTROL = '#!/usr/bin/env bash\necho "scontrol $*" >>"$LOG"\n'
-# The commands of a sweep are real where they only look; a worker only says that it was called.
 PYTHON = """#!/usr/bin/env bash
 case "$*" in
   "-m sl_discs program "*) exec "{python}" -m program "${{@:4}}" ;;
-  *"sl_discs sweep run"*|*"sl_discs tune"*|*"sl_discs run"*) echo "python $*" >>"$LOG" ;;
+  *"sl_discs tune"*|*"sl_discs run"*) echo "python $*" >>"$LOG" ;;
   *) exec "{python}" "$@" ;;
 esac
 """
@@ -86,7 +84,7 @@ def place(tmp_path):
     return repository
 
 
-def call(place, script, *arguments, signalled=False, **variables):
+def call(place, script, *arguments, **variables):
     """The exit code, output and errors of a script, called from elsewhere, and what the stand-ins were told."""
     record = place.parent / "log"
     record.unlink(missing_ok=True)
@@ -95,17 +93,7 @@ def call(place, script, *arguments, signalled=False, **variables):
         "LOG": str(record), "SPOOL": str(place.parent / "spool"), "JAX_PLATFORMS": "cpu",
     }  # fmt: skip
     command = ["bash", place / "run_scripts" / script, *arguments]
-    with subprocess.Popen(
-        command, cwd=place.parent, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        if signalled:
-            end = time.monotonic() + 60
-            while not record.with_name("log.started").exists():
-                assert time.monotonic() < end and process.poll() is None
-                time.sleep(0.05)
-            process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=300)
-    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    done = subprocess.run(command, cwd=place.parent, env=environment, capture_output=True, text=True, timeout=300)
     return done, record.read_text().splitlines() if record.exists() else []
 
 
@@ -124,6 +112,11 @@ def test_one_run(place):
     ]
 
 
+def test_workers_of_a_search(place):
+    _, told = call(place, "sbatch_run.sh", "--sampler=gwg", command="tune", slurm="--array=1-3")
+    assert told.count("python -m sl_discs tune --sampler=gwg") == 3 == told.count("exit 0")
+
+
 @pytest.mark.parametrize(("code", "requeued"), [("75", True), ("0", False), ("1", False)])
 def test_a_job_that_is_interrupted_goes_back_into_the_queue(place, code, requeued):
     """The program is told once and ends half a second later; its exit code counts, not that of the shell's wait."""
@@ -136,49 +129,12 @@ def test_a_job_that_is_interrupted_before_it_listens_goes_back_too(place):
     assert told[1:] == ["scontrol requeue 101", f"exit {128 + signal.SIGUSR1}"]
 
 
-@pytest.mark.parametrize(("code", "restarts", "requeued"), [(134, 0, True), (137, 5, False), (2, 0, False)])
-def test_a_run_whose_host_dies_goes_back_a_few_times(place, code, restarts, requeued):
-    dies = place.parent / "bin" / "srun"
-    dies.write_text(f'#!/usr/bin/env bash\necho "srun $*" >>"$LOG"\nexit {code}\n')
-    dies.chmod(0o755)
-    _, told = call(place, "sbatch_run.sh", "--engine=cpu", SLURM_NTASKS="4", SLURM_RESTART_COUNT=str(restarts))
-    assert told[1] == "srun --kill-on-bad-exit=1 .venv/bin/python -m sl_discs run --engine=cpu"
-    assert told[2:] == ["scontrol requeue 101"] * requeued + [f"exit {code}"]
-
-
-def test_a_sweep_has_a_task_for_each_run(place):
-    sweep = "--sweep=configs/sweep/seeds_and_samplers.py"
-    done, told = call(place, "sbatch_sweep.sh", sweep, "--", "--engine=reference")
-    assert done.returncode == 0, done.stderr
-    assert told[0] == f"sbatch --array=1-12 run_scripts/sbatch_sweep.sh {sweep} -- --engine=reference"
-    workers = [line for line in told if line.startswith("python")]
-    assert workers == [
-        f"python -m sl_discs sweep run --sweep_index={k} {sweep} -- --engine=reference" for k in range(1, 13)
-    ]  # fmt: skip
-
-
-def test_bad_input_submits_nothing(place):
-    done, told = call(place, "sbatch_sweep.sh", "--sweep=nowhere.py")
-    assert done.returncode == 2 and told == [] and "there is no file nowhere.py" in done.stderr
-    done, told = call(place, "sbatch_sweep.sh", "--dataset=mis/er_density/r-0.10", command="tune")
-    assert done.returncode == 2 and told == [] and "set workers" in done.stderr
-
-
-@pytest.mark.parametrize("script", ["sbatch_sweep.sh", "run_sweep_local.sh"])
-@pytest.mark.parametrize(("command", "program"), [("", "sweep run"), ("tune", "tune")])
-def test_workers_of_a_sweep_and_of_a_search(place, script, command, program):
-    sweep = "--sweep=configs/sweep/seeds_and_samplers.py"
-    variables = {"command": command} if command else {}
-    done, told = call(place, script, sweep, workers="3", **variables)
-    assert [line for line in told if line.startswith("python")] == [f"python -m sl_discs {program} {sweep}"] * 3
-    if script == "run_sweep_local.sh" and not command:
-        assert "12 in total: 12 missing" in done.stdout
-
-
-def test_the_local_runner_waits_for_its_workers_when_it_is_stopped(place):
-    """Workers end half a second after the signal; their exit code counts, not that of the shell's wait."""
-    done, _ = call(place, "run_sweep_local.sh", "75", command="program", workers="1", signalled=True)
-    assert done.returncode == 75, done.stderr
+def test_a_run_in_parts(place):
+    _, told = call(place, "sbatch_run.sh", "--engine=cpu", parts="2", slurm="--time=60")
+    assert told[0] == "sbatch --time=60 --array=1-2 run_scripts/sbatch_run.sh --engine=cpu"
+    assert [line for line in told if "python" in line] == [
+        f"python -m sl_discs run --part={k}/2 --engine=cpu" for k in (1, 2)
+    ]
 
 
 @pytest.mark.parametrize(

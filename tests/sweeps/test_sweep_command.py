@@ -7,17 +7,22 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.sweeps import tables
-from sl_discs.sweeps.arguments import check_runnable, command_line, left_out, parse_extra, run_arguments
-from sl_discs.sweeps.run_folder import Run, State, note_arguments
-from sl_discs.sweeps.sweep_file import read_sweep
+from sl_discs.sweeps import sweep_runs
+from sl_discs.sweeps.sweep_file import (
+    check_runnable,
+    command_line,
+    left_out,
+    parse_extra,
+    read_sweep,
+    run_arguments,
+)
+from sl_discs.sweeps.sweep_runs import Run, State
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "configs" / "sweep" / "seeds_and_samplers.py"
@@ -168,7 +173,8 @@ def finished_runs(root, numbers):
     runs = [Run(k, sweep.label(k), root / sweep.folder(k), run_arguments(sweep, k, None, {})) for k in range(1, 13)]
     for run in runs:
         if run.number in numbers:
-            note_arguments(run)
+            run.folder.mkdir(parents=True)
+            (run.folder / "run.json").write_text(json.dumps({"number": run.number, "arguments": run.arguments}))
             sampler = {
                 "mean": 10.5 + run.number, "std": 0.5, "instances": [{}, {}], "chain_steps_per_s": 1e5 / run.number
             }  # fmt: skip
@@ -178,7 +184,7 @@ def finished_runs(root, numbers):
 
 def test_the_table_has_what_the_results_have(tmp_path):
     sweep, runs = finished_runs(tmp_path, {1, 2, 9})
-    lines = tables.collect(sweep, runs, tmp_path)
+    lines = sweep_runs.collect(sweep, runs, tmp_path)
     rows = json.loads((tmp_path / "collect.json").read_text())["rows"]
     assert [(row["run"], row["sampler"], row["seed"], row.get("K")) for row in rows] == [
         (1, "gwg", 0, None), (2, "gwg", 1, None), (9, "sl_gwg", 2, 64)
@@ -199,22 +205,27 @@ def test_the_table_has_what_the_results_have(tmp_path):
 
 def test_nothing_to_collect(tmp_path):
     with pytest.raises(InputError, match="no run of the sweep is done"):
-        tables.collect(*finished_runs(tmp_path, set()), tmp_path)
+        sweep_runs.collect(*finished_runs(tmp_path, set()), tmp_path)
     sweep, runs = finished_runs(tmp_path, {4})
     runs[3].results.write_text("{")
     with pytest.raises(InputError, match=r"results.json: damaged"):
-        tables.collect(sweep, runs, tmp_path)
+        sweep_runs.collect(sweep, runs, tmp_path)
 
 
 def test_the_states_as_a_table(tmp_path):
     sweep, runs = finished_runs(tmp_path, set())
-    states = [State("failed", "error: no"), State("running", "on a since b"), *[State("done")] * 9, State("missing")]
-    lines = tables.status_lines(sweep, runs, states)
+    states = [
+        State("failed", "error: no"),
+        State("running", "process 1 on a"),
+        *[State("done")] * 9,
+        State("missing"),
+    ]
+    lines = sweep_runs.status_lines(sweep, runs, states)
     assert lines[0].split() == ["run", "sampler", "seed", "K", "state"] and len(lines) == 1 + 12 + 2 + 1
     assert [line.split()[-1] for line in lines[1:13]] == [state.name for state in states]
     assert lines[-3:] == [
         "run 1 failed: error: no",
-        "run 2 running: on a since b",
+        "run 2 running: process 1 on a",
         "12 in total: 9 done, 1 running, 1 failed, 1 missing",
     ]
 
@@ -245,6 +256,7 @@ def test_one_run_from_the_command_line(tmp_path):
         (["play", f"--sweep={EXAMPLE}"], "expected one of list, run, status, collect"),
         (["list", f"--sweep={EXAMPLE}", "--sweep_index=13"], "the sweep has runs 1 to 12"),
         (["run", f"--sweep={EXAMPLE}", "--save_root=/proc/none"], "/proc/none"),
+        (["run", f"--sweep={EXAMPLE}", "--slurm=partition=gpu"], "--slurm has no effect without --executor=slurm"),
     ],
 )
 def test_bad_input_is_one_line(refusal, arguments, message):
@@ -252,28 +264,20 @@ def test_bad_input_is_one_line(refusal, arguments, message):
 
 
 @pytest.mark.slow
-def test_twelve_real_runs_two_workers_one_killed(tmp_path):
-    """Each run is done once, and the killed worker's run by the other; the table equals the twelve results."""
+def test_twelve_real_runs_one_command_killed(tmp_path):
+    """A run outlives its killed command and is not performed twice; the table equals the twelve results."""
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}"]
     short = ["--", "--config.experiment.chain_length=300", "--engine=reference"]
     line = [sys.executable, "-m", "sl_discs", "sweep", "run", *arguments, *short]
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)}
-    workers = [
-        subprocess.Popen(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
-    ]  # fmt: skip
-    second = [workers[0].stdout.readline() for _ in range(3)][-1]  # started, done, started
-    assert second.endswith(": started\n")
-    workers[0].kill()
-    workers[0].communicate()
-    assert workers[1].communicate()[0] and workers[1].returncode == 0
-    killed = int(second[1 : second.index("]")])
-    attempts = {}
-    for path in (tmp_path / "out").glob("*_*/attempts/*.json"):
-        number = int(path.parent.parent.name.partition("_")[0])
-        attempts.setdefault(number, Counter())[json.loads(path.read_text()).get("outcome")] += 1
-    assert attempts == {k: Counter([None, "done"] if k == killed else ["done"]) for k in range(1, 13)}
-    shown = command("status", *arguments, *short)
-    assert "12 in total: 12 done" in shown.stdout
+    killed = subprocess.Popen(line, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+    assert [killed.stdout.readline() for _ in range(3)][-1].endswith(": started\n")  # started, done, started
+    killed.kill()
+    killed.communicate()
+    codes = [command("run", *arguments, "--parallel=2", *short, SL_DISCS_CACHE=str(tmp_path)).returncode]
+    codes += [command("run", *arguments, *short, SL_DISCS_CACHE=str(tmp_path)).returncode]
+    assert codes == [0, 0]
+    assert "12 in total: 12 done" in command("status", *arguments, *short).stdout
     assert command("collect", *arguments, *short).returncode == 0
     rows = json.loads((tmp_path / "out" / "collect.json").read_text())["rows"]
     assert len(rows) == 12
@@ -292,15 +296,15 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
         "--config.experiment.checkpoint_every_s=0.2",
     ]
     arguments = [f"--sweep={EXAMPLE}", f"--save_root={tmp_path / 'out'}", "--sweep_index=5"]
-    worker = subprocess.Popen(
+    sweep = subprocess.Popen(
         [sys.executable, "-m", "sl_discs", "sweep", "run", *arguments, *long],
         cwd=ROOT, env=os.environ | {"JAX_PLATFORMS": "cpu", "SL_DISCS_CACHE": str(tmp_path)},
     )  # fmt: skip
     while not list((tmp_path / "out").glob("5_*/checkpoint/state-*.npz")):
-        assert worker.poll() is None
+        assert sweep.poll() is None
         time.sleep(0.05)
-    worker.terminate()
-    assert worker.wait() == 75
+    sweep.terminate()
+    assert sweep.wait() == 75
     status = command("status", *arguments, *long).stdout
     assert "run 5 missing: interrupted; it continues from its checkpoint" in status
     assert command("run", *arguments, *long, SL_DISCS_CACHE=str(tmp_path)).returncode == 0
@@ -309,5 +313,3 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_bits(tmp_path):
     ours, whole = (np.load(next(tmp_path.glob(f"{folder}/5_*/trajectory.npz"))) for folder in ("out", "whole"))
     for name in whole.files:
         np.testing.assert_array_equal(ours[name], whole[name])
-    attempts = sorted((tmp_path / "out").glob("5_*/attempts/*.json"))
-    assert [json.loads(path.read_text())["outcome"] for path in attempts] == ["interrupted", "done"]

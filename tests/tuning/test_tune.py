@@ -11,13 +11,14 @@ import pytest
 pytest.importorskip("optuna", reason="optuna is not installed: pip install -e '.[tune]' in the clone")
 
 import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import settings_from
 from sl_discs.instances.archive import write_archive
 from sl_discs.localization.method import build_method
-from sl_discs.tuning.search import experiment_settings, parse_dataset, read_tuned, split_instances
-from sl_discs.tuning.storage import open_storage
+from sl_discs.tuning.evaluation import experiment_settings, parse_dataset, read_tuned, split_instances
 
 DATASET = "--dataset=maxcut/ba/r-ba-4-n-16-20"
 # Batches of one instance: training and test then share one compiled program.
@@ -32,6 +33,10 @@ SMALL = (
     DATASET, "--config=small.py", "--train_instances=2", "--chains=2", "--chain_length=600", "--engine=reference",
     "--output=tuned",
 )  # fmt: skip
+
+
+def journal(folder):
+    return JournalStorage(JournalFileBackend(str(folder / "tuning.journal")))
 
 
 def start(cwd, *arguments):
@@ -68,7 +73,8 @@ def test_the_command(tmp_path):
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
 
     study = optuna.load_study(
-        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
+        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
+        storage=journal(tmp_path),
     )
     tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
     assert study.trials[1].params == tried
@@ -101,7 +107,8 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     code, _, err = finish(search)
     assert code == 75 and "the same command, run again, continues from tuning.journal" in err
     study = optuna.load_study(
-        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=open_storage(str(tmp_path / "tuning.journal"))
+        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
+        storage=journal(tmp_path),
     )
     states = [trial.state.name for trial in study.trials]
     assert states[0] == "COMPLETE" and states[-1] == "FAIL" and "RUNNING" not in states

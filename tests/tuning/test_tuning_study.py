@@ -16,7 +16,7 @@ from sl_discs.errors import InputError  # noqa: E402
 from sl_discs.experiment.settings import Settings  # noqa: E402
 from sl_discs.instances.dataset import Dataset  # noqa: E402
 from sl_discs.localization.method import method_fields  # noqa: E402
-from sl_discs.tuning import search, space, storage  # noqa: E402
+from sl_discs.tuning import search, space  # noqa: E402
 from sl_discs.tuning.space import Candidate, annealing_of  # noqa: E402
 
 KIND = {"dataset": "mis/small", "chains": 4, "space": [{"name": "x", "choices": list(range(50))}]}
@@ -42,14 +42,14 @@ def make_search():
 
 
 def open_study(where, kind=KIND, points=()):
-    storage.quiet_optuna()
-    return storage.open_study(storage.open_storage(str(where)), "study", kind, list(points))
+    search.quiet_optuna()
+    return search.open_study(str(where), "study", kind, list(points))
 
 
-def play(study, total, stage=None, stale_after=600.0):
+def play(study, total, stage=None):
     ended = []
     stage = stage or QuickStage()
-    search.play_trials(study, make_search(), stage, total, stale_after, lambda steps: None, ended.append)
+    search.play_trials(study, make_search(), stage, total, lambda steps: None, ended.append)
     return ended
 
 
@@ -62,18 +62,18 @@ def test_a_rerun_continues_and_counts_in_total(tmp_path, where):
     assert study.trials[0].params | first == study.trials[0].params
     assert [one.number for one in play(study, 5)] == [2, 3, 4]
     assert play(study, 5) == [] and len(study.trials) == 5
-    curve = storage.best_of_curve(study)
+    curve = search.best_of_curve(study)
     assert curve[0] == [0, study.trials[0].value] and [value for _, value in curve] == sorted(v for _, v in curve)
 
 
 def test_trials_climb_rungs_and_are_pruned(tmp_path):
     stage = QuickStage()
     ended = play(open_study(tmp_path / "a.journal"), 40, stage)
-    pruned = [one for one in ended if one.pruned]
-    assert 5 < len(pruned) < 35 and not any(one.pruned for one in ended[:8])
-    assert {one.instances for one in ended if not one.pruned} == {8} and {one.instances for one in pruned} <= {2, 4}
+    pruned = [one for one in ended if one.state.name == "PRUNED"]
+    whole = [one for one in ended if one not in pruned]
+    assert 5 < len(pruned) < 35 and not any(one in pruned for one in ended[:8])
+    assert {one.last_step for one in whole} == {8} and {one.last_step for one in pruned} <= {2, 4}
     assert stage.played[:3] == [(1_000, (0, 1)), (1_000, (2, 3)), (1_000, (4, 5, 6, 7))]
-    assert max(one.value for one in ended if not one.pruned) == max(one.value for one in ended if one.instances == 8)
 
 
 def test_one_worker_makes_the_same_choices_again(tmp_path):
@@ -97,85 +97,30 @@ def test_another_kind_is_refused_in_one_line(tmp_path):
         assert "\n" not in str(refused.value)
 
 
-def test_a_killed_worker_does_not_block_the_others(tmp_path):
+@pytest.mark.parametrize("where", ["a.journal", "sqlite"])
+def test_a_killed_worker_does_not_block_the_others(tmp_path, where):
+    """With a database its trial fails once it has been silent for long, so that the sampler forgets it."""
+    study = open_study(f"sqlite:///{tmp_path}/a.db" if where == "sqlite" else tmp_path / where)
+    left = study.ask()
+    if where == "sqlite":
+        study._storage.record_heartbeat(left._trial_id)
+        study._storage._backend.grace_period = 1
+        time.sleep(2.1)
+    assert [one.number for one in play(study, 3)] == [1, 2, 3]
+    assert study.trials[0].state.name == ("FAIL" if where == "sqlite" else "RUNNING")
+
+
+def test_a_damaged_journal_is_named_in_one_line(tmp_path):
+    path = tmp_path / "a.journal"
+    play(open_study(path), 1)
+    path.write_bytes(path.read_bytes().replace(b"}\n", b"\n", 1))
+    with pytest.raises(InputError, match=r"a\.journal: cannot open it") as refused:
+        open_study(path)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch):
     study = open_study(tmp_path / "a.journal")
-    left = storage.next_trial(study, 3, 600.0)
-    storage.Pulse(left)
-    assert len(play(study, 3)) == 2 and storage.unfinished(study, 600.0) == 1
-    assert len(play(study, 3, stale_after=0.0)) == 1 and storage.unfinished(study, 0.0) == 0
-
-
-def test_a_worker_that_is_gone_from_this_machine_is_replaced_at_once(tmp_path):
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    study = open_study(tmp_path / "a.journal")
-    left = storage.next_trial(study, 3, 600.0)
-    storage.Pulse(left)
-    holder = left.user_attrs[storage.HOLDER]
-    assert storage.unfinished(study, 600.0) == 1
-    left.set_user_attr(storage.HOLDER, holder | {"machine": "another", "pid": gone.pid})
-    assert storage.unfinished(study, 600.0) == 1
-    left.set_user_attr(storage.HOLDER, holder | {"pid": gone.pid})
-    assert storage.unfinished(study, 600.0) == 0 and len(play(study, 3)) == 3
-
-
-@pytest.fixture(scope="module")
-def journal(tmp_path_factory):
-    """Lines of a journal of two trials, the second of which is just being completed."""
-    path = tmp_path_factory.mktemp("journal") / "a.journal"
-    play(open_study(path), 2)
-    return path.read_bytes().splitlines(keepends=True)
-
-
-def finished(study):
-    return [trial.number for trial in storage.complete_trials(study)]
-
-
-def test_a_torn_last_line_is_passed_over(tmp_path, journal):
-    path, whole, last = tmp_path / "a.journal", b"".join(journal[:-1]), journal[-1]
-    for cut in range(len(last)):
-        path.write_bytes(whole + last[:cut])
-        # Without its end of line alone, the last record is whole once another line follows.
-        assert finished(open_study(path)) == ([0] if cut < len(last) - 1 else [0, 1]), cut
-    for cut in (0, 1, 20, len(last) - 1):
-        path.write_bytes(whole + last[:cut])
-        study = open_study(path)
-        play(study, 3)
-        assert finished(study) == finished(open_study(path)) == ([0, 2] if cut < len(last) - 1 else [0, 1, 2])
-
-
-def test_every_line_may_have_been_the_last_one(tmp_path, journal, monkeypatch):
-    monkeypatch.setattr(storage, "_PATIENCE_S", 0.0)
-    path = tmp_path / "a.journal"
-    for number, line in enumerate(journal):
-        path.write_bytes(b"".join(journal[:number]) + line[: len(line) // 2])
-        study = open_study(path)
-        play(study, len(finished(study)) + storage.unfinished(study, 600.0) + 1)
-        assert len(finished(open_study(path))) == len(finished(study)) > 0, line
-
-
-def test_what_others_added_to_a_torn_line_counts(tmp_path, journal):
-    path, last = tmp_path / "a.journal", journal[-1]
-    added = b'{"op_code":2,"worker_id":"other","study_id":0,"user_attr":{"seen":1}}\n'
-    for cut in (*range(12), *range(12, len(last), 20), len(last) - 1):
-        path.write_bytes(b"".join(journal[:-1]) + last[:cut] + added)
-        study = open_study(path)
-        assert study.user_attrs["seen"] == 1 and finished(study) == [0]
-
-
-def test_a_damaged_journal_is_named(tmp_path, journal):
-    path = tmp_path / "a.journal"
-    for damaged in ([*journal[:3], b"no record\n", *journal[3:]], [b"\0\0\0", *journal], [*journal, b"\x80"]):
-        path.write_bytes(b"".join(damaged))
-        with pytest.raises(InputError, match=r"a\.journal: .* is not a line of an Optuna journal") as refused:
-            open_study(path)
-        assert "\n" not in str(refused.value)
-
-
-def test_a_full_disk_leaves_the_journal_whole(tmp_path, monkeypatch):
-    path = tmp_path / "a.journal"
-    study = open_study(path)
-    before = path.read_bytes()
 
     def refuse(_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -184,7 +129,7 @@ def test_a_full_disk_leaves_the_journal_whole(tmp_path, monkeypatch):
         full.setattr(os, "fsync", refuse)
         with pytest.raises(InputError, match="No space left on device"):
             play(study, 1)
-    assert path.read_bytes() == before and len(play(study, 1)) == 1
+    assert len(play(study, 1)) == 1
 
 
 def test_an_interrupted_trial_does_not_count(tmp_path):
@@ -202,7 +147,8 @@ def worker(where, total, ended):
     ended.put([one.number for one in play(open_study(where), total, QuickStage(0.02))])
 
 
-def test_two_processes_play_exactly_the_trials(tmp_path):
+def test_two_processes_share_the_trials(tmp_path):
+    """A worker counts what has ended, so that the other one may add a trial."""
     context = multiprocessing.get_context("spawn")
     ended = context.Queue()
     workers = [context.Process(target=worker, args=(tmp_path / "a.journal", 20, ended)) for _ in range(2)]
@@ -211,9 +157,9 @@ def test_two_processes_play_exactly_the_trials(tmp_path):
     numbers = [ended.get(timeout=120) for _ in workers]
     for one in workers:
         one.join()
-    assert len(numbers[0]) + len(numbers[1]) == 20 == len({*numbers[0], *numbers[1]})
+    assert 20 <= len(numbers[0]) + len(numbers[1]) == len({*numbers[0], *numbers[1]}) <= 21
     trials = open_study(tmp_path / "a.journal").trials
-    assert sum(trial.state.is_finished() and trial.state.name != "FAIL" for trial in trials) == 20
+    assert {trial.number for trial in trials} == {*numbers[0], *numbers[1]}
 
 
 @pytest.mark.parametrize("where", ["text.journal", "nowhere://x", "sqlite:////nowhere/a.db", "/proc/a.journal"])
@@ -221,5 +167,10 @@ def test_a_storage_that_cannot_be_opened(tmp_path, where):
     if where == "text.journal":
         where = tmp_path / where
         where.write_text("no journal\n")
-    with pytest.raises(InputError, match=r"cannot open it|is not a line of an Optuna journal"):
-        storage.open_storage(str(where))
+    with pytest.raises(InputError, match="cannot open it"):
+        open_study(where)
+
+
+def test_other_commands_do_not_need_optuna():
+    code = "import sys; sys.modules['optuna'] = None; import sl_discs.commands.tune, sl_discs.commands.reproduce"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,119 @@
+"""One run in several parts: each process runs a share of the instances, and the one that ends last joins the results.
+
+Instances are independent, so that parts exchange nothing while the chains run, and may run at any time and on any
+machine that sees the run's folder. A part keeps its checkpoints, and its records once it is done, in `parts/K-of-N`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.output import pack_records, unpack_records
+from sl_discs.experiment.record import SamplerRecord
+from sl_discs.files import Damaged, differences, read_json, write_atomically, write_json
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of a run.
+
+    Attributes:
+      index: its number, from 1.
+      count: number of parts; 1 for a run as a whole.
+    """
+
+    index: int = 1
+    count: int = 1
+
+    @staticmethod
+    def parse(text: str) -> Part:
+        """The part `K/N`; InputError for anything else."""
+        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text)
+        part = Part(*map(int, found.groups())) if found else None
+        if part is None or not 1 <= part.index <= part.count:
+            raise InputError(f"--part={text} is not a part; give K/N with K from 1 to N, such as 1/8")
+        return part
+
+    @property
+    def label(self) -> str:
+        """`part 2 of 4`; empty for a run as a whole."""
+        return "" if self.count == 1 else f"part {self.index} of {self.count}"
+
+    def share(self, num_instances: int) -> range:
+        """Positions of this part's instances, which are consecutive; the numbers of two parts differ by at most one.
+
+        Raises:
+          InputError: there are more parts than instances.
+        """
+        if self.count > num_instances:
+            raise InputError(
+                f"{self.count} parts of {num_instances} instances would leave some without work; give fewer"
+            )
+        first = self.index - 1
+        return range(first * num_instances // self.count, (first + 1) * num_instances // self.count)
+
+    def folder(self, run: Path) -> Path:
+        """The folder of this part's files, for a run as a whole that of the run.
+
+        Raises:
+          InputError: an interrupted run with another number of parts is there.
+        """
+        counts = {int(path.name.rpartition("-")[2]) for path in (run / "parts").glob("*-of-*")}
+        counts |= {1} if (run / "checkpoint" / "kind.json").exists() else set()
+        if counts - {self.count}:
+            there = ", ".join(map(str, sorted(counts - {self.count})))
+            raise InputError(
+                f"{run}: an interrupted run of {there} part(s), but this one has {self.count}; give as many to "
+                "resume it, give another save_root, or remove `checkpoint` and `parts` to begin anew"
+            )
+        return run if self.count == 1 else run / "parts" / f"{self.index}-of-{self.count}"
+
+    def others(self, run: Path, kind: dict[str, Any]) -> list[dict[str, SamplerRecord] | None]:
+        """The records of every part in order, None for those that are not done; `kind` as in `records_in`."""
+        parts = [Part(k, self.count) for k in range(1, self.count + 1)]
+        return [records_in(part.folder(run), kind, whole=part == self) for part in parts]
+
+
+def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
+    """Saves the records of a part that is done, with the identity of its run (`kind_of_run`)."""
+    write_json(folder / "done.json", kind)
+    packed = pack_records(samplers)
+    write_atomically(folder / "records.npz", lambda file: file.write(packed))
+
+
+def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dict[str, SamplerRecord] | None:
+    """The records of a part that is done, None if it is not.
+
+    Args:
+      folder: of the part.
+      kind: identity of a part of the run.
+      whole: whether this is the same part; others have other instances.
+
+    Raises:
+      InputError: the records are of another run.
+    """
+    if not (folder / "records.npz").exists():
+        return None
+    try:
+        found = read_json(folder / "done.json") or {}
+    except Damaged:
+        found = {}
+    differs = differences(_identity(kind, whole), _identity(found, whole))
+    if differs:
+        raise InputError(
+            f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
+        )
+    return unpack_records((folder / "records.npz").read_bytes())
+
+
+def _identity(kind: dict[str, Any], whole: bool) -> dict[str, Any]:
+    """What results depend on; parts on other machines may have other devices."""
+    graphs = kind.get("graphs", {})
+    division = ("instances_per_batch", "use_devices", "mesh")
+    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in division}
+    kept = {name: kind.get(name) for name in ("model", "samplers", "engines", "versions")}
+    return kept | {"experiment": experiment, "graphs": graphs if whole else graphs.get("name")}

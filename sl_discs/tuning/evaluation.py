@@ -1,0 +1,250 @@
+"""How settings are evaluated: training and test instances, runs on them, comparisons, and files of tuned settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import stdtrit
+
+from sl_discs.command import error_of_file
+from sl_discs.errors import InputError
+from sl_discs.experiment.output import Spread, best_values
+from sl_discs.experiment.run import run_sampler
+from sl_discs.experiment.settings import Settings, settings_from
+from sl_discs.files import parse_json, write_atomically
+from sl_discs.instances.dataset import Dataset, find_family, load_dataset
+from sl_discs.localization.method import build_method
+from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
+
+# Evaluates candidates on instances.
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """How candidates are evaluated.
+
+    Attributes:
+      settings: chains, steps and engine; a candidate brings its own annealing.
+      penalty: penalty of the problem's model.
+    """
+
+    settings: Settings
+    penalty: float
+
+    def play(
+        self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int], None]
+    ) -> Float64[np.ndarray, "G"]:
+        """Verified best objective of each instance.
+
+        Args:
+          candidate: settings to try; InputError if they are invalid.
+          dataset: the instances.
+          seed: of the chains.
+          progress: called with the number of chain-steps done.
+        """
+        settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
+        method = candidate.method(settings.batch_size)
+        return best_values(run_sampler(dataset.problem, dataset, self.penalty, method, settings, progress))
+
+
+# Compares the best settings of a search with the base sampler's defaults on the test instances.
+
+
+def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
+    """Mean of differences over instances, with its 95% interval by Student's t (None for a single instance)."""
+    spread = Spread.of(differences)
+    half = None if spread.se is None else float(stdtrit(spread.n - 1, 0.975)) * spread.se
+    interval = None if half is None else [spread.mean - half, spread.mean + half]
+    return {"mean": spread.mean, "ci95": interval, "n": spread.n}
+
+
+def held_out(
+    stage: Stage,
+    test: Dataset,
+    seeds: int,
+    tuned: Candidate,
+    default: Candidate,
+    tuned_base: Candidate | None,
+    progress: Callable[[str, int], None],
+) -> dict[str, Any]:
+    """Test means and paired differences; the value of an instance is its mean over run seeds 0..seeds-1.
+
+    Args:
+      stage: how to evaluate candidates.
+      test: the instances.
+      seeds: number of run seeds.
+      tuned: the best settings of the search.
+      default: the base sampler's default settings, with the dataset's usual annealing.
+      tuned_base: the base sampler's tuned settings, if there are any.
+      progress: called with (name, chain-steps).
+    """
+
+    def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
+        runs = [stage.play(candidate, test, seed, lambda steps: progress(name, steps)) for seed in range(seeds)]
+        return np.mean(runs, axis=0)
+
+    ours, theirs = values("tuned", tuned), values("default", default)
+    found = {
+        "test_mean": float(ours.mean()),
+        "default_test_mean": float(theirs.mean()),
+        "paired": paired(ours - theirs),
+    }
+    if tuned_base is not None:
+        base = values("tuned base", tuned_base)
+        found["tuned_base"] = {"test_mean": float(base.mean()), "paired": paired(ours - base)}
+    return found
+
+
+def in_words(difference: dict[str, Any]) -> str:
+    """`+0.25, 95% interval 0.05 to 0.45, 32 instances`."""
+    interval = difference["ci95"]
+    words = "" if interval is None else f", 95% interval {interval[0]:+.3f} to {interval[1]:+.3f}"
+    return f"{difference['mean']:+.3f}{words}, {difference['n']} instances"
+
+
+# Training and test instances of a dataset, and the settings in its experiment config.
+
+
+class Names(NamedTuple):
+    """The name of a dataset, as in DISCS's flags."""
+
+    problem: str
+    graph_type: str
+    cfg_str: str
+
+
+def parse_dataset(text: str) -> Names:
+    """The names in `mis/er_density/r-0.10` or `maxclique/rb`; InputError if there is no such dataset."""
+    parts = text.split("/")
+    if len(parts) not in (2, 3):
+        raise InputError(f"--dataset={text} is not understood; write problem/graph_type/cfg_str, or the first two")
+    names = Names(*parts, *["_"] * (3 - len(parts)))
+    find_family(*names)
+    return names
+
+
+def experiment_settings(names: Names, file: str | None) -> Settings:
+    """The settings of an experiment config: the given file, or the one of the dataset.
+
+    Raises:
+      InputError: there is no such file, or it is not a config.
+    """
+    usual = Path("configs") / "experiment" / names.problem / f"{names.graph_type}.py"
+    path = Path(file) if file else next(
+        (folder / usual for folder in (Path(), Path(__file__).parents[2]) if (folder / usual).is_file()), usual
+    )  # fmt: skip
+    if not path.is_file():
+        raise InputError(f"there is no experiment config {path}; give --config=FILE")
+    try:
+        fields = dict(runpy.run_path(str(path))["get_config"]().to_dict()["experiment"])
+    except Exception as error:  # of the file, which is a program
+        raise InputError(f"{path}: no experiment config ({error_of_file(error)})") from error
+    return settings_from(fields)
+
+
+@dataclasses.dataclass(frozen=True)
+class Split:
+    """Training and test instances.
+
+    Attributes:
+      train: instances on which settings are chosen.
+      test: instances on which results are reported.
+      train_words: a description of the training instances.
+      test_words: a description of the test instances.
+    """
+
+    train: Dataset
+    test: Dataset
+    train_words: str
+    test_words: str
+
+
+def _words(dataset: Dataset) -> str:
+    # The path of given files is omitted, as other workers may have them elsewhere.
+    origin = dataset.detail if dataset.source == "generated" else f"{dataset.total} given ({dataset.source})"
+    return f"{dataset.index[0]} to {dataset.index[-1]} of {dataset.name}: {origin}"
+
+
+def split_instances(
+    names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
+) -> Split:
+    """Disjoint training and test instances.
+
+    For a random family, the training graphs are drawn from another data seed, whether the test instances are given or
+    drawn. For a dataset that is not random, the last instances are for training and the first ones for testing.
+
+    Args:
+      names: of the dataset.
+      data_root: as in `load_dataset`, for the test instances and for datasets that are not random.
+      num_train: number of training instances.
+      num_test: number of test instances; None: all.
+      train_seed: data seed of drawn training instances.
+
+    Raises:
+      InputError: as `load_dataset`; a seed that would draw the test instances; or too few instances.
+    """
+    if train_seed < 1:
+        raise InputError(f"--train_seed is {train_seed}, but 0 draws the test instances; give another, from 1 on")
+    if find_family(*names).generator is None:
+        total = load_dataset(*names, data_root, num_instances=1).total
+        if num_train >= total or num_train + (num_test or 1) > total:
+            raise InputError(
+                f"{names.problem}/{names.graph_type} has {total} instances: too few to train on {num_train} and to "
+                f"test on {num_test or 'others'}"
+            )
+        train = load_dataset(*names, data_root, first=total - num_train)
+        test = load_dataset(*names, data_root, num_instances=num_test or total - num_train)
+    else:
+        train = load_dataset(*names, None, num_instances=num_train, data_seed=train_seed)
+        test = load_dataset(*names, data_root, num_instances=num_test)
+    return Split(train, test, _words(train), _words(test))
+
+
+def part_of(dataset: Dataset, first: int, stop: int) -> Dataset:
+    """Graphs first..stop-1 of those that were loaded."""
+    return dataclasses.replace(dataset, graphs=dataset.graphs[first:stop], index=dataset.index[first:stop])
+
+
+def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
+    """The folder of a dataset's tuned settings."""
+    return Path(root, *(re.sub(r"[^A-Za-z0-9._+-]+", "-", part) for part in dataset.name.split("/")))
+
+
+# Tuned settings as files: `configs/sampler/tuned/<dataset>/<method>.json`.
+
+
+def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str, Any]) -> Path:
+    """Writes settings with the record of their search; InputError if the file cannot be written."""
+    record = {"sampler": candidate.sampler, "experiment": candidate.experiment, "search": search}
+    text = json.dumps(record, indent=1) + "\n"
+    return write_atomically(Path(path), lambda file: file.write(text.encode()))
+
+
+def read_tuned(path: str | os.PathLike) -> Candidate:
+    """The settings in a file of `write_tuned`.
+
+    Raises:
+      InputError: there is no such file, or its settings are invalid.
+    """
+    try:
+        record = parse_json(Path(path).read_text(encoding="utf-8"))
+        candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))
+    except OSError as error:
+        raise InputError(f"{path}: cannot read it ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path}: not a file of tuned settings; sl-discs tune writes them") from None
+    odd = sorted(candidate.experiment.keys() ^ set(ANNEALING_FIELDS))
+    if odd:
+        raise InputError(f"{path}: experiment needs the fields {', '.join(ANNEALING_FIELDS)} alone; see {odd[0]!r}")
+    settings_from(candidate.experiment)
+    build_method(candidate.sampler, 1)
+    return candidate

@@ -1,0 +1,154 @@
+"""One run in several parts: the results of a whole one, whatever order they end in, and a lost part is run again."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_checkpoint import digests
+from test_run import SETTINGS, assert_equal, method, random_dataset
+
+from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import RESUME_ME
+from sl_discs.experiment.output import join_records, pack_records, unpack_records
+from sl_discs.experiment.parts import Part, keep_records, records_in
+from sl_discs.experiment.run import run_methods
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_shares_are_a_fair_division():
+    for count, instances in ((1, 5), (3, 7), (4, 4), (64, 1000)):
+        shares = [Part(k, count).share(instances) for k in range(1, count + 1)]
+        assert [k for share in shares for k in share] == list(range(instances))
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    with pytest.raises(InputError, match="5 parts of 4 instances"):
+        Part(1, 5).share(4)
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/2", "3/2", "1/0", "a/b", "1/2/3", "-1/2"])
+def test_what_is_not_a_part(text):
+    with pytest.raises(InputError, match="give K/N with K from 1 to N"):
+        Part.parse(text)
+    assert Part.parse("2/3") == Part(2, 3) and Part(2, 3).label == "part 2 of 3" and Part.parse("1/1").label == ""
+
+
+def records_of(dataset, share):
+    graphs, index = ([getattr(dataset, field)[k] for k in share] for field in ("graphs", "index"))
+    part = dataclasses.replace(dataset, graphs=graphs, index=index)
+    records = run_methods("mis", part, 1.0001, [method("metropolis")], SETTINGS, lambda name, steps: None)
+    return records | {"the same again": records["metropolis"]}
+
+
+def test_shares_joined_are_the_whole():
+    dataset = random_dataset(5)
+    whole = records_of(dataset, range(5))
+    shares = [records_of(dataset, Part(k, 2).share(5)) for k in (1, 2)]
+    joined = join_records([unpack_records(pack_records(share)) for share in shares])
+    assert list(joined) == list(whole)
+    for name, record in whole.items():
+        assert_equal(record, joined[name])
+        for one, other in zip(record.instances, joined[name].instances, strict=True):
+            assert (one.feasible, one.reference) == (other.feasible, other.reference)
+            assert one.solution.dtype == other.solution.dtype
+    steps = [record.chain_steps_per_s * record.run_s for record in (whole["metropolis"], joined["metropolis"])]
+    assert steps[0] == pytest.approx(steps[1])
+
+
+def test_only_parts_of_the_same_run_are_joined(tmp_path):
+    def kind(seed=0, index=(0, 1), mesh="auto"):
+        return {
+            "experiment": {"seed": seed, "mesh": mesh},
+            "model": {"name": "mis"},
+            "graphs": {"name": "mis/small", "index": list(index)},
+            "devices": len(index),
+        }
+
+    keep_records(Part(1, 2).folder(tmp_path), kind(), {})
+    folder = Part(1, 2).folder(tmp_path)
+    assert records_in(folder, kind()) == {} and Part(2, 2).others(tmp_path, kind(index=(2,), mesh="")) == [{}, None]
+    assert records_in(tmp_path / "nothing", kind()) is None
+    with pytest.raises(InputError, match=r"experiment.seed 0 there, 1 here; give another save_root"):
+        Part(2, 2).others(tmp_path, kind(seed=1, index=(2,)))
+    with pytest.raises(InputError, match=r"graphs.index \[0, 1\] there, \[0, 2\] here"):
+        records_in(folder, kind(index=(0, 2)))
+    (folder / "done.json").write_text("{")
+    with pytest.raises(InputError, match="a part of another run"):
+        records_in(folder, kind())
+
+
+def test_another_number_of_parts_is_refused(tmp_path):
+    assert Part().folder(tmp_path) == tmp_path
+    Part(2, 4).folder(tmp_path).mkdir(parents=True)
+    assert Part(1, 4).folder(tmp_path) == tmp_path / "parts" / "1-of-4"
+    for other in (Part(), Part(1, 2)):
+        with pytest.raises(InputError, match=r"an interrupted run of 4 part\(s\)"):
+            other.folder(tmp_path)
+    (tmp_path / "whole" / "checkpoint").mkdir(parents=True)
+    (tmp_path / "whole" / "checkpoint" / "kind.json").touch()
+    with pytest.raises(InputError, match=r"of 1 part\(s\), but this one has 2"):
+        Part(1, 2).folder(tmp_path / "whole")
+
+
+def start(folder, part, *more, cache):
+    command = [
+        sys.executable, "-m", "sl_discs.main_sampling", "--config=configs/experiment/maxcut/ba.py",
+        "--model_config=configs/model/maxcut_config.py", "--model_config.graph_type=ba",
+        "--model_config.cfg_str=r-ba-4-n-16-20", f"--config.experiment.save_root={folder}",
+        "--config.experiment.num_instances=5", "--config.experiment.batch_size=4", *more,
+        *([f"--part={part}"] if part else []),
+    ]  # fmt: skip
+    environment = dict(os.environ, JAX_PLATFORMS="cpu", SL_DISCS_CACHE=str(cache))
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def end(process):
+    """What it prints; it must succeed."""
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0, err
+    return out
+
+
+SHORT = ("--samplers=metropolis", "--config.experiment.chain_length=200", "--engine=reference")
+
+
+def test_a_whole_run_and_two_parts(tmp_path):
+    """The same arrays, bit for bit; the part that ends last joins them."""
+    alone = start(tmp_path / "1", None, *SHORT, cache=tmp_path / "c")
+    second = end(start(tmp_path / "2", "2/2", *SHORT, cache=tmp_path / "c"))
+    assert second == "part 2 of 2: done; missing: 1\n" and not (tmp_path / "2" / "results.json").exists()
+    first = end(start(tmp_path / "2", "1/2", *SHORT, cache=tmp_path / "c"))
+    assert "5 instances" in first and "2 parts" in first and "5 instances" in end(alone)
+    assert digests(tmp_path / "1") == digests(tmp_path / "2") and not (tmp_path / "2" / "parts").exists()
+
+
+LONG = (
+    "--samplers=gwg,sl_path_auxiliary", "--config.experiment.chain_length=300000",
+    "--config.experiment.log_every_steps=10000", "--config.experiment.checkpoint_every_s=1",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_lost_part_is_run_again(tmp_path, number):
+    """Three parts at once, one of which is killed or told to stop: it continues, and joins the results."""
+    parts = [start(tmp_path / "3", f"{k}/3", *LONG, cache=tmp_path / "c") for k in (1, 2, 3)]
+    saved = tmp_path / "3" / "parts" / "2-of-3" / "checkpoint"
+    while not list(saved.glob("state-*.npz")):
+        assert parts[1].poll() is None
+        time.sleep(0.05)
+    parts[1].send_signal(number)
+    parts[1].communicate()
+    assert parts[1].returncode == (RESUME_ME if number == signal.SIGTERM else -number)
+    said = [end(part) for part in (parts[0], parts[2])]
+    assert sorted(line.rpartition("missing: ")[2] for line in said)[0] == "2\n"
+    assert "continued" in end(start(tmp_path / "3", "2/3", *LONG, cache=tmp_path / "c"))
+    assert "all parts are done" in end(start(tmp_path / "3", "2/3", *LONG, cache=tmp_path / "c"))
+    end(start(tmp_path / "1", None, *LONG, cache=tmp_path / "c"))
+    assert digests(tmp_path / "1") == digests(tmp_path / "3")
