@@ -25,8 +25,9 @@ from sl_discs.commands.reading import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.formats import READERS, dimacs, rudy
+from sl_discs.instances.formats import READERS
 from sl_discs.instances.graph import Graph, complement
+from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
@@ -58,7 +59,7 @@ _SUFFIXES = {
     ".mc": "rudy",
     ".txt": "rudy",
 }
-_WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
+_WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
 
 
 def main(argv: Sequence[str]) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sl_discs.errors import InputError
-from sl_discs.instances.cnf import conflict_graph, read_cnf
+from sl_discs.instances.graph_files import conflict_graph, read_cnf
 from sl_discs.instances.graph import Graph, graph_from_networkx
 from sl_discs.instances.pickled import PickledArray, PickledGraph
 from sl_discs.instances.pickles import iter_pickles, load_pickle

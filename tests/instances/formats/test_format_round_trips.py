@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.cnf import conflict_graph
-from sl_discs.instances.formats import dimacs, read_instances, rudy
+from sl_discs.instances.graph_files import conflict_graph, write_dimacs, write_rudy
+from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
 
 RANDOM = st.randoms(use_true_random=False)
@@ -231,14 +231,14 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 def test_written_weights_come_back_bit_by_bit(folder, graph):
     n, edges = graph
     original = Graph.from_arrays("g", n, np.array(list(edges)), list(edges.values()))
-    rudy.write(folder / "g", original)
+    write_rudy(folder / "g", original)
     again = read_instances(folder / "g")[0].content
     assert np.array_equal(again.edges, original.edges)
     assert again.weights.tobytes() == original.weights.tobytes()
     with pytest.raises(InputError, match="no weights"):
-        dimacs.write(folder / "g", original)
+        write_dimacs(folder / "g", original)
     plain = Graph.from_arrays("g", n, original.edges)
-    dimacs.write(folder / "g", plain)
+    write_dimacs(folder / "g", plain)
     (instance,) = read_instances(folder / "g")
     assert instance.format == "dimacs" and instance.content.num_nodes == n
     assert np.array_equal(instance.content.edges, plain.edges) and instance.content.weights is None

@@ -18,7 +18,8 @@ from sl_discs import errors
 from sl_discs.commands import convert
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
-from sl_discs.instances.formats import read_instances, source
+from sl_discs.instances import text
+from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
 
 MM = "%%MatrixMarket matrix coordinate"
@@ -305,7 +306,7 @@ BOMB = b"0 1\n" * 2**18
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
 def test_bombs_unpack_to_the_limit_and_no_further(tmp_path, monkeypatch, pack):
-    monkeypatch.setattr(source, "_UNPACKED_BYTES", 2**22)
+    monkeypatch.setattr(text, "_UNPACKED_BYTES", 2**22)
     path = write(tmp_path, pack(BOMB) * 100)
     assert path.stat().st_size < 2**20 < 100 * len(BOMB)
     assert_refused(path, r": unpacks to more than \d\d? MiB, far beyond its own size; .*plain file", memory=2**27)
