@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from ml_collections import config_dict
 
-from sl_discs.instances.dataset import Dataset
-from sl_discs.instances.write_discs import write_discs
+from sl_discs.instances.dataset import Dataset, write_discs
 from sl_discs.models.kinds import graph_kind
 
 

@@ -23,7 +23,7 @@ from sl_discs.instances.graph_files import (
     read_rudy,
 )
 from sl_discs.instances.model_files import VARTYPE, read_bqp, read_coo, read_matrix_market, read_qbsolv
-from sl_discs.instances.text import Lines, Progress, Source
+from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 
 
@@ -101,7 +101,12 @@ def read_instances(
         kind = "a zip archive" if source.is_zip else "not a zip archive"
         raise InputError(f"{path}: {kind}, so its format is not {format}; leave out the format")
     format = format or recognise(source, problem)
-    found = [Instance(content, labels, format, source.path) for content, labels in READERS[format](source, problem)]
+    try:
+        contents = READERS[format](source, problem)
+    except InputError as error:
+        message = str(error)  # of the graph or model as a whole, without the file
+        raise InputError(message if message.startswith(str(source.path)) else f"{path}: {message}") from None
+    found = [Instance(content, labels, format, source.path) for content, labels in contents]
     for instance in found:
         _check_problem(instance, problem)
     return found
@@ -155,14 +160,14 @@ def recognise(source: Source, problem: str | None) -> str:
 
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
     `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies `coo`. Without such a
-    tag the suffix of the file's name counts, if it is one of `_SUFFIXES`; otherwise a first line of one whole number is
-    `bqp`, and these remain, where comments (`#`, `%`) are no lines:
+    tag the suffix of the file's name counts, if it is one of `_SUFFIXES`; otherwise a first line of one whole number
+    is `bqp`, and these remain, where comments (`#`, `%`) are no lines:
 
     - `rudy`, if the first line is a header `n m` or `n m 0` and m lines of edges follow;
     - `metis`, if it is a header `n m [fmt [ncon]]` and n lines follow;
-    - `edge_list`, if all lines have two or three words; with three they may also be `coo`, and for qubo and ising they
-      are. The first line cannot be of a list if m lines follow, nodes are 1 to n, and m is larger than n + 1: as an
-      edge it would lead to a node far beyond all others.
+    - `edge_list`, if all lines have two or three words; with three they may also be `coo`, and for qubo and ising
+      they are. The first line cannot be of a list if m lines follow, nodes are 1 to n, and m is larger than n + 1: as
+      an edge it would lead to a node far beyond all others.
 
     Raises:
       InputError: two formats fit, the first line is a header with a wrong number of lines, no format begins like this
@@ -188,9 +193,10 @@ def recognise(source: Source, problem: str | None) -> str:
     fits: tuple[str, ...] = ()
     if len(first) in (2, 3) and all(len(words) == len(first) for words in rows):
         graph = ("edge_list",) if first[0] != first[1] else ()  # which has no edge from a node to itself
-        model = ("coo",) if len(first) == 3 and first[0].isdigit() and first[1].isdigit() else ()
+        numbers = all(map(bytes.isdigit, first[:2])) and all(map(is_real, first[2:]))
+        model = ("coo",) if len(first) == 3 and numbers else ()
         fits = model or graph if problem in FORM_PROBLEMS else graph if problem else (*graph, *model)
-    if 2 <= len(first) <= 4 and all(word.isdigit() and len(word) < 19 for word in first):
+    if 2 <= len(first) <= 4 and all(map(is_whole, first)) and int(first[0]):
         fits = _by_header(source, [int(word) for word in first], rows[1:], fits, problem)
     if len(fits) > 1:
         by_problem = " or --problem" if {"edge_list", "coo"} <= set(fits) else ""
@@ -217,13 +223,14 @@ def _by_header(
     num_rows, num_lines = _count(source)
     # Most lines have a weight: one without may be a mistake.
     edges = all(len(words) == 2 for words in rows) or 2 * sum(len(words) == 3 for words in rows) > len(rows)
-    within = all(
-        word.isdigit() and len(word) < 19 and 1 <= int(word) <= n for words in rows for word in words[:2]
-    )
+    within = all(is_whole(word) and 1 <= int(word) <= n for words in rows for word in words[:2])
     certain = within and m > n + 1
     header = len(rest) <= 1 and n and m <= n * (n - 1) // 2 and (certain or not any(rest))
     rudy = ("rudy",) if header and num_rows == m and edges else ()
-    metis = ("metis",) if max(num_rows, 1) <= n <= num_lines and (not rest or str(rest[0]) in METIS_FMTS) else ()
+    fmt = str(rest[0]) if rest else "0"
+    # Without weights, a METIS file gives each edge twice and nothing else.
+    meant = fmt in METIS_FMTS and (fmt != "0" or sum(map(len, rows)) <= 2 * m)
+    metis = ("metis",) if meant and max(num_rows, 1) <= n <= num_lines else ()
     if lists and header and within and not (metis or rudy) and (certain or num_rows < m):
         raise InputError(
             f"{source.path}: the first line reads as a header of {m} edges, but {num_rows} lines follow; is the file "

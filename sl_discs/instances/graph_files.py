@@ -239,9 +239,7 @@ def _texts(path: Path, names: dict[bytes, int]) -> tuple[str, ...]:
     try:
         return tuple(name.decode("utf-8") for name in names)
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{path}: label {show(error.object)} is not UTF-8 text; save the file as UTF-8"
-        ) from None
+        raise InputError(f"{path}: label {show(error.object)} is not UTF-8 text; save the file as UTF-8") from None
 
 
 # METIS and KaHIP graphs: `n m [fmt [ncon]]`, then one line per node with its neighbours, numbered from 1.
@@ -343,7 +341,9 @@ def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray
         exact[exact] = doubles[exact].astype(np.int64) == weights[exact]
         if not exact.all():
             row = int(np.argmin(exact))
-            rows.refuse_row(row, f"{weights[row]} is beyond 2^53 and not exact in double precision; scale the weights")
+            rows.refuse_row(
+                row, f"{weights[row]} is beyond 2^53 and not exact in double precision; scale the weights"
+            )
         differs = np.zeros(len(codes), bool)
         differs[order] = weights[order] != weights[back]
         rows.refuse(differs, "the weight to neighbour {0} differs in the line of that node; make them equal")
@@ -445,9 +445,7 @@ def _read_clauses(source: Source) -> list[Clause]:
                 header, header_line = (int(words[2]), int(words[3])), number
                 continue
             if header is None:
-                raise InputError(
-                    f"{path}:{number}: a clause before the header; start with 'p cnf VARIABLES CLAUSES'"
-                )
+                raise InputError(f"{path}:{number}: a clause before the header; start with 'p cnf VARIABLES CLAUSES'")
             for word in words:
                 literal = _parse_literal(f"{path}:{number}", word, header[0])
                 if literal:
@@ -469,9 +467,7 @@ def _read_clauses(source: Source) -> list[Clause]:
 def _parse_literal(where: str, word: bytes, num_variables: int) -> int:
     """A literal, or 0 for the end of a clause."""
     if not is_whole(word.removeprefix(b"-")):
-        raise InputError(
-            f"{where}: {show(word)} is not a literal; write whole numbers, and 0 at the end of a clause"
-        )
+        raise InputError(f"{where}: {show(word)} is not a literal; write whole numbers, and 0 at the end of a clause")
     literal = int(word)
     if abs(literal) > num_variables:
         raise InputError(

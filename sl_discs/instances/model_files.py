@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import QuadraticForm
+from sl_discs.instances.form import QuadraticForm, check_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import number_labels, simple_graph
 from sl_discs.instances.text import Lines, Rows, Source, check_count, header_counts, is_whole, read_rows, show
@@ -288,9 +288,7 @@ def _matrix_form(
     if not spins:
         linear[i[own]] = values[own]
     else:
-        try:
-            offset = math.fsum(values[own])
-        except OverflowError:
-            rows.refuse(own, "the diagonal adds up to too much, from here on; scale the matrix")
+        check_sum(name, values)
+        offset = math.fsum(values[own])
     pairs = np.stack([i[~own], j[~own]], axis=1)
     return QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, spins=spins)

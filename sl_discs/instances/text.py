@@ -86,6 +86,7 @@ class Source:
         """
         parts: list[bytes] = []
         length, started = 0, False
+        ready = b""  # held back until more follows, so that a last line without a newline goes with it
         for chunk in self._chunks(None if quiet else self._progress):
             if not started:
                 if encoding := _encoding(chunk):
@@ -96,14 +97,17 @@ class Source:
                 chunk, started = chunk.removeprefix(codecs.BOM_UTF8), True
             if b"\0" in chunk:
                 raise InputError(f"{self.path}: a binary file; give text in one of the formats, or an .npz archive")
+            if ready:
+                yield ready
+                ready = b""
             if cut := chunk.rfind(b"\n") + 1:
-                yield b"".join([*parts, chunk[:cut]])
+                ready = b"".join([*parts, chunk[:cut]])
                 parts, length = [], 0
             parts.append(chunk[cut:])
             length += len(chunk) - cut
             if length > _LONGEST_LINE:
                 raise InputError(f"{self.path}: a line of over {_LONGEST_LINE >> 20} MiB; is it one of the formats?")
-        if last := b"".join(parts):
+        if last := b"".join([ready, *parts]):
             yield last
 
     def _chunks(self, progress: Progress | None) -> Iterator[bytes]:
@@ -320,7 +324,7 @@ def _explain(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str
         for word, kind in zip(words, layout, strict=True):
             if kind == "i" and not is_whole(word):
                 raise InputError(f"{path}:{number}: {show(word)} is not a whole number from 0 on; correct the line")
-            if kind == "f" and not (_REAL.fullmatch(word) and np.isfinite(float(word))):
+            if kind == "f" and not is_real(word):
                 raise InputError(f"{path}:{number}: {show(word)} is not a finite number; correct the line")
     raise InputError(f"{path}:{numbers[0]}: from here on, a line is not {what}; use spaces and line feeds only")
 
@@ -328,6 +332,11 @@ def _explain(path: Path, lines: list[bytes], numbers: Sequence[int], layout: str
 def is_whole(word: bytes) -> bool:
     """Whether a word is a whole number from 0 on that fits into 64 bits."""
     return word.isdigit() and len(word.lstrip(b"0")) < 20 and int(word) < 2**63
+
+
+def is_real(word: bytes) -> bool:
+    """Whether a word is a finite number; `float` alone would also take 1_000."""
+    return bool(_REAL.fullmatch(word)) and bool(np.isfinite(float(word)))
 
 
 def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str) -> list[int]:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
+from sl_discs.instances.discs_files import iter_pickles, load_pickle
 from sl_discs.instances.graph import graph_from_networkx
-from sl_discs.instances.pickles import iter_pickles, load_pickle
 
 
 def save(path, *objects, protocol=4):
