@@ -2,8 +2,8 @@
 
 Most are pickles, which can run any code whose name their reader resolves. Here only the names of a short list
 resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars and types, and plain
-containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused without
-importing it. A pickle of at most 1 GiB is read; what it holds can still take much memory and time.
+containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused
+without importing it. A pickle of at most 1 GiB is read; what it holds can still take much memory and time.
 """
 
 from __future__ import annotations

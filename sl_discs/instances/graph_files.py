@@ -192,8 +192,8 @@ def _dimacs_edges(path: Path, blocks: Iterable[Block]) -> Iterator[Block]:
 # Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments.
 #
 # Labels of nodes are either whole numbers from 0 on, and nodes are sorted by them, or words of UTF-8 text, and nodes
-# are in the order of their first appearance. The first line decides which. Nodes without an edge do not exist. An edge
-# may be repeated in either direction with the same weight, as in many collections; it still counts as one edge.
+# are in the order of their first appearance. The first line decides which. Nodes without an edge do not exist. An
+# edge may be repeated in either direction with the same weight, as in many collections; it still counts as one edge.
 #
 # `networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write this format.
 

@@ -184,14 +184,14 @@ def read_coo(source: Source, problem: str | None = None) -> Labelled:
 # entry and its mirror image are the same edge; one of them is enough, and if both are given they must agree. The
 # diagonal must be zero.
 #
-# Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n for qubo and in {-1, 1}^n
-# for ising, where the diagonal is therefore a constant. A `symmetric` file gives one of each two mirrored entries,
-# which counts for both.
+# Read as a matrix M, the model is v'Mv over all entries, to be minimised, with v in {0, 1}^n for qubo and in
+# {-1, 1}^n for ising, where the diagonal is therefore a constant. A `symmetric` file gives one of each two mirrored
+# entries, which counts for both.
 #
 # Source: R.F. Boisvert, R. Pozo, K.A. Remington, The Matrix Market Exchange Formats: Initial Design, NISTIR 5935,
-# 1996. Rows and columns count from 1; an `array` lists one column after the other, one value per line, and starts each
-# column at the diagonal if it is symmetric. `complex`, `hermitian` and `skew-symmetric` matrices are refused, as they
-# define neither a graph nor a model.
+# 1996. Rows and columns count from 1; an `array` lists one column after the other, one value per line, and starts
+# each column at the diagonal if it is symmetric. `complex`, `hermitian` and `skew-symmetric` matrices are refused, as
+# they define neither a graph nor a model.
 #
 # `scipy.io.mmread` (1.17) is not used: it reads `1x` as 1, `0x10` as 0 and 1.5 as 1 in an `integer` file, ignores
 # words after a value, rounds whole numbers beyond 2^53 in a `real` file, and does not tell the line of an entry.

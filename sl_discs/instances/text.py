@@ -1,8 +1,8 @@
 """Text files by lines: unpacked within limits, lines without comments, and rows of numbers as arrays.
 
 Files may be plain or compressed by gzip, bzip2 or xz, told apart by their first bytes. A compressed file may unpack
-to 64 MiB, or to 100 times its own size if that is more: lists of numbers compress 3 to 20 times, while a decompression
-bomb compresses a thousand times. Nothing is unpacked beyond that limit, and lines longer than 64 MiB are refused.
+to 64 MiB, or to 100 times its own size if that is more: lists of numbers compress 3 to 20 times, while a bomb
+compresses a thousand times. Nothing is unpacked beyond that limit, and lines longer than 64 MiB are refused.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import decimal
+import functools
 import gzip
 import itertools
 import lzma
@@ -18,7 +19,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
@@ -30,10 +31,10 @@ _BLOCK_BYTES = 2**20
 _LONGEST_LINE = 2**26
 _UNPACKED_BYTES, _UNPACKED_RATIO = 2**26, 100
 
-_UNPACKERS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
-    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),  # type: ignore[dict-item,return-value]
-    b"BZh": lambda file: bz2.BZ2File(file),  # type: ignore[dict-item,return-value]
-    b"\xfd7zXZ\x00": lambda file: lzma.LZMAFile(file, format=lzma.FORMAT_XZ),  # type: ignore[dict-item,return-value]
+_UNPACKERS: dict[bytes, Callable[[BinaryIO], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": functools.partial(lzma.LZMAFile, format=lzma.FORMAT_XZ),
 }
 
 Progress = Callable[[int], None]
