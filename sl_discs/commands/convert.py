@@ -5,7 +5,7 @@ sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=
 INPUT may be a graph (rudy as Gset has it, DIMACS .clq or .col, METIS, an edge list, MatrixMarket, a SAT formula
 for its conflict graph), a quadratic model (OR-Library bqp, qbsolv .qubo, dimod's list of coefficients, and
 MatrixMarket with --problem=qubo or ising) or an .npz archive of either, plain or compressed with gzip, bzip2 or xz.
-Its format is recognised by content, whatever its name. Models can only be written to archives.
+Its format is recognised by a header, or else by the suffix of its name. Models can only be written to archives.
 
 Output files number nodes from 1 (archives from 0) in the order of the input. Weights are preserved exactly.
 """
@@ -25,14 +25,18 @@ from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
 from sl_discs.instances.form import QuadraticForm
-from sl_discs.instances.formats import READERS, dimacs, rudy
+from sl_discs.instances.formats import READERS
 from sl_discs.instances.graph import Graph, complement
+from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.
 FLAGS = flags.FlagValues()
 flags.DEFINE_string(
-    "from", None, f"Format of INPUT, recognised by content by default: {', '.join(READERS)}.", flag_values=FLAGS
+    "from",
+    None,
+    f"Format of INPUT, recognised by its header or suffix by default: {', '.join(READERS)}.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "to",
@@ -58,7 +62,7 @@ _SUFFIXES = {
     ".mc": "rudy",
     ".txt": "rudy",
 }
-_WRITERS = {"rudy": rudy.write, "dimacs": dimacs.write}
+_WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
 
 
 def main(argv: Sequence[str]) -> int:

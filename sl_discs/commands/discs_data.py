@@ -17,8 +17,7 @@ from absl import flags
 
 from sl_discs.command import refuse_flags, run_command, say
 from sl_discs.errors import InputError
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.write_discs import writable_family, write_discs
+from sl_discs.instances.dataset import Dataset, load_dataset, writable_family, write_discs
 from sl_discs.problems.graph_kind import graph_kind
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.

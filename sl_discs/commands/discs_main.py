@@ -25,7 +25,7 @@ from absl import flags
 from sl_discs.command import parse_flags, run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.instances.pickles import load_pickle
+from sl_discs.instances.discs_files import load_pickle
 from sl_discs.samplers.registry import is_localized
 
 # The command's own set of flags: importing this module adds nothing to the flags of another command.

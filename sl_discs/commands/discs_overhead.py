@@ -30,8 +30,7 @@ from ml_collections import config_dict
 from sl_discs.command import run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
-from sl_discs.instances.dataset import Dataset, load_dataset
-from sl_discs.instances.write_discs import write_discs
+from sl_discs.instances.dataset import Dataset, load_dataset, write_discs
 from sl_discs.problems.graph_kind import graph_kind
 
 # DISCS's own model and compiled step on given graphs, called as its experiment calls them: for measurements.

@@ -82,7 +82,11 @@ def define_flags(own: flags.FlagValues) -> None:
 def define_format(own: flags.FlagValues) -> None:
     """Adds the flags for the format of a file, and for what it does not say."""
     flags.DEFINE_enum(
-        "format", None, list(READERS), "Format of FILE; recognised by content by default.", flag_values=own
+        "format",
+        None,
+        list(READERS),
+        "Format of FILE; recognised by its header or suffix by default.",
+        flag_values=own,
     )
     flags.DEFINE_integer("colors", None, "Number of colours, 2 to 127; required for coloring.", flag_values=own)
 
@@ -146,7 +150,7 @@ def read_problems(
     Args:
       path: of the file.
       kind: of problem; None: known from the content.
-      format: of the file; None: recognised by content.
+      format: of the file; None: recognised.
       penalty: of conflicts; None: the default.
       time_limit: seconds for what follows.
       colors: number of colours, for coloring.

@@ -35,9 +35,9 @@ import networkx as nx
 from absl import logging
 
 from sl_discs.errors import InputError
-from sl_discs.instances.cnf import read_cnf
-from sl_discs.instances.pickled import PickledGraph
-from sl_discs.instances.pickles import load_next
+from sl_discs.instances.discs_files import load_next
+from sl_discs.instances.graph import PickledGraph
+from sl_discs.instances.graph_files import read_cnf
 from sl_discs.sampling.ess import effective_sample_size
 
 _PACKAGE = "discs"

@@ -97,14 +97,17 @@ def _er_density(r: str | None) -> Family:
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
     spellings = list(dict.fromkeys([r, repr(value)]))
-    own = tuple(DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.read_graph_list) for text in spellings)
+    own = tuple(
+        DiscsFiles("er_700_800", f"ER-700-800-{text}.pkl", discs_files.read_graph_list, discs_files.plain_graphs)
+        for text in spellings
+    )
     stems = tuple(f"mis_er_density_{text}" for text in spellings)
     return Family(f"mis/er_density/r-{r}", "mis", stems, own, generators.mis_er_density(r))
 
 
 def _ertest(r: str | None) -> Family:
     r = _need(r, "mis/ertest", "r-800, r-10k")
-    own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.read_single_graph)
+    own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.read_single_graph, discs_files.labelled_graphs, per_file=1)
     return Family(f"mis/ertest/r-{r}", "mis", (f"mis_ertest_{r}",), (own,), generators.mis_ertest(r))
 
 
@@ -115,7 +118,9 @@ def _satlib(r: str | None) -> Family:
 
 
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
-    own = DiscsFiles(f"maxcut-{graph_type}/maxcut-{r}", "test-*", discs_files.read_cut_solutions)
+    own = DiscsFiles(
+        f"maxcut-{graph_type}/maxcut-{r}", "test-*", discs_files.read_cut_solutions, discs_files.cut_solutions
+    )
     return Family(f"maxcut/{graph_type}/r-{r}", "maxcut", (f"maxcut_{graph_type}_{r}",), (own,), generator)
 
 
@@ -133,19 +138,19 @@ def _maxcut_ba(r: str | None) -> Family:
 def _optsicom(r: str | None) -> Family:
     if r not in (None, "b"):
         raise InputError(f"maxcut/optsicom has r-b only, not r-{r}")
-    own = DiscsFiles("optsicom", "b.pkl", discs_files.read_cut_solutions)
+    own = DiscsFiles("optsicom", "b.pkl", discs_files.read_cut_solutions, discs_files.cut_solutions)
     return Family("maxcut/optsicom/r-b", "maxcut", ("maxcut_optsicom",), (own,), generators.maxcut_torus())
 
 
 def _rb(r: str | None) -> Family:
     _refuse(r, "maxclique/rb")
-    own = DiscsFiles("RB_test", "RB*", discs_files.read_scored_graphs)
+    own = DiscsFiles("RB_test", "RB*", discs_files.read_scored_graphs, discs_files.scored_graphs, per_file=100)
     return Family("maxclique/rb", "maxclique", ("maxclique_rb",), (own,), generators.maxclique_rb())
 
 
 def _twitter(r: str | None) -> Family:
     _refuse(r, "maxclique/twitter")
-    own = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores)
+    own = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores, discs_files.graphs_and_scores)
     return Family("maxclique/twitter", "maxclique", ("maxclique_twitter",), (own,), None)
 
 
@@ -321,6 +326,62 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Ca
     graphs += [generator.draw(data_seed, k) for k in indices[1:]]
     cache.save(name, lambda file: save_graphs(file, graphs))
     return graphs
+
+
+# Datasets as DISCS's own files: the folders, names and pickles that DISCS's loaders read.
+
+
+def write_discs(dataset: Dataset, data_root: str | os.PathLike, overwrite: bool = False) -> list[Path]:
+    """Writes the graphs of a dataset below a data root; each file is complete or absent.
+
+    DISCS reads every file of a dataset's folder, so other files of this dataset must not be there, with `overwrite`
+    or without. Nodes are the integers 0..n-1, isolated ones included. MaxCut graphs have the edge attribute `weight`,
+    1.0 if the dataset has no weights; other problems do not use weights, so none are written. The reference objective
+    is written as 1 if it is unknown (or 0, by which DISCS would divide); MIS files omit it instead, and the format of
+    `er_density` has no reference.
+
+    Args:
+      dataset: at least one graph, as `load_dataset` returns it.
+      data_root: created if needed.
+      overwrite: whether files with the same names are replaced.
+
+    Returns:
+      the files, sorted.
+
+    Raises:
+      InputError: DISCS has no such dataset or does not read it from graphs, conflicting files exist, or writing
+        fails; files written before the error stay.
+    """
+    family = writable_family(*dataset.name.split("/"))
+    own, count = family.discs[0], len(dataset.graphs)
+    per_file = own.per_file or count
+    contents = {}
+    for start in range(0, count, per_file):
+        # Of a pattern, DISCS only checks the beginning of the name; it sorts names as text, hence the leading zeros.
+        name = own.pattern.replace("*", f"{dataset.index[start]:05d}.pkl")
+        contents[Path(data_root) / own.folder / name] = dataset.graphs[start : start + per_file]
+    present = own.find(Path(data_root))
+    if present and not overwrite:
+        raise InputError(f"{present[0]} is already there; choose another data_root, or overwrite it with --overwrite")
+    if others := [path for path in present if path not in contents]:
+        raise InputError(f"{others[0]} belongs to the same dataset and would be read as well; move it away first")
+    return [own.write(path, graphs) for path, graphs in contents.items()]
+
+
+def writable_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
+    """The dataset that DISCS's flags name, if it can be written.
+
+    Raises:
+      InputError: there is no such dataset, or DISCS does not read it from graphs.
+    """
+    family = find_family(problem, graph_type, cfg_str)
+    if not family.scored:
+        raise InputError(f"{family.name} cannot be written: DISCS does not pose {family.problem}")
+    if family.discs[0].pickles is None:
+        raise InputError(
+            f"{family.name} cannot be written: DISCS makes its graphs from formulas (.cnf), not the other way round"
+        )
+    return family
 
 
 # Content hashes of datasets.

@@ -1,18 +1,31 @@
-"""DISCS's own data: which files of a `data_root` make up a dataset, and what each kind of file contains."""
+"""DISCS's own files: which of them make up a dataset, what each kind holds, and how graphs are read and written.
+
+Most are pickles, which can run any code whose name their reader resolves. Here only the names of a short list
+resolve: networkx graphs of versions 1 to 3 and their cached views, NumPy arrays, scalars and types, and plain
+containers. Each resolves to a stand-in that accepts only data and cannot be altered; any other name is refused
+without importing it. A pickle of at most 1 GiB is read; what it holds can still take much memory and time.
+"""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator
+import mmap
+import os
+import pickle
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+import networkx as nx
+import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.cnf import conflict_graph, read_cnf
-from sl_discs.instances.graph import Graph, graph_from_networkx
-from sl_discs.instances.pickled import PickledArray, PickledGraph
-from sl_discs.instances.pickles import iter_pickles, load_pickle
+from sl_discs.files import write_atomically
+from sl_discs.instances.graph import Graph, PickledGraph, graph_from_networkx
+from sl_discs.instances.graph_files import conflict_graph, read_cnf
 
 Load = Callable[[], Graph]
 
@@ -26,11 +39,15 @@ class DiscsFiles:
       pattern: glob pattern of its file names; files are read in sorted order.
       read: yields, for one file, a function for each of its graphs. As far as the format allows, a graph is only
         read when its function is called, so that graphs can be counted and skipped.
+      pickles: the objects that a file of the given graphs holds, back to back; None if it is not written.
+      per_file: the largest number of graphs in one file; None if one file holds all.
     """
 
     folder: str
     pattern: str
     read: Callable[[Path], Iterator[Load]]
+    pickles: Callable[[Sequence[Graph]], Iterable[Any]] | None = None
+    per_file: int | None = None
 
     def find(self, data_root: Path) -> list[Path]:
         """The dataset's files, sorted by name; empty if there are none."""
@@ -49,6 +66,19 @@ class DiscsFiles:
                     graphs.append(_load_from(path, load))
                 total += 1
         return graphs, total
+
+    def write(self, path: Path, graphs: Sequence[Graph]) -> Path:
+        """Writes a file atomically, one object at a time, since networkx graphs take much more memory.
+
+        Raises:
+          InputError: the file cannot be written.
+        """
+
+        def write(file: BinaryIO) -> None:
+            for item in self.pickles(graphs) if self.pickles else ():
+                pickle.dump(item, file)
+
+        return write_atomically(path, write)
 
 
 def read_formula(path: Path) -> Iterator[Load]:
@@ -134,3 +164,310 @@ def _number(path: Path, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise InputError(f"{path}: a reference value is a {type(value).__name__}, which is not a number") from None
+
+
+def networkx_graph(graph: Graph, weighted: bool = False) -> nx.Graph:
+    """The networkx graph, nodes and edges in order; if `weighted`, with the attribute `weight`, 1.0 by default."""
+    result = nx.Graph()
+    result.add_nodes_from(range(graph.num_nodes))
+    edges = graph.edges.tolist()  # plain integers, so that the pickles can be read without NumPy
+    if weighted:
+        weights = [1.0] * len(edges) if graph.weights is None else graph.weights.tolist()
+        result.add_weighted_edges_from((u, v, weight) for (u, v), weight in zip(edges, weights, strict=True))
+    else:
+        result.add_edges_from(edges)
+    return result
+
+
+def _reference(graph: Graph) -> float:
+    return float(graph.reference or 1.0)
+
+
+def plain_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One list of graphs."""
+    yield [networkx_graph(graph) for graph in graphs]
+
+
+def labelled_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One graph; readers add up the labels of its nodes."""
+    for graph in graphs:
+        result = networkx_graph(graph)
+        if graph.reference:
+            # Readers add up the labels of the nodes; which nodes are in the best known set is not known here.
+            result.add_node(0, label=graph.reference)
+        yield result
+
+
+def cut_solutions(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """Pairs of a weighted graph and (cut value,)."""
+    return ((networkx_graph(graph, weighted=True), (_reference(graph),)) for graph in graphs)
+
+
+def scored_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One list of (reference, graph)."""
+    yield [(_reference(graph), networkx_graph(graph)) for graph in graphs]
+
+
+def graphs_and_scores(graphs: Sequence[Graph]) -> Iterable[Any]:
+    """One pair (graphs, references)."""
+    yield [networkx_graph(graph) for graph in graphs], [_reference(graph) for graph in graphs]
+
+
+# Pickles.
+
+# Of one pickle, of which a file may have many: lists of all graphs of a dataset take up to some hundred MB.
+_LARGEST_BYTES = 2**30
+
+
+class PickledDiGraph(PickledGraph):
+    """A directed graph; it can be read, so that the error can name its kind."""
+
+    directed = True
+
+
+class PickledMultiGraph(PickledGraph):
+    """A multigraph; it can be read, so that the error can name its kind."""
+
+    multigraph = True
+
+
+class _Ignored:
+    """An object whose contents do not matter, such as a cached view of a graph."""
+
+    def __setstate__(self, state: Any) -> None:
+        """Discards the state."""
+
+
+class PickledDtype:
+    """A NumPy dtype of plain numbers or text; structured and object types are refused."""
+
+    def __init__(self, code: str | bytes, align: bool = False, copy: bool = False) -> None:
+        code = code.decode("ascii") if isinstance(code, bytes) else code
+        if not isinstance(code, str) or not re.fullmatch(r"[biufc]\d{1,2}|[SU]\d{1,6}", code):
+            raise pickle.UnpicklingError(f"NumPy type {code!r}; only plain numbers and text are read")
+        self._code = code
+        self._order = "="
+
+    def __setstate__(self, state: tuple) -> None:
+        """Reads the byte order; the code determines everything else about a plain type."""
+        order = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
+        if order not in ("<", ">", "=", "|"):
+            raise pickle.UnpicklingError(f"NumPy byte order {order!r}")
+        self._order = order
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype itself."""
+        return np.dtype(self._order + self._code)
+
+
+class PickledArray(np.ndarray):
+    """A NumPy array whose state is checked before NumPy sees it."""
+
+    def __setstate__(self, state: tuple) -> None:
+        """Accepts (version, shape, dtype, Fortran order, bytes) for an array of a plain type."""
+        _, shape, dtype, fortran, raw = state
+        dtype = _plain(dtype)
+        raw = _raw_bytes(raw)
+        super().__setstate__((shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]  # a version is optional
+
+
+class _Sealed:
+    """A function that a pickle may call but not alter."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the function."""
+        return self._function(*args)
+
+    def __setstate__(self, state: Any) -> None:
+        raise pickle.UnpicklingError("an attempt to alter a function")
+
+
+def _rebuild_object(cls: type, base: type, state: Any) -> Any:
+    """`copyreg._reconstructor` of protocols 0 and 1, restricted to the classes above."""
+    if base is not object or state is not None or not isinstance(cls, type):
+        raise pickle.UnpicklingError("an object of an unknown form")
+    if not issubclass(cls, PickledGraph | _Ignored):
+        raise pickle.UnpicklingError(f"an object of type {cls.__name__} without its contents")
+    return cls()
+
+
+def _encode_latin1(text: str, encoding: str = "latin1") -> bytes:
+    """`_codecs.encode`, as protocols 0 to 2 use it for bytes."""
+    if encoding not in ("latin1", "latin-1"):
+        raise pickle.UnpicklingError(f"bytes in the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+def _empty_bytes() -> bytes:
+    """`bytes()`, which protocols 0 to 2 use for empty bytes; a length or contents are not accepted."""
+    return b""
+
+
+def _refuse_call(*args: Any) -> None:
+    """Stand-in for a function that a pickle passes as an argument but has no reason to call."""
+    raise pickle.UnpicklingError("an attempt to make an array from arguments")
+
+
+_NDARRAY = _Sealed(_refuse_call)  # stand-in for `numpy.ndarray`
+
+
+def _rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray:
+    """An array without its state yet (`numpy.core.multiarray._reconstruct`)."""
+    if cls is not _NDARRAY:
+        raise pickle.UnpicklingError("an array of an unknown class")
+    return PickledArray((0,), dtype=np.uint8)
+
+
+def _array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: Any) -> np.ndarray:
+    """An array from its bytes (`numpy.core.numeric._frombuffer`, protocol 5)."""
+    return np.frombuffer(_raw_bytes(buffer), dtype=_plain(dtype)).reshape(shape, order=order)
+
+
+def _scalar_from_bytes(dtype: PickledDtype, raw: bytes | str = b"") -> np.generic:
+    """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
+    dtype = _plain(dtype)
+    raw = _raw_bytes(raw)
+    if len(raw) != dtype.itemsize:
+        raise pickle.UnpicklingError(f"a NumPy scalar of {len(raw)} bytes; {dtype} takes {dtype.itemsize}")
+    return np.frombuffer(raw, dtype=dtype)[0]
+
+
+def _plain(dtype: Any) -> np.dtype:
+    """The dtype in a stand-in."""
+    if not isinstance(dtype, PickledDtype):
+        raise pickle.UnpicklingError("an array without a NumPy type")
+    return dtype.dtype
+
+
+def _raw_bytes(raw: Any) -> bytes:
+    """The bytes of an array; a number is refused, since `bytes` would turn it into that many zeros."""
+    if isinstance(raw, str):
+        return raw.encode("latin1")
+    if not isinstance(raw, bytes | bytearray | pickle.PickleBuffer):
+        raise pickle.UnpicklingError(f"an array whose contents are a {type(raw).__name__}")
+    return bytes(raw)
+
+
+_GRAPHS = {
+    ("networkx.classes.graph", "Graph"): PickledGraph,
+    ("networkx.classes.ordered", "OrderedGraph"): PickledGraph,
+    ("networkx.classes.digraph", "DiGraph"): PickledDiGraph,
+    ("networkx.classes.multigraph", "MultiGraph"): PickledMultiGraph,
+    ("networkx.classes.multidigraph", "MultiDiGraph"): PickledMultiGraph,
+}
+_VIEWS = {
+    ("networkx.classes.reportviews", name): _Ignored
+    for name in ("NodeView", "NodeDataView", "EdgeView", "EdgeDataView", "DegreeView")
+} | {("networkx.classes.coreviews", name): _Ignored for name in ("AtlasView", "AdjacencyView")}
+_NUMPY = {("numpy", "ndarray"): _NDARRAY, ("numpy", "dtype"): PickledDtype} | {
+    (f"numpy.{core}.{module}", name): _Sealed(function)
+    for core in ("core", "_core")
+    for module, name, function in (
+        ("multiarray", "_reconstruct", _rebuild_array),
+        ("multiarray", "scalar", _scalar_from_bytes),
+        ("numeric", "_frombuffer", _array_from_buffer),
+    )
+}
+_PYTHON = {
+    (module, kind.__name__): kind
+    for module in ("builtins", "__builtin__")
+    for kind in (dict, list, tuple, set, frozenset, object)
+} | {
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("builtins", "bytes"): _Sealed(_empty_bytes),
+    ("__builtin__", "bytes"): _Sealed(_empty_bytes),
+    ("_codecs", "encode"): _Sealed(_encode_latin1),
+    ("copyreg", "_reconstructor"): _Sealed(_rebuild_object),
+    ("copy_reg", "_reconstructor"): _Sealed(_rebuild_object),
+}
+_ALLOWED = _GRAPHS | _VIEWS | _NUMPY | _PYTHON
+
+# Exceptions that the unpickler raises on a damaged stream (the pickle module's documentation names some of these).
+_DAMAGE = (
+    pickle.UnpicklingError,
+    EOFError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+)
+
+
+class _Refused(Exception):
+    """The stream names something that is not on the list."""
+
+
+class _Reader(pickle.Unpickler):
+    """An unpickler that resolves only the names on the list."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The stand-in for `module.name`; nothing is ever imported."""
+        if (module, name) not in _ALLOWED:
+            raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
+        return _ALLOWED[module, name]
+
+
+def iter_pickles(path: str | os.PathLike) -> Iterator[Any]:
+    """Yields the objects of a file that holds pickles back to back, as DISCS's MaxCut files do.
+
+    Graphs are returned as `PickledGraph`. The file is read as the iterator advances and stays open meanwhile.
+
+    Raises:
+      InputError: the file is missing, empty, cut short or damaged, or names something that is not allowed.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not file.peek(1):
+                raise InputError(f"{path}: an empty file, not a pickle; copy it again")
+            while file.peek(1):
+                yield load_next(path, file)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a pickle") from error
+
+
+def load_pickle(path: str | os.PathLike) -> Any:
+    """The single object of a pickle file.
+
+    Raises:
+      InputError: as `iter_pickles`, or the file holds more than one pickle.
+    """
+    objects = list(iter_pickles(path))
+    if len(objects) > 1:
+        raise InputError(f"{path}: {len(objects)} pickles in a file that should hold one")
+    return objects[0]
+
+
+def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
+    """Reads the next pickle of an open file; errors as `iter_pickles`."""
+    start = file.tell()
+    first = start - start % mmap.ALLOCATIONGRANULARITY
+    size = os.fstat(file.fileno()).st_size - first
+    try:
+        # A length in the stream that exceeds what is mapped takes no memory.
+        with mmap.mmap(file.fileno(), min(size, _LARGEST_BYTES), access=mmap.ACCESS_READ, offset=first) as data:
+            data.seek(start - first)
+            found = _Reader(data, encoding="latin1").load()
+            file.seek(first + data.tell())
+            return found
+    except _Refused as refused:
+        raise InputError(
+            f"{path}: refused: the pickle asks for {refused}, which graph data does not need; "
+            "do not trust this file, or save its graphs again as an .npz archive"
+        ) from None
+    except _DAMAGE as error:
+        if size > _LARGEST_BYTES and isinstance(error, EOFError | pickle.UnpicklingError):
+            raise InputError(
+                f"{path}: a pickle of more than {_LARGEST_BYTES >> 20} MiB; save its graphs as an .npz archive"
+            ) from None
+        raise InputError(f"{path}: not a readable pickle of graphs ({error}); copy or make it again") from error

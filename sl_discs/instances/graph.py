@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import pickle
 import sys
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +14,6 @@ from jaxtyping import Float64, Int32, Int64
 
 from sl_discs.errors import InputError, check_memory, check_number, real_array, whole
 from sl_discs.instances.form import check_sum
-from sl_discs.instances.pickled import PickledGraph
 
 # Bytes per node: the label, as an object in a tuple and a set, and a chain's state, field, best states and
 # temporaries.
@@ -159,6 +161,37 @@ def complement(graph: Graph) -> Graph:
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+class PickledGraph:
+    """The contents of a pickled networkx graph of any version, with the few methods needed to read it."""
+
+    directed = multigraph = False
+    # A damaged stream may create a graph and never set its state; it is then empty and refused for that.
+    nodes: Mapping = MappingProxyType({})
+    _adj: Mapping = MappingProxyType({})
+
+    def __setstate__(self, state: Any) -> None:
+        """Keeps the node and adjacency dictionaries; views and factories, which some versions store, are dropped."""
+        if not isinstance(state, dict):
+            raise pickle.UnpicklingError("a networkx graph without its attributes")
+        for ours, names in (("nodes", ("_node", "node")), ("_adj", ("_adj", "adj"))):
+            found = next((state[name] for name in names if name in state), None)
+            if not isinstance(found, dict):
+                raise pickle.UnpicklingError(f"a networkx graph without the dictionary {names[0]}")
+            setattr(self, ours, found)
+
+    def adjacency(self) -> Iterator[tuple[Any, dict]]:
+        """Pairs of a node and the dictionary from its neighbours to the edges' attributes."""
+        return iter(self._adj.items())
+
+    def is_directed(self) -> bool:
+        """Whether it was one of networkx's directed classes."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Whether it was one of networkx's multigraph classes."""
+        return self.multigraph
 
 
 def is_networkx(graph: Any) -> bool:

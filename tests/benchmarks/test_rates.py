@@ -20,8 +20,8 @@ from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
+from sl_discs.instances.discs_files import networkx_graph
 from sl_discs.instances.graph import Graph
-from sl_discs.instances.write_discs import networkx_graph
 from sl_discs.samplers.single_site import Metropolis
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances.cnf import conflict_graph, read_cnf
+from sl_discs.instances.graph_files import conflict_graph, read_cnf
 
 LITERAL = st.integers(1, 4).flatmap(lambda v: st.sampled_from([v, -v]))
 FORMULA = st.lists(st.lists(LITERAL, max_size=3).map(tuple), min_size=1, max_size=4).filter(any)

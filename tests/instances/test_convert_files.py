@@ -41,11 +41,11 @@ def test_weights_survive(tmp_path, capsys, name):
 
 
 def test_from_to_and_complement(tmp_path, capsys):
-    (tmp_path / "in").write_text("4 4\n1 2\n2 3\n3 4\n1 4\n")
+    (tmp_path / "in.rudy").write_text("4 4\n1 2\n2 3\n3 4\n1 4\n")
     target = tmp_path / "sub" / "out.graph"
-    assert run(tmp_path / "in", target, "--from=edge_list", "--to=dimacs") == 2
+    assert run(tmp_path / "in.rudy", target, "--from=edge_list", "--to=dimacs") == 2
     assert "from node 4 to itself" in capsys.readouterr().err
-    assert run(tmp_path / "in", target, "--to=dimacs", "--complement") == 0
+    assert run(tmp_path / "in.rudy", target, "--to=dimacs", "--complement") == 0
     assert "(rudy, complemented): 4 nodes, 2 edges, no weights; saved in" in capsys.readouterr().out
     assert target.read_text() == "p edge 4 2\ne 1 3\ne 2 4\n"
 

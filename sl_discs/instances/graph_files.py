@@ -1,0 +1,476 @@
+"""Text formats of graphs: rudy, DIMACS, METIS, edge lists, and SAT formulas in DIMACS CNF.
+
+A reader takes a `Source` and the problem to be posed, and returns pairs of a graph and the labels of its nodes.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from sl_discs.errors import InputError
+from sl_discs.instances.graph import Graph, edge_codes, have_repeats
+from sl_discs.instances.text import (
+    Block,
+    Lines,
+    Rows,
+    Source,
+    check_count,
+    header_counts,
+    is_whole,
+    read_rows,
+    show,
+    write_lines,
+)
+
+Labelled = list[tuple[Graph, Sequence[int | str]]]
+
+
+def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) -> Graph:
+    """The graph with edges [E], in the order of the rows that they came from.
+
+    Args:
+      name: name of the graph.
+      num_nodes: number of nodes.
+      ends: two arrays [E] of nodes from 0 on.
+      weights: [E] or None.
+      refuse: `Rows.refuse` of the lines of the edges.
+      merge: whether an edge may be repeated, in either direction and with the same weight; otherwise a repetition is
+        an error.
+
+    Raises:
+      InputError: a self-loop, a repeated edge unless `merge`, or conflicting weights of one edge.
+    """
+    u, v = ends
+    refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
+    if have_repeats(u, v, num_nodes):
+        codes = edge_codes(u, v, num_nodes)
+        order = np.argsort(codes, kind="stable")
+        new = np.ones(len(codes), bool)
+        new[1:] = np.diff(codes[order]) > 0
+        first = order[new][np.cumsum(new) - 1]  # for each sorted row, the row in which its edge first appeared
+        again = np.zeros(len(codes), bool)
+        again[order] = ~new
+        if not merge:
+            refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
+        elif weights is not None:
+            differs = np.zeros(len(codes), bool)
+            differs[order] = weights[order] != weights[first]
+            refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
+        u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
+    return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1, dtype=np.int32, casting="unsafe"), weights)
+
+
+def number_labels(u: np.ndarray, v: np.ndarray) -> tuple[Sequence[int], tuple[np.ndarray, np.ndarray]]:
+    """The distinct numbers of two arrays in ascending order, and the arrays as positions among these."""
+    labels, index = np.unique(np.concatenate([u, v]), return_inverse=True)
+    index = index.reshape(-1)
+    gapless = len(labels) and labels[-1] - labels[0] == len(labels) - 1
+    names = range(int(labels[0]), int(labels[-1]) + 1) if gapless else tuple(labels.tolist())
+    return names, (index[: len(u)], index[len(u) :])
+
+
+# rudy's format, used by Gset and by the Biq Mac library's MaxCut instances.
+#
+# A header `n m` is followed by m lines `i j w` with nodes from 1 to n; a file may omit all weights. Every edge is
+# listed once. Lines that start with `#` or `%` are comments. The headers of the DIMACS torus graphs end with a 0.
+#
+# Source: G. Rinaldi, rudy, a graph generator; Biq Mac library (A. Wiegele, 2007), where a line is an edge and its
+# weight.
+
+_RUDY_HEADER = "the numbers of nodes and edges, 'n m' or 'n m 0'"
+
+
+def read_rudy(source: Source, problem: str | None = None) -> Labelled:
+    """The graph of a file, its labels 1 to n.
+
+    Raises:
+      InputError: a malformed header or line, a node out of range, a self-loop, a repeated edge, or a number of edges
+        that differs from the header.
+    """
+    lines = Lines(source, (b"#", b"%"))
+    number, words = lines.one(_RUDY_HEADER)
+    words = words[:2] if words[2:] == [b"0"] else words
+    num_nodes, num_edges = header_counts(source.path, number, words, (2,), _RUDY_HEADER)
+    rows = read_rows(source.path, lines.blocks(), ("ii", "iif"), "an edge and its weight, 'i j w'")
+    check_count(source.path, number, num_edges, len(rows), "edges")
+    ends = rows.indices(1, num_nodes)
+    weights = rows.columns[2] if rows.layout == "iif" else None
+    graph = simple_graph(source.name, num_nodes, ends, weights, rows.refuse, merge=False)
+    return [(graph, range(1, num_nodes + 1))]
+
+
+def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
+    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none.
+
+    Raises:
+      InputError: the file cannot be written.
+    """
+    write_lines(path, f"{graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "{} {} {}\n"))
+
+
+def _edge_words(graph: Graph, template: str, at_once: int = 2**16) -> Iterator[str]:
+    """Lines of edges, many at a time; the template takes two nodes, from 1 on, and the weight's shortest text."""
+    for start in range(0, graph.num_edges, at_once):
+        u, v = (graph.edges[start : start + at_once] + 1).T.tolist()
+        if graph.weights is None:
+            words = ["1"] * len(u)
+        else:
+            words = [repr(w).removesuffix(".0") for w in graph.weights[start : start + at_once].tolist()]
+        yield "".join(map(template.format, u, v, words))
+
+
+# DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
+#
+# An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
+# number of distinct edges, twice that, or the number of `e` lines, since files differ. Lines `n`, `d`, `v` and `x`
+# (weights of nodes, geometry) are irrelevant to the problems solved here and are skipped.
+#
+# Source: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993.
+
+_DIMACS_HEADER = "'p edge NODES EDGES'"
+
+
+def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
+    """The graph of a file, its labels 1 to n.
+
+    Raises:
+      InputError: a malformed header or line, a node out of range, a self-loop, or a number of edges that matches the
+        header in none of the three ways.
+    """
+    lines = Lines(source, (b"c",))
+    number, words = lines.one(f"the header {_DIMACS_HEADER}")
+    if words[0] != b"p" or len(words) != 4:
+        raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_DIMACS_HEADER}")
+    num_nodes, promised = header_counts(source.path, number, words[2:], (2,), _DIMACS_HEADER)
+    edges = _dimacs_edges(source.path, lines.blocks())
+    rows = read_rows(source.path, edges, ("-ii",), "an edge, 'e i j'")
+    ends = rows.indices(1, num_nodes)
+    graph = simple_graph(source.name, num_nodes, ends, None, rows.refuse, merge=True)
+    if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):
+        raise InputError(
+            f"{source.path}:{number}: the header promises {promised} edges, but there are {graph.num_edges} "
+            f"on {len(rows)} lines; is the file cut short?"
+        )
+    return [(graph, range(1, num_nodes + 1))]
+
+
+def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
+    """Writes an unweighted graph atomically.
+
+    Raises:
+      InputError: the graph has weights other than 1, or the file cannot be written.
+    """
+    if graph.weights is not None and (graph.weights != 1).any():
+        raise InputError(f"{path}: DIMACS graphs have no weights, but {graph.name} has; write rudy or npz")
+    write_lines(path, f"p edge {graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "e {} {}\n"))
+
+
+def _dimacs_edges(path: Path, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The lines of edges."""
+    for lines, numbers in blocks:
+        if b"\n".join([b"", *lines]).count(b"\ne ") != len(lines):
+            tags = [line.split(None, 1)[0] for line in lines]
+            for tag, line, number in zip(tags, lines, numbers, strict=True):
+                if tag == b"p":
+                    raise InputError(f"{path}:{number}: a second header; a file holds one graph")
+                if tag not in (b"e", b"n", b"d", b"v", b"x"):
+                    raise InputError(
+                        f"{path}:{number}: {show(line.strip())} is not a line of the format; write 'e i j'"
+                    )
+            kept = [k for k, tag in enumerate(tags) if tag == b"e"]
+            lines, numbers = [lines[k] for k in kept], [numbers[k] for k in kept]
+        if lines:
+            yield lines, numbers
+
+
+# Edge lists: one edge per line, `u v` or `u v w`; lines that start with `#` or `%` are comments.
+#
+# Labels of nodes are either whole numbers from 0 on, and nodes are sorted by them, or words of UTF-8 text, and nodes
+# are in the order of their first appearance. The first line decides which. Nodes without an edge do not exist. An
+# edge may be repeated in either direction with the same weight, as in many collections; it still counts as one edge.
+#
+# `networkx.write_edgelist(graph, path, data=False)` and `write_weighted_edgelist` write this format.
+
+_EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
+
+
+def read_edge_list(source: Source, problem: str | None = None) -> Labelled:
+    """The graph of a file.
+
+    Raises:
+      InputError: a malformed line, a number of columns that changes, a self-loop, conflicting weights of one edge,
+        or no edges.
+    """
+    lines = Lines(source, (b"#", b"%"))
+    _, first = lines.peek(_EDGE_LINE)
+    names: dict[bytes, int] = {}
+    numbered = all(word.isdigit() for word in first[:2])
+    blocks = lines.blocks() if numbered else _numbered(lines.blocks(), names)
+    rows = read_rows(source.path, blocks, ("ii", "iif"), _EDGE_LINE)
+    labels: Sequence[int | str]
+    if numbered:
+        labels, ends = number_labels(*rows.columns[:2])
+    else:
+        labels, ends = _texts(source.path, names), (rows.columns[0], rows.columns[1])
+    weights = rows.columns[2] if rows.layout == "iif" else None
+    return [(simple_graph(source.name, len(labels), ends, weights, rows.refuse, merge=True), labels)]
+
+
+def _numbered(blocks: Iterable[Block], names: dict[bytes, int]) -> Iterator[Block]:
+    """Lines with numbers in place of the names of nodes, which are added to `names`; other lines as they are."""
+    for lines, numbers in blocks:
+        found = []
+        for line in lines:
+            words = line.split()
+            if 2 <= len(words) <= 3:
+                u, v = (names.setdefault(word, len(names)) for word in words[:2])
+                line = b"%d %d %b" % (u, v, words[2]) if words[2:] else b"%d %d" % (u, v)
+            found.append(line)
+        yield found, numbers
+
+
+def _texts(path: Path, names: dict[bytes, int]) -> tuple[str, ...]:
+    try:
+        return tuple(name.decode("utf-8") for name in names)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: label {show(error.object)} is not UTF-8 text; save the file as UTF-8") from None
+
+
+# METIS and KaHIP graphs: `n m [fmt [ncon]]`, then one line per node with its neighbours, numbered from 1.
+#
+# The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one), nodes have
+# weights (ncon of them, 1 by default, at the start of the line) and nodes have sizes (before the weights). An edge is
+# listed in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has an
+# empty line; lines that start with `%` are comments. Weights are whole numbers. Weights and sizes of nodes are
+# irrelevant to the problems solved here and are skipped.
+#
+# Source: G. Karypis, METIS manual 5.1.0, section 4.1.1.
+
+_METIS_HEADER = "'NODES EDGES', 'NODES EDGES FMT' or 'NODES EDGES FMT NCON'"
+METIS_FMTS = ("0", "1", "10", "11", "100", "101", "110", "111")
+
+
+def read_metis(source: Source, problem: str | None = None) -> Labelled:
+    """The graph of a file, its edges ordered by their smaller node, its labels 1 to n.
+
+    Raises:
+      InputError: a malformed header or line, a neighbour out of range, a self-loop, a neighbour that is repeated in a
+        line or listed at one end of an edge only, conflicting weights, or numbers of lines or edges that differ from
+        the header.
+    """
+    path, lines = source.path, Lines(source, (b"%",), keep_blank=True)
+    number, words = lines.one(f"the header {_METIS_HEADER}")
+    num_nodes, num_edges, *rest = header_counts(path, number, words, (2, 3, 4), _METIS_HEADER)
+    fmt = words[2].decode().lstrip("0") or "0" if rest else "0"
+    if fmt not in METIS_FMTS:
+        raise InputError(f"{path}:{number}: fmt {fmt}; it is one of {', '.join(METIS_FMTS)}")
+    fmt = fmt.zfill(3)
+    skipped = int(fmt[0] == "1") + ((rest[1] if len(rest) == 2 else 1) if fmt[1] == "1" else 0)
+    step = 2 if fmt[2] == "1" else 1
+    counts, values, numbers = _adjacency(path, lines.blocks(num_nodes), skipped, step)
+    check_count(path, number, num_nodes, len(counts), "lines, one a node")
+    for extra, where in lines.blocks():
+        for line, at in zip(extra, where, strict=True):
+            if line.strip():
+                raise InputError(
+                    f"{path}:{at}: {show(line.strip())} after the last of {num_nodes} nodes; "
+                    "remove it or correct the header"
+                )
+    place = np.arange(len(values)) - np.repeat(np.cumsum(counts) - counts, counts) - skipped
+    neighbour = (place >= 0) & (place % step == 0)
+    u = np.repeat(np.arange(num_nodes), counts)[neighbour]
+    weights = values[(place >= 0) & (place % 2 == 1)] if step == 2 else None
+    edges = Rows(path, "", [values[neighbour]], [numbers[u]])
+    graph = _mutual(source.name, num_nodes, u, values[neighbour] - 1, weights, edges)
+    check_count(path, number, num_edges, graph.num_edges, "edges")
+    return [(graph, range(1, num_nodes + 1))]
+
+
+def _adjacency(
+    path: Path, blocks: Iterable[Block], skipped: int, step: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The number of words on each line, all words as numbers, and the numbers of the lines."""
+    counts, values, numbers = ([np.zeros(0, np.int64)] for _ in range(3))
+    for lines, where in blocks:
+        count = np.fromiter((len(line.split()) for line in lines), np.int64, len(lines))
+        bad = (count < skipped) | ((count - skipped) % step != 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"{path}:{where[row]}: {count[row]} numbers; a line has {skipped} of the node "
+                f"and then {step} for each neighbour, as the fmt of the header says"
+            )
+        text = b" ".join(lines)
+        # Lines have different lengths, which `np.loadtxt` does not read.
+        value = np.zeros(0, np.int64)
+        if not text.translate(None, b"0123456789 \t\r\v\f"):
+            value = np.fromstring(text, np.int64, sep=" ") if text.strip() else value
+        # What is too large is the largest number.
+        if len(value) != count.sum() or value.max(initial=0) == 2**63 - 1:
+            for line, at in zip(lines, where, strict=True):
+                for word in line.split():
+                    if not is_whole(word):
+                        raise InputError(f"{path}:{at}: {show(word)} is not a whole number; correct the line")
+        counts.append(count)
+        values.append(value)
+        numbers.append(np.asarray(where, np.int64))
+    return np.concatenate(counts), np.concatenate(values), np.concatenate(numbers)
+
+
+def _mutual(name: str, n: int, u: np.ndarray, v: np.ndarray, weights: np.ndarray | None, rows: Rows) -> Graph:
+    """The graph of directed edges, of which each must have its opposite."""
+    rows.refuse((v < 0) | (v >= n), f"neighbour {{0}}, but nodes are 1 to {n}; correct the line or the header")
+    rows.refuse(u == v, "node {0} is its own neighbour; remove that")
+    codes, mirrored = u * np.int64(n) + v, v * np.int64(n) + u
+    order, back = np.argsort(codes, kind="stable"), np.argsort(mirrored, kind="stable")
+    again = np.zeros(len(codes), bool)
+    again[order[1:]] = np.diff(codes[order]) == 0
+    rows.refuse(again, "neighbour {0} is listed twice; give it once")
+    if not np.array_equal(codes[order], mirrored[back]):
+        rows.refuse(~np.isin(codes, mirrored), "neighbour {0} does not have this node in its own line; add it there")
+    forth = u[order] < v[order]
+    if weights is not None:
+        doubles = weights.astype(np.float64)
+        exact = doubles < 2.0**63
+        exact[exact] = doubles[exact].astype(np.int64) == weights[exact]
+        if not exact.all():
+            row = int(np.argmin(exact))
+            rows.refuse_row(
+                row, f"{weights[row]} is beyond 2^53 and not exact in double precision; scale the weights"
+            )
+        differs = np.zeros(len(codes), bool)
+        differs[order] = weights[order] != weights[back]
+        rows.refuse(differs, "the weight to neighbour {0} differs in the line of that node; make them equal")
+        weights = doubles[order][forth]
+    return Graph.from_arrays(name, n, np.stack([u, v], axis=1)[order][forth], weights)
+
+
+# SAT formulas in DIMACS CNF, read as the conflict graph of the formula, as in SATLIB's independent set instances.
+#
+# A node is an occurrence of a literal, labelled `CLAUSE:LITERAL` with clauses counted from 1.
+
+Clause = tuple[int, ...]
+# A single clause makes a number of edges that grows with the square of its length.
+_MOST_CONFLICTS = 10**7
+
+
+def read_cnf(path: str | os.PathLike) -> list[Clause]:
+    """The clauses of a DIMACS file, each a tuple of literals: v or -v for variable v >= 1.
+
+    Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts with `%`, as
+    in SATLIB's own files, ends the formula.
+
+    Raises:
+      InputError: the file cannot be read or has no header `p cnf <variables> <clauses>`; a word is not a literal, a
+        variable exceeds the header's number, the number of clauses differs from it, or the last clause is unfinished.
+    """
+    return _read_clauses(Source(path))
+
+
+def read_formula(source: Source, problem: str | None = None) -> Labelled:
+    """The conflict graph of a file.
+
+    Raises:
+      InputError: as `read_cnf`, or more than ten million conflicts.
+    """
+    clauses = _read_clauses(source)
+    occurrences = collections.Counter(literal for clause in clauses for literal in clause)
+    edges = sum(len(clause) * (len(clause) - 1) // 2 for clause in clauses)
+    edges += sum(count * occurrences[-literal] for literal, count in occurrences.items() if literal > 0)
+    if not occurrences:
+        raise InputError(f"{source.path}: no clause has a literal; give a formula that says something")
+    if edges > _MOST_CONFLICTS:
+        raise InputError(
+            f"{source.path}: {edges} conflicts between literals; graphs have at most {_MOST_CONFLICTS} edges"
+        )
+    labels = tuple(f"{number}:{literal}" for number, clause in enumerate(clauses, 1) for literal in clause)
+    return [(conflict_graph(source.name, clauses), labels)]
+
+
+def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
+    """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
+
+    The graph has one node for each literal of each clause, clause by clause. The nodes of one clause are joined,
+    and each occurrence of a literal is joined to each occurrence of its negation. An independent set thus picks at
+    most one literal per clause, without contradictions, and the size of the largest one is the largest number of
+    clauses that can be satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one
+    clause are joined once; a clause without literals gives no node.
+
+    The reference is the number of clauses that have literals. It is an upper bound, which is reached if and only if
+    they can all be satisfied together. SATLIB's CBS formulas, which DISCS uses, are satisfiable, so there it is the
+    optimum.
+
+    Raises:
+      InputError: no clause has a literal.
+    """
+    literals = [literal for clause in clauses for literal in clause]
+    ends = np.cumsum([0, *(len(clause) for clause in clauses)]).tolist()
+    within = (itertools.combinations(range(a, b), 2) for a, b in itertools.pairwise(ends))
+    occurrences: dict[int, list[int]] = {}
+    for node, literal in enumerate(literals):
+        occurrences.setdefault(literal, []).append(node)
+    against = (
+        itertools.product(nodes, occurrences.get(-literal, []))
+        for literal, nodes in occurrences.items()
+        if literal > 0
+    )
+    edges = list(itertools.chain(itertools.chain.from_iterable(within), itertools.chain.from_iterable(against)))
+    edges = np.unique(np.sort(np.array(edges, dtype=np.int64).reshape(-1, 2), axis=1), axis=0)
+    return Graph.from_arrays(name, len(literals), edges, reference=float(sum(map(bool, clauses))))
+
+
+def _read_clauses(source: Source) -> list[Clause]:
+    path, header, header_line = source.path, None, 0
+    clauses: list[Clause] = []
+    clause: list[int] = []
+    number = 0
+    for lines, numbers in Lines(source, (b"c",)).blocks():
+        for line, number in zip(lines, numbers, strict=True):
+            words = line.split()
+            if words[0].startswith(b"%"):
+                break
+            if words[0] == b"p":
+                if header is not None:
+                    raise InputError(f"{path}:{number}: a second header; a file holds one formula")
+                if len(words) != 4 or words[1] != b"cnf" or not all(map(is_whole, words[2:])):
+                    raise InputError(
+                        f"{path}:{number}: {show(b' '.join(words))} is not a header; write 'p cnf VARIABLES CLAUSES'"
+                    )
+                header, header_line = (int(words[2]), int(words[3])), number
+                continue
+            if header is None:
+                raise InputError(f"{path}:{number}: a clause before the header; start with 'p cnf VARIABLES CLAUSES'")
+            for word in words:
+                literal = _parse_literal(f"{path}:{number}", word, header[0])
+                if literal:
+                    clause.append(literal)
+                else:
+                    clauses.append(tuple(clause))
+                    clause = []
+        else:
+            continue
+        break
+    if header is None:
+        raise InputError(f"{path}: no header; a DIMACS file starts with 'p cnf VARIABLES CLAUSES'")
+    if clause:
+        raise InputError(f"{path}:{number}: the last clause does not end with 0; is the file cut short?")
+    check_count(path, header_line, header[1], len(clauses), "clauses")
+    return clauses
+
+
+def _parse_literal(where: str, word: bytes, num_variables: int) -> int:
+    """A literal, or 0 for the end of a clause."""
+    if not is_whole(word.removeprefix(b"-")):
+        raise InputError(f"{where}: {show(word)} is not a literal; write whole numbers, and 0 at the end of a clause")
+    literal = int(word)
+    if abs(literal) > num_variables:
+        raise InputError(
+            f"{where}: literal {literal}, but the header promises {num_variables} variables; correct one"
+        )
+    return literal
