@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import math
 import reprlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,9 +15,9 @@ from jaxtyping import Bool, Int8
 from scipy import sparse
 
 from sl_discs.errors import InputError, check_label, real, real_array, whole
-from sl_discs.instances.form import ConstrainedForm, FormValues, QuadraticForm, check_sum, expansion
-from sl_discs.models.terms import Coefficients, form_coefficients, has_whole_values
-from sl_discs.problems.kind import PENALTY, Evaluated, Kind, form_bound
+from sl_discs.instances.form import ConstrainedForm, QuadraticForm, check_sum, expansion
+from sl_discs.models.terms import Coefficients, form_coefficients
+from sl_discs.problems.kind import PENALTY, FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
 
 SENSES = ("==", "<=", ">=")
@@ -205,40 +205,36 @@ def _check_bounds(where: str, one: Linear, name: str, places: Mapping[Hashable, 
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ConstrainedKind(Kind):
+class ConstrainedKind(FormKind):
     """A quadratic form of zeros and ones under linear constraints, which are checked, not repaired."""
+
+    recounted: str = "all terms as given, summed in exact arithmetic, and every constraint holds"
+    reduction: str = ""
+    constrained: bool = True
 
     @property
     def spins(self) -> bool:
         """Variables are 0 and 1."""
         return False
 
+    def form(self, source: ConstrainedForm) -> QuadraticForm:
+        """The form without its constraints."""
+        return source.form
+
     def accepts(self, source: Any) -> bool:
         """Whether this is a form of zeros and ones with constraints."""
         return isinstance(source, ConstrainedForm) and not source.form.spins
 
-    def num_variables(self, source: ConstrainedForm) -> int:
-        """Number of variables N."""
-        return source.num_variables
-
-    def maximises(self, source: ConstrainedForm) -> bool:
-        """Whether the form is maximised."""
-        return source.form.maximise
-
-    def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
+    def sampled(self, source: ConstrainedForm, penalty: float) -> Coefficients:
         """There are none without penalties, which `sl_discs.reductions.penalised` adds: always an InputError."""
         raise InputError(
             f"{source.form.name}: a problem with constraints can only be solved, by sl_discs.solve; to sample, "
             "put penalties for the constraints into Q"
         )
 
-    def bound_of(self, source: ConstrainedForm, seconds: float) -> float:
-        """As `Kind.bound_of`: without the constraints."""
-        return form_bound(source.form)
-
-    def whole_values(self, source: ConstrainedForm) -> bool:
-        """As `Kind.whole_values`."""
-        return has_whole_values(source.form)
+    def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
+        """As `sampled`."""
+        return self.sampled(source, penalty)
 
     def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
         """The form as a function that is maximised."""
@@ -248,31 +244,12 @@ class ConstrainedKind(Kind):
         """Where all constraints hold."""
         return np.asarray(source.met(states).all(axis=1))
 
-    def num_terms(self, source: ConstrainedForm) -> int:
-        """Those of the form."""
-        return len(source.form.couplings)
-
-    def magnitude(self, source: ConstrainedForm, penalty: float) -> float:
-        """As `Kind.magnitude`: of the terms as given, which may cancel."""
-        return source.form.magnitude()
-
-    def evaluator(self, source: ConstrainedForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """The exact value of the form at each state, and whether all constraints hold there."""
-        values = FormValues(source.form)
-        return lambda states: Evaluated(values(states), np.asarray(source.met(states).all(axis=1)), states)
-
     def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold, in words."""
         return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
 
 
-CONSTRAINED = ConstrainedKind(
-    name="constrained",
-    constrained=True,
-    title="Quadratic binary optimisation with constraints",
-    recounted="all terms as given, summed in exact arithmetic, and every constraint holds",
-    answer="{ones:,} of {size:,} variables are 1",
-).register()
+CONSTRAINED = ConstrainedKind(name="constrained", title="Quadratic binary optimisation with constraints").register()
 
 
 # dimod's constrained quadratic models of binary variables as problems; dimod itself is not needed.

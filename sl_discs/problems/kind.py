@@ -170,38 +170,46 @@ class FormKind(Kind):
         """Whether variables are -1 and 1 instead of 0 and 1."""
         return FORM_PROBLEMS[self.name]
 
+    def form(self, source: Any) -> QuadraticForm:
+        """The form of a source, which is the source itself."""
+        return source
+
     def accepts(self, source: Any) -> bool:
         """Whether this is a form of such variables."""
         return isinstance(source, QuadraticForm) and source.spins == self.spins
 
-    def num_variables(self, source: QuadraticForm) -> int:
+    def num_variables(self, source: Any) -> int:
         """Number of variables N."""
         return source.num_variables
 
-    def maximises(self, source: QuadraticForm) -> bool:
+    def maximises(self, source: Any) -> bool:
         """Whether the form is maximised."""
-        return source.maximise
+        return self.form(source).maximise
 
-    def terms(self, source: QuadraticForm, penalty: float = PENALTY) -> Coefficients:
+    def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
         """The form as a function of zeros and ones that is maximised; there is nothing to penalise."""
-        return form_coefficients(source)
+        return form_coefficients(self.form(source))
 
-    def bound_of(self, source: QuadraticForm, seconds: float) -> float:
-        """As `Kind.bound_of`."""
-        return form_bound(source)
+    def bound_of(self, source: Any, seconds: float) -> float:
+        """As `Kind.bound_of`, for all states."""
+        return form_bound(self.form(source))
 
-    def whole_values(self, source: QuadraticForm) -> bool:
+    def whole_values(self, source: Any) -> bool:
         """As `Kind.whole_values`."""
-        return has_whole_values(source)
+        return has_whole_values(self.form(source))
 
-    def magnitude(self, source: QuadraticForm, penalty: float) -> float:
+    def magnitude(self, source: Any, penalty: float) -> float:
         """As `Kind.magnitude`: of the terms as given, which may cancel."""
-        return source.magnitude()
+        return self.form(source).magnitude()
 
-    def evaluator(self, source: QuadraticForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """The exact value of each state."""
-        values = FormValues(source)
-        return lambda states: Evaluated(values(states), np.ones(len(states), bool), states)
+    def num_terms(self, source: Any) -> int:
+        """Those of the form."""
+        return len(self.form(source).couplings)
+
+    def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
+        """The exact value of each state, and whether it is allowed."""
+        values = FormValues(self.form(source))
+        return lambda states: Evaluated(values(states), self.allowed(source, states), states)
 
 
 def form_bound(form: QuadraticForm) -> float:
