@@ -1,6 +1,7 @@
 """The README, and the site: its code runs, its links lead somewhere, and it builds without a warning."""
 
 import itertools
+import json
 import math
 import os
 import re
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS
 from sl_discs.samplers import registry
 from sl_discs.testing import conformance
@@ -41,6 +43,24 @@ def test_the_readme_is_short_and_its_example_runs(capsys):
 def test_the_readme_counts_the_formats():
     words = ("eight", "nine", "ten", "eleven", "twelve", "thirteen")
     assert f"in {words[len(READERS) - 8]} file formats" in (ROOT / "README.md").read_text()
+
+
+def test_the_levels_are_those_of_the_report():
+    """Numbers of compared cells and pooled z, in the README and on two pages."""
+    levels = json.loads((ROOT / "docs/reproduction/report.json").read_text())["levels"]
+    pooled = {row["method"]: f"{row['pooled_z']:+.1f}" for row in levels}
+    table = (ROOT / "docs/does_localization_help.md").read_text()
+    names = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
+    for row in levels:
+        base = row["method"].removeprefix("sl_")
+        name = names[base] if base == row["method"] else f"SL-{names[base]}"
+        assert re.search(
+            rf"\| {name} \| {row['within']} of {row['sets']}[^|]*\| {re.escape(pooled[row['method']])} \|", table
+        )
+    for page in ("README.md", "docs/reproduction.md"):
+        text = (ROOT / page).read_text()
+        assert f"{sum(row['sets'] for row in levels)} " in text and f"{published_cells()} published cells" in text
+        assert set(pooled.values()) <= set(re.findall(r"[+-]\d\.\d", text))
 
 
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():

@@ -62,7 +62,7 @@ def _levels(cells: list[dict]) -> str:
     text = (
         f"{sum(row['sets'] for row in levels)} of the {published_cells()} published cells are compared here: this "
         f"project's defaults with DISCS's annealing, on {len(sets)} of the paper's sets"
-        f"{listed(others, '; those without a common reference or number of steps are not compared: ')}. "
+        f"{listed(others, '; there is no z for ')}. "
         f"{len(drawn)} of these sets are drawn anew from the paper's distribution{listed(drawn, ': ')}. Pooled z is "
         "the sum of z over the root of the number of sets, without those where both means are equal without spread."
     )
