@@ -5,7 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
@@ -38,6 +38,7 @@ def larger_neighbours(graph, nodes):
     return [one for one in found if independent(graph, one)]
 
 
+@settings(deadline=None)
 @given(graphs_and_independent_sets())
 def test_nothing_is_left_to_exchange(case):
     graph, chosen = case
@@ -51,6 +52,7 @@ def test_nothing_is_left_to_exchange(case):
         np.testing.assert_array_equal(improved, chosen)
 
 
+@settings(deadline=None)
 @given(graphs_and_independent_sets())
 def test_covers_and_cliques_are_improved_as_the_independent_sets_that_they_are(case):
     graph, chosen = case
