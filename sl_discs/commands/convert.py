@@ -35,7 +35,7 @@ FLAGS = flags.FlagValues()
 flags.DEFINE_string(
     "from",
     None,
-    f"Format of INPUT, recognised by its header or suffix by default: {', '.join(READERS)}.",
+    f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(

@@ -85,7 +85,7 @@ def define_format(own: flags.FlagValues) -> None:
         "format",
         None,
         list(READERS),
-        "Format of FILE; recognised by its header or suffix by default.",
+        "Format of FILE; by default that of its header or suffix.",
         flag_values=own,
     )
     flags.DEFINE_integer("colors", None, "Number of colours, 2 to 127; required for coloring.", flag_values=own)
