@@ -273,7 +273,8 @@ def test_a_job_at_its_time_limit_is_requeued_and_continues(tmp_path, slurm):
     for process in begun(1):
         os.kill(process, signal.SIGUSR2)
     assert first.wait(60) != 0 and second.wait(60) == 0
-    assert [word for word, number, *_ in log(tmp_path) if number == "1"] == ["begin", "caught", "caught", "saved"]
+    said = [word for word, number, *_ in log(tmp_path) if number == "1"]
+    assert said[:2] == ["begin", "caught"] and said[-1] == "saved"  # by Slurm, and perhaps before that by the task
     assert (tmp_path / "scontrol").read_text() == "requeue 12_0\n" and states(tmp_path, 2) == ["missing", "done"]
     again = job(tmp_path, 0)
     wait_until(lambda: begun(2))
