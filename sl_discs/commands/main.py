@@ -20,7 +20,7 @@ GROUPS = {
     },
     "experiments with DISCS's configs": {
         "run": "one experiment: compare samplers on the instances of a dataset",
-        "sweep": "perform the runs of a sweep file with any number of workers",
+        "sweep": "perform the runs of a sweep file, here or on a Slurm cluster",
         "tune": "tune a sampler's settings on training instances",
         "reproduce": "compare the paper's published numbers with our own",
         "references": "search reference cuts of the generated MaxCut sets",
