@@ -308,7 +308,7 @@ def submit(tasks: Sequence[Task], name: str, folder: Path, options: Sequence[str
     try:
         import submitit
     except ImportError:
-        raise InputError("--executor=slurm needs submitit: pip install 'sl_discs[cluster]'") from None
+        raise InputError("--executor=slurm needs submitit: pip install -e '.[cluster]' in the clone") from None
     given: dict[str, Any] = {"job_name": name, "array_parallelism": parallel or _ARRAY, "signal_delay_s": 120}
     for option in options:
         key, equals, value = option.partition("=")
