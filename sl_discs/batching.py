@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.custom_batching import custom_vmap
+from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, Int
 
 CHAIN_AXIS = "chain"
@@ -20,6 +21,12 @@ INSTANCE_AXIS = "instance"
 # The same two axes cut into parts, one for each device.
 DEVICE_INSTANCES = "instances"
 DEVICE_CHAINS = "chains"
+
+
+def make_mesh(instances: int = 1, chains: int = 1) -> Mesh:
+    """The first devices of this process, divided into so many parts for instances and for their chains."""
+    devices = jax.local_devices()[: instances * chains]
+    return Mesh(np.array(devices).reshape(instances, chains), (DEVICE_INSTANCES, DEVICE_CHAINS))
 
 
 def _is_mapped(axis: str) -> bool:

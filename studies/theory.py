@@ -25,7 +25,7 @@ import gaps
 import small_runs
 from sl_discs.command import run_command, say
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
 from sl_discs.experiment.chains import compile_program, start_chains
 from sl_discs.experiment.figures import can_draw
 from sl_discs.experiment.settings import Settings
@@ -93,7 +93,7 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     keys = initial_keys([0], pack.shape, settings.seed)
     chains = start_chains(batch, keys, None, noise, model=model, sampler=method.sampler)
     engine, _ = choose_engine(settings.engine, method.sampler)
-    play = engine.prepare(model, method.sampler, batch, program, make_mesh(Layout(1, 1)), settings.threads)
+    play = dataclasses.replace(engine, threads=settings.threads).prepare(model, method.sampler, batch, program)
     fields, rows, done = Fields.of(terms), [], 0
     times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
     count = min(looks, localization.K - 1)

@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.batching import AnyArray
-from sl_discs.engines.base import Batch, Chains, Engine, Program, StepKeys, Trace, init_chains
+from sl_discs.engines.base import Batch, ChainStates, Engine, Program, StepKeys, Trace, init_chains
 from sl_discs.engines.registry import get_engine
-from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.base import Model
 from sl_discs.samplers.base import Sampler
@@ -42,7 +41,7 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
 
 def chains_at(
     case: Case, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "B N"], noise: float | None = None
-) -> Chains:
+) -> ChainStates:
     """Chains before their first step at the given states; `noise` as in `init_chains`.
 
     No two arrays share a buffer, which engines may reuse.
@@ -56,8 +55,14 @@ def chains_at(
 
 
 def play_program(
-    engine: Engine, model: Model, sampler: Sampler, batch: Batch, chains: Chains, program: Program, intervals: int = 1
-) -> tuple[Chains, Trace]:
+    engine: Engine,
+    model: Model,
+    sampler: Sampler,
+    batch: Batch,
+    chains: ChainStates,
+    program: Program,
+    intervals: int = 1,
+) -> tuple[ChainStates, Trace]:
     """Plays a whole program in one call, on one device."""
-    play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
+    play = engine.prepare(model, sampler, batch, program)
     return play(chains, 0, intervals, len(program.temperature) // intervals)

@@ -17,8 +17,7 @@ from chains import FALSE_ALARM
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
-from sl_discs.engines.base import Batch, Best, Chain, Chains, Engine, Program, StepKeys
-from sl_discs.experiment.batches import Layout, make_mesh
+from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Engine, Program, StepKeys
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.localization.algorithm import Observation
 from sl_discs.localization.schedule import Levels
@@ -218,7 +217,7 @@ def play_from_every_state(
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
     batch = jax.tree.map(jnp.array, Batch(params, masks, keys))
-    chains = Chains(
+    chains = ChainStates(
         Chain(
             x,
             jax.tree.map(np.asarray, _field(model, params, x)),
@@ -228,7 +227,7 @@ def play_from_every_state(
         *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),
     )
     program = _program(temperature, calls * steps, tilts is not None)
-    play = engine.prepare(model, sampler, batch, program, make_mesh(Layout(1, 1)), threads=0)
+    play = engine.prepare(model, sampler, batch, program)
     found, before = [], x
     for call in range(calls):
         # Copies, as engines may reuse the buffers; with the same placement in each call, to avoid recompilation.

@@ -6,8 +6,9 @@ All of it consists of arrays, so the numbers of a schedule can change without re
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +91,7 @@ class Best(NamedTuple):
     x: Int8[AnyArray, "*G B N"]
 
 
-class Chains(NamedTuple):
+class ChainStates(NamedTuple):
     """The complete state of a batch of chains; leaves have leading axes [G, B].
 
     Attributes:
@@ -124,23 +125,28 @@ class Trace(NamedTuple):
 
 # play(chains, done, intervals, every): the chains after `intervals` times `every` more steps of the program, of which
 # `done` have been run, and the records at the end of each interval.
-Play = Callable[[Chains, int, int, int], tuple[Chains, Trace]]
+Play = Callable[[ChainStates, int, int, int], tuple[ChainStates, Trace]]
 
 
+@dataclasses.dataclass(frozen=True)
 class Engine(abc.ABC):
     """Runs chains.
 
     Attributes:
       name: its name in flags and results.
       on_host: whether it runs on the cores of this process, whatever devices there are.
+      mesh: of devices, whose parts divide instances and chains; None: one device. An engine on the host ignores it.
+      threads: of an engine on the host; 0 for the number of cores.
     """
 
-    name: str
-    on_host: bool = False
+    name: ClassVar[str]
+    on_host: ClassVar[bool] = False
+    mesh: Mesh | None = None
+    threads: int = 0
 
     @abc.abstractmethod
-    def obstacle(self, sampler: Sampler) -> str | None:
-        """Why this engine cannot run a sampler here; None if it can."""
+    def obstacle(self, sampler: Sampler, several_values: bool = False) -> str | None:
+        """Why this engine cannot run a sampler here, on sites of two or of several values; None if it can."""
 
     def steps_per_call(self, sampler: Sampler) -> int:
         """About how many steps of a chain one call should run; the chains cannot be inspected within a call."""
@@ -148,9 +154,7 @@ class Engine(abc.ABC):
         return 1_000
 
     @abc.abstractmethod
-    def prepare(
-        self, model: Model, sampler: Sampler, batch: Batch, program: Program, mesh: Mesh, threads: int
-    ) -> Play:
+    def prepare(self, model: Model, sampler: Sampler, batch: Batch, program: Program) -> Play:
         """The function that runs a program on a batch.
 
         Args:
@@ -158,8 +162,6 @@ class Engine(abc.ABC):
           sampler: the base sampler (hashable), one without an obstacle.
           batch: G instances of B chains.
           program: of the whole run.
-          mesh: of devices, whose parts divide instances and chains; ignored by an engine on the host.
-          threads: of an engine on the host; 0 for the number of cores.
 
         Raises:
           InputError: the engine cannot run such a program, see `check_ladder`.
@@ -184,7 +186,7 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
         raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
 
 
-def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> Chains:
+def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, "G B N"], noise: Any) -> ChainStates:
     """The chains before step 1; no state counts as visited yet.
 
     Args:
@@ -200,7 +202,7 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
         first = keys.fold(chain_keys.observation, 0)
         observation = None if noise is None else init_observation(first, model.sites.shape(x.shape[0]), noise)
         none = Best(jnp.float32(-jnp.inf), x)
-        return Chains(Chain(x, field, state, observation), none, none)
+        return ChainStates(Chain(x, field, state, observation), none, none)
 
     return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)
 

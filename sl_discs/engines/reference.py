@@ -6,6 +6,7 @@ their adaptation.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import jax
@@ -14,9 +15,9 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, over_chains, over_instances
+from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Batch, Best, Chain, Chains, Engine, Trace, check_ladder, exchange, exchanges
+from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Engine, Trace, check_ladder, exchange, exchanges
 from sl_discs.errors import InputError
 from sl_discs.keys import fold
 from sl_discs.localization.algorithm import localized_step
@@ -29,20 +30,23 @@ from sl_discs.samplers.base import Info, Sampler
 _LEVELS = 1_024
 
 
+@dataclasses.dataclass(frozen=True)
 class Reference(Engine):
     """Runs every sampler on every model of sites with two values, and those that can on others."""
 
     name = "reference"
 
-    def obstacle(self, sampler):
-        """None."""
+    def obstacle(self, sampler, several_values=False):
+        """A sampler for sites of two values, where they have more."""
+        if several_values and not sampler.several_values:
+            return f"{type(sampler).__name__} only samples variables of two values"
         return None
 
-    def prepare(self, model, sampler, batch, program, mesh, threads):
+    def prepare(self, model, sampler, batch, program):
         """Compiles for each number of intervals and steps on first use."""
-        del threads
-        if model.sites.several and not sampler.several_values:
-            raise InputError(f"{type(sampler).__name__} only samples variables of two values")
+        if obstacle := self.obstacle(sampler, model.sites.several):
+            raise InputError(obstacle)
+        mesh = self.mesh or make_mesh()
         check_ladder(program, batch.keys.mcmc.shape[1], mesh.shape[DEVICE_CHAINS])
         levels = program.levels and _filled(program.levels)
 
@@ -70,7 +74,7 @@ def _keep_better(best: Best, value, x) -> Best:
     return Best(jnp.where(better, value, best.value), jnp.where(better, x, best.x))
 
 
-def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, temperature, levels, level, done):
+def _step(model: Model, sampler: Sampler, keys, params, mask, chains: ChainStates, temperature, levels, level, done):
     """One step of one chain, of which `done` have been run; also returns the level of the next step."""
     x, field, state, observation = chains.chain
 
@@ -90,7 +94,7 @@ def _step(model: Model, sampler: Sampler, keys, params, mask, chains: Chains, te
     return chains, info, level
 
 
-def _log(model: Model, params, chains: Chains):
+def _log(model: Model, params, chains: ChainStates):
     """The record of one chain at a logged step."""
     x, field = jnp.asarray(chains.chain.x), chains.chain.field
     value = model.value(params, x, field)
@@ -98,7 +102,7 @@ def _log(model: Model, params, chains: Chains):
 
 
 def _play(
-    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: Chains, levels, level,
+    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: ChainStates, levels, level,
     temperature, done,
 ):  # fmt: skip
     """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
@@ -140,9 +144,9 @@ def _play(
     jax.jit, static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"), donate_argnames="chains"
 )
 def advance(
-    batch: Batch, chains: Chains, levels: Levels | None, level, temperature, done, *, model: Model, sampler: Sampler,
-    mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
-) -> tuple[Chains, Trace]:  # fmt: skip
+    batch: Batch, chains: ChainStates, levels: Levels | None, level, temperature, done, *, model: Model,
+    sampler: Sampler, mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
+) -> tuple[ChainStates, Trace]:  # fmt: skip
     """Runs a part of a program on a batch of chains.
 
     Args:

@@ -42,20 +42,29 @@ def _load(name: str) -> Engine:
     return getattr(importlib.import_module(module), kind)()
 
 
-def choose_engine(wanted: str, sampler: Sampler) -> tuple[Engine, str]:
+def choose_engine(wanted: str, sampler: Sampler, several_values: bool = False) -> tuple[Engine, str]:
     """The engine for a sampler, and why it was chosen (empty if it was requested by name).
 
     `auto` is `cpu` where it can run the sampler, otherwise the reference.
 
+    Args:
+      wanted: its name, or `auto`.
+      sampler: that it is to run.
+      several_values: whether sites have more than two values.
+
     Raises:
       InputError: there is no engine of this name, or it cannot run the sampler here.
     """
-    engine = get_engine("cpu" if wanted == AUTO else wanted)
-    obstacle = engine.obstacle(sampler)
+    engine, note = get_engine("cpu" if wanted == AUTO else wanted), "auto: the fastest on CPU cores"
+    obstacle = engine.obstacle(sampler, several_values)
+    if obstacle is not None and wanted == AUTO:
+        note = f"not {engine.name}: {obstacle}"
+        engine = get_engine("reference")
+        obstacle = engine.obstacle(sampler, several_values)
     if obstacle is None:
-        return engine, "auto: the fastest on CPU cores" if wanted == AUTO else ""
-    if wanted == AUTO:
-        return get_engine("reference"), f"not {engine.name}: {obstacle}"
+        return engine, note if wanted == AUTO else ""
+    if engine.name == "reference":
+        raise InputError(obstacle, "sampler")
     raise InputError(
         f"engine is {wanted!r}, which cannot run {type(sampler).__name__}: {obstacle}; choose {AUTO!r} or "
         "'reference'",

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh
 
-from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES
 from sl_discs.engines.base import Batch, StepKeys
 from sl_discs.errors import InputError
 from sl_discs.keys import Stream, chain_keys
@@ -66,12 +64,6 @@ def best_layout(num_devices: int, num_instances: int, num_chains: int) -> Layout
 
     parts = [k for k in range(num_devices, 0, -1) if num_devices % k == 0]
     return min((Layout(k, num_devices // k) for k in parts), key=chains_a_device)
-
-
-def make_mesh(layout: Layout) -> Mesh:
-    """The first devices of this process in this layout."""
-    devices = jax.local_devices()[: layout.instances * layout.chains]
-    return Mesh(np.array(devices).reshape(layout), (DEVICE_INSTANCES, DEVICE_CHAINS))
 
 
 def count_devices(use_devices: int, layout: Layout | None) -> int:

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Array, Float, Float32, Int, UInt32
 
 from sl_discs import keys
-from sl_discs.batching import AnyArray, over_chains, over_instances
+from sl_discs.batching import AnyArray, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Best, Chains, Program, Temperature, Trace, init_chains
+from sl_discs.engines.base import Best, ChainStates, Program, Temperature, Trace, init_chains
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, Shape, count_devices, make_mesh, parse_layout
+from sl_discs.experiment.batches import Layout, Shape, count_devices, parse_layout
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.settings import Settings
@@ -82,8 +82,8 @@ class Population:
         return self.every > 0 and step % self.every == 0 and step < len(self._temperature)
 
     def resample(
-        self, chains: Chains, value: Float32[AnyArray, "G B"], initial_keys: UInt32[AnyArray, "G B 2"], step: int
-    ) -> Chains:
+        self, chains: ChainStates, value: Float32[AnyArray, "G B"], initial_keys: UInt32[AnyArray, "G B 2"], step: int
+    ) -> ChainStates:
         """The chains after a resampling, on the host; the best states stay with their places.
 
         Args:
@@ -175,7 +175,7 @@ def _slices(settings: Settings, steps_per_call: int):
 
 
 @functools.partial(jax.jit, static_argnames=("model", "sampler"))
-def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> Chains:
+def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) -> ChainStates:
     """The chains before step 1 (see `init_chains`), in the given states or in random ones drawn with `keys`."""
     if states is None:
         states = over_instances(over_chains(model.sites.random, (0, None)))(keys, batch.mask)
@@ -267,8 +267,8 @@ class Player:
         progress(0)  # shows that the run has begun; the first call compiles
         sampler, localization = self.method.sampler, self.method.localization
         with self._timed():
-            mesh = make_mesh(shape.layout)
-            play = self.engine.prepare(model, sampler, batch, self.program, mesh, self.settings.threads)
+            engine = dataclasses.replace(self.engine, mesh=make_mesh(*shape.layout), threads=self.settings.threads)
+            play = engine.prepare(model, sampler, batch, self.program)
         given = batch, keys, states, localization and np.float32(localization.initial_noise())
         middle = None if checkpoints is None else checkpoints.middle(part)
         if middle is None:

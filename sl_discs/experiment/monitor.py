@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.engines.base import Batch, Chains, Program, Trace
+from sl_discs.engines.base import Batch, ChainStates, Program, Trace
 from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 
@@ -112,7 +112,15 @@ class Recorder(Protocol):
         """Receives the record of a call from before the run was interrupted."""
 
     def add(
-        self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
+        self,
+        first: int,
+        stop: int,
+        every: int,
+        trace: Trace,
+        chains: ChainStates,
+        batch: Batch,
+        program,
+        seconds: float,
     ) -> None:
         """Receives the record of the latest call."""
 
@@ -145,7 +153,15 @@ class Curves:
             self._best = np.maximum(self._best, self._value(trace).max(axis=0))
 
     def add(
-        self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
+        self,
+        first: int,
+        stop: int,
+        every: int,
+        trace: Trace,
+        chains: ChainStates,
+        batch: Batch,
+        program,
+        seconds: float,
     ) -> None:
         """Writes the curves of a call.
 
@@ -193,7 +209,7 @@ class Curves:
 
 
 def contractions(
-    chains: Chains, batch: Batch, program: Program, step: int, chosen: tuple[slice, slice]
+    chains: ChainStates, batch: Batch, program: Program, step: int, chosen: tuple[slice, slice]
 ) -> dict[str, float]:
     """How far localization has decided the spins: means over sites, chains and instances, from 0 to 1.
 

@@ -11,10 +11,10 @@ from jaxtyping import Bool, Float32, Float64, Int8
 
 from sl_discs import keys
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Chains, Play, Program
+from sl_discs.engines.base import ChainStates, Play, Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan, step_keys
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan, step_keys
 from sl_discs.experiment.chains import start_chains
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import Levels
@@ -136,12 +136,11 @@ class Arena:
         self._padded, self._done = pack.shape.num_sites, 0
         row = pack.shape.num_sites if pack.shape.degree is None else pack.shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
-        self._started: Chains | None = None
+        self._started: ChainStates | None = None
 
     def _prepared(self) -> Play:
         program = Program(self._temperatures, self._levels, ladder=self.rungs, keeps_states=self._keeps_states)
-        mesh = make_mesh(self._shape.layout)
-        return self.engine.prepare(self._model, self._kernel, self._batch, program, mesh, 0)
+        return self.engine.prepare(self._model, self._kernel, self._batch, program)
 
     def _renew_keys(self) -> None:
         self._names = [name + _STREAMS for name in self._names]
@@ -149,12 +148,12 @@ class Arena:
         self._keys = initial_keys(self._names, self._shape, self._seed)
         self._play, self._done = self._prepared(), 0
 
-    def _start(self, states) -> Chains:
+    def _start(self, states) -> ChainStates:
         given = self._batch, self._keys, states, None if self._levels is None else 0.0
         return compiled.call(start_chains, *given, model=self._model, sampler=self._kernel)
 
     @property
-    def _chains(self) -> Chains:
+    def _chains(self) -> ChainStates:
         """The chains, created in random states on first use unless `restart` has been called."""
         if self._started is None:
             self._started = self._start(None)

@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 from jaxtyping import Array, Float, Int, Int8, Int32
 
-from sl_discs.engines.base import Batch, Chains, Trace
+from sl_discs.engines.base import Batch, ChainStates, Trace
 from sl_discs.errors import InputError, check_memory
 from sl_discs.experiment.batches import build_batch, initial_keys, plan
 from sl_discs.experiment.chains import Player, Progress
@@ -250,7 +250,15 @@ class _Distances:
         raise NotImplementedError("a run that takes distances has no checkpoints")
 
     def add(
-        self, first: int, stop: int, every: int, trace: Trace, chains: Chains, batch: Batch, program, seconds: float
+        self,
+        first: int,
+        stop: int,
+        every: int,
+        trace: Trace,
+        chains: ChainStates,
+        batch: Batch,
+        program,
+        seconds: float,
     ) -> None:
         """Adds the states after steps first + 1 to stop, which took `seconds`."""
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]

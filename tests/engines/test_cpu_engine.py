@@ -54,7 +54,7 @@ def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     x = jnp.asarray(np.tile(case.start, (1, 16, 1)))
     begin = init_chains(case.model, sampler, batch, x, plan.initial_noise())
     once, _ = play_program(CPU, case.model, sampler, batch, begin, program, intervals=4)
-    play = CPU.prepare(case.model, sampler, batch, program, None, 0)
+    play = CPU.prepare(case.model, sampler, batch, program)
     twice = begin
     for k in range(4):
         twice, _ = play(twice, 30 * k, 1, 30)

@@ -10,7 +10,6 @@ from marks import slow_except
 from sl_discs.engines.base import Program
 from sl_discs.engines.registry import get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, make_mesh
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
@@ -54,7 +53,7 @@ def _play(engine, case, x, program, intervals, *, calls=1, sampler=None, seed=0)
     sampler = sampler or Gibbs()
     batch = batch_of(case, len(x), seed)
     chains = chains_at(case, sampler, batch, x)
-    play = get_engine(engine).prepare(case.model, sampler, batch, program, make_mesh(Layout(1, 1)), 0)
+    play = get_engine(engine).prepare(case.model, sampler, batch, program)
     every = len(program.temperature) // (calls * intervals)
     traces = []
     for call in range(calls):
@@ -161,7 +160,7 @@ def test_kept_states_are_those_of_the_chains_and_change_nothing(engine):
     jax.tree.map(np.testing.assert_array_equal, (chains, trace._replace(states=None)), (plain, without))
     assert trace.states.dtype == np.int8 and trace.states.shape == (10, 1, 16, 4)
     batch = batch_of(_case(), len(x))
-    play = get_engine(engine).prepare(_case().model, Gibbs(), batch, program, make_mesh(Layout(1, 1)), 0)
+    play = get_engine(engine).prepare(_case().model, Gibbs(), batch, program)
     chains = chains_at(_case(), Gibbs(), batch, x)
     for interval in range(10):
         chains, _ = play(jax.tree.map(jnp.array, chains), 4 * interval, 1, 4)
@@ -185,10 +184,9 @@ class _Present:
 def test_temperatures_of_chains_may_change_between_calls(engine):
     case, sampler, x = _case(), PathAuxiliary(num_flips=2), np.tile(all_states(4), (2, 1))
     batch, present = batch_of(case, len(x)), _Present(len(x))
-    mesh = make_mesh(Layout(1, 1))
-    play = get_engine(engine).prepare(case.model, sampler, batch, Program(present, None), mesh, 0)
+    play = get_engine(engine).prepare(case.model, sampler, batch, Program(present, None))
     program = Program(np.repeat(np.float32([2, np.inf, 0.3]), 5)[:, None] * np.ones((1, len(x)), np.float32), None)
-    known = get_engine(engine).prepare(case.model, sampler, batch, program, mesh, 0)
+    known = get_engine(engine).prepare(case.model, sampler, batch, program)
     found = wanted = chains_at(case, sampler, batch, x)
     for call, present.now in enumerate((2, np.inf, 0.3)):
         found, wanted = (jax.tree.map(jnp.array, chains) for chains in (found, wanted))
@@ -199,10 +197,10 @@ def test_temperatures_of_chains_may_change_between_calls(engine):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_program_that_cannot_be_played_is_refused(engine):
     case = _case()
-    batch, mesh = batch_of(case, 8), make_mesh(Layout(1, 1))
+    batch = batch_of(case, 8)
     program = _program([1.0], 8, 12, ladder=3)
     with pytest.raises(InputError, match="8 chains do not form whole ladders of 3"):
-        get_engine(engine).prepare(case.model, Gibbs(), batch, program, mesh, 0)
+        get_engine(engine).prepare(case.model, Gibbs(), batch, program)
     localized = program._replace(ladder=4, levels=Localization(K=3).levels(12))
     with pytest.raises(InputError, match="localized chains"):
-        get_engine(engine).prepare(case.model, Gibbs(), batch, localized, mesh, 0)
+        get_engine(engine).prepare(case.model, Gibbs(), batch, localized)

@@ -8,10 +8,11 @@ import pytest
 from marks import slow_except
 from test_run import SETTINGS, method, random_dataset
 
+from sl_discs.batching import make_mesh
 from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import GIB, InputError
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, make_mesh, plan
+from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
 from sl_discs.experiment.chains import compile_program
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.settings import Settings
@@ -88,7 +89,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
     program = compile_program(chosen, SETTINGS)
-    temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh(Layout(1, 1))
+    temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh()
     call = advance.lower(
         batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )

@@ -9,7 +9,7 @@ import pytest
 from chains import batch_of, chains_at
 from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
-from sl_discs.engines.base import Best, Chain, Chains
+from sl_discs.engines.base import Best, Chain, ChainStates
 from sl_discs.errors import InputError
 from sl_discs.experiment.chains import Population, places_after
 from sl_discs.experiment.settings import Settings
@@ -82,7 +82,7 @@ def test_a_chain_goes_on_with_all_that_it_carries():
     keys = chain_keys(0, Stream.INITIAL_STATE, jnp.arange(2), 5)
     value = rng.normal(scale=3, size=shape).astype(np.float32)
     value[:, 4] = 1e3
-    found = population.resample(Chains(chain, best, best), value, keys, 100)
+    found = population.resample(ChainStates(chain, best, best), value, keys, 100)
     leaves = [np.asarray(leaf).reshape(shape) for leaf in jax.tree.leaves(found.chain)]
     for leaf in leaves:
         np.testing.assert_array_equal(leaf, leaves[0])

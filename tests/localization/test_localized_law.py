@@ -146,9 +146,9 @@ def test_localization_without_one_of_its_parts_is_found(spoiled):
     class Spoiled(Cpu):
         """Plays levels without one of their parts."""
 
-        def prepare(self, model, sampler, batch, program, mesh, threads):
+        def prepare(self, model, sampler, batch, program):
             levels = program.levels._replace(**{spoiled: np.zeros_like(getattr(program.levels, spoiled))})
-            return super().prepare(model, sampler, batch, program._replace(levels=levels), mesh, threads)
+            return super().prepare(model, sampler, batch, program._replace(levels=levels))
 
     with pytest.raises(ConformanceError, match="localized samples"):
         check_localized_law(Spoiled(), Gibbs())

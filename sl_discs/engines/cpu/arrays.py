@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.base import Batch, Best, Chain, Chains, Program, Trace
+from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Program, Trace
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
@@ -85,7 +85,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
 
 
-def as_arrays(sampler: Sampler, batch: Batch, chains: Chains) -> ChainArrays:
+def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates) -> ChainArrays:
     """Copies of the chains in the form of the loops."""
     size = native_size(np.shape(batch.mask)[1])
 
@@ -128,7 +128,7 @@ def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.nd
     return before._replace(steps=steps, num_ll_calls=calls, **scale)
 
 
-def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
+def as_chains(sampler: Sampler, before: ChainStates, arrays: ChainArrays) -> ChainStates:
     """The chains in the arrays, in the form of the reference engine."""
     *shape, num_sites = np.shape(before.chain.x)
 
@@ -144,7 +144,7 @@ def as_chains(sampler: Sampler, before: Chains, arrays: ChainArrays) -> Chains:
     state = _sampler_state(sampler, before.chain.sampler, back(arrays.steps, np.int32), back(arrays.pace))
     localized = before.chain.observation is not None
     observation = Observation(back(arrays.y), back(arrays.mean)) if localized else None
-    return Chains(
+    return ChainStates(
         Chain(states(arrays.spins), field, state, observation),
         Best(back(arrays.best), states(arrays.best_spins)),
         Best(back(arrays.best_logged), states(arrays.best_logged_spins)),

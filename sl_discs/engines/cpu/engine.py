@@ -6,6 +6,7 @@ differ: it uses the reference's keys, but numbers random words differently and s
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from concurrent.futures import ThreadPoolExecutor
 
@@ -125,14 +126,17 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
+@dataclasses.dataclass(frozen=True)
 class Cpu(Engine):
     """Runs the samplers of `samplers.ENTRIES`."""
 
     name = "cpu"
     on_host = True
 
-    def obstacle(self, sampler):
+    def obstacle(self, sampler, several_values=False):
         """A platform other than CPUs, or a sampler without an entry; a subclass of one with an entry may differ."""
+        if several_values:
+            return "it only supports variables of two values"
         if jax.default_backend() != "cpu":
             return f"it runs on CPU cores, and JAX on {jax.default_backend()}"
         if type(sampler) not in ENTRIES:
@@ -147,14 +151,13 @@ class Cpu(Engine):
         """The number in the sampler's entry."""
         return ENTRIES[type(sampler)].steps_per_call
 
-    def prepare(self, model, sampler, batch, program, mesh, threads):
+    def prepare(self, model, sampler, batch, program):
         """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
-        del mesh
         check_ladder(program, batch.keys.mcmc.shape[1])
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
         whole = LoopsProgram(program, keeps_weights=entry.keeps_weights(sampler))
-        threads = threads or num_cores()
+        threads = self.threads or num_cores()
         ladder = program.ladder
 
         def advance(chains, done, intervals, every):
