@@ -39,9 +39,9 @@ from sl_discs.files import check_file, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import LEAST_DRAWS, MOST_R_HAT, diagnose
 from sl_discs.sampling.draws import Budget, Drawn, Options, observed, overlaps, packed
+from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.sample import METHODS
 from sl_discs.testing.truths import CRITICAL, ising_torus
 
@@ -324,11 +324,11 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
         draws, warm_up, sweeps = 1, 1, -(-_REFERENCE_STEPS // len(terms.linear))
 
     def draw(seed: int) -> Drawn:
-        arena = Arena(terms, "gibbs", SWEEPING, chains, engine=engine, seed=seed)
-        arena.record(target.temperature, 1, warm_up)
-        states = arena.record(target.temperature, draws, sweeps).states
+        sweeping = RecordedChains(terms, "gibbs", SWEEPING, chains, engine=engine, seed=seed)
+        sweeping.record(target.temperature, 1, warm_up)
+        states = sweeping.record(target.temperature, draws, sweeps).states
         kind = RATE_ONLY if rate_only else "serial"
-        return Drawn(packed(np.swapaxes(states, 0, 1)), kind, {"steps": arena.steps})
+        return Drawn(packed(np.swapaxes(states, 0, 1)), kind, {"steps": sweeping.steps})
 
     return draw
 

@@ -35,9 +35,9 @@ from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS
 from sl_discs.sampling.sample import sample as sample_at
-from sl_discs.solving.recipe import AUTO, choose_sampler, temperature_range, tries_one_site
+from sl_discs.solving.annealing import objective_of, temperature_range
+from sl_discs.solving.options import AUTO, choose_sampler
 from sl_discs.solving.solve import solve
-from sl_discs.solving.stage import terms_of
 
 SCHEDULES = ("linear", "geometric", "custom")
 STATES = ("best", "final")
@@ -257,7 +257,7 @@ class SLSampler(dimod.Sampler, dimod.Initialized):
         if beta_schedule is not None and steps is None:
             count = len(betas) * num_sweeps_per_beta
         if count is not None and steps is None:
-            count *= bqm.num_variables if tries_one_site(name) else 1
+            count *= bqm.num_variables if registry.counts_sweeps(name) else 1
         begun = None
         if initial_states is not None:
             order = [parsed.initial_states.variables.index(label) for label in bqm.variables]
@@ -344,7 +344,7 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
     if left and num_sweeps is not None:
         raise InputError(f"num_sweeps is {num_sweeps}; expected a multiple of num_sweeps_per_beta = {each}")
     if ends is None:
-        hot, cold = temperature_range(terms_of(from_bqm(bqm))) if bqm.num_variables else (1.0, 1.0)
+        hot, cold = temperature_range(objective_of(from_bqm(bqm))) if bqm.num_variables else (1.0, 1.0)
         ends = np.array([1 / hot, 1 / cold])
     if kind == "geometric" and not (ends > 0).all():
         raise InputError(f"beta_range is {beta_range!r}; a geometric schedule needs numbers above 0")
@@ -355,5 +355,5 @@ def _betas(bqm, beta_range, num_sweeps, each: int, kind: str, schedule) -> Float
 
 
 def _temperatures(problem: Problem, betas: Float64[np.ndarray, "B"]) -> list[float]:
-    hot = _HOT * max(1.0, terms_of(problem).largest())
+    hot = _HOT * max(1.0, objective_of(problem).largest())
     return (1 / np.maximum(betas, 1 / hot)).tolist()

@@ -25,8 +25,8 @@ import gaps
 import small_runs
 from sl_discs.command import run_command, say
 from sl_discs.engines.registry import choose_engine
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
-from sl_discs.experiment.chains import compile_program, start_chains
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, program_of
 from sl_discs.experiment.figures import can_draw
 from sl_discs.experiment.settings import Settings
 from sl_discs.files import check_writable, finished, write_atomically, write_json
@@ -84,23 +84,20 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
       for each of them its number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt,
       `own_row` and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
     """
-    localization, program = method.localization, compile_program(method, settings)
+    localization, program = method.localization, program_of(method, settings)
     levels = program.levels
     assert localization is not None and levels is not None
-    [pack] = plan([terms], 1, settings.batch_size, 1, Layout(1, 1))
-    model, batch = build_batch([terms], [0], pack.shape, settings.seed)
-    noise = np.float32(localization.initial_noise())
-    keys = initial_keys([0], pack.shape, settings.seed)
-    chains = start_chains(batch, keys, None, noise, model=model, sampler=method.sampler)
     engine, _ = choose_engine(settings.engine, method.sampler)
-    play = dataclasses.replace(engine, threads=settings.threads).prepare(model, method.sampler, batch, program)
-    fields, rows, done = Fields.of(terms), [], 0
+    shape = shape_of_one(terms, settings.batch_size)
+    chains = Chains.of_one(terms, 0, shape, method.sampler, engine, settings.seed, settings.threads)
+    chains.start(program, noise=np.float32(localization.initial_noise()))
+    fields, rows = Fields.of(terms), []
     times, alpha = localization.times(settings.chain_length), parse_alpha(localization.alpha, localization.horizon)
     count = min(looks, localization.K - 1)
     for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
         first = int(levels.last[level - 1]) + 1
-        chains, trace = play(chains, done, 1, first - done)
-        observation: Any = chains.chain.observation
+        trace = chains.advance(1, first - chains.done)
+        observation: Any = chains.states.chain.observation
         tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(observation.y, np.float64)[0, :, : len(fields.own)]
         temperature, t = float(program.temperature[first]), np.asarray(times[first])
         own_row, all_rows = fields.met(tilt, temperature)
@@ -110,7 +107,6 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
             | {"own_row": own_row, "all_rows": all_rows}
             | {"acceptance": float(np.mean(trace.acceptance)), "hops": float(np.mean(trace.hops))}
         )
-        done = first
     return rows
 
 

@@ -31,7 +31,7 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
 from sl_discs.experiment.settings import ENGINES
-from sl_discs.solving.options import check_arguments
+from sl_discs.solving.options import check_options
 from sl_discs.solving.report import (
     Answer,
     Answers,
@@ -110,7 +110,7 @@ def _checked_arguments() -> dict[str, Any]:
     names = "sampler", "steps", "time_limit", "target", "chains", "presolve", "engine", "seed"
     fields = fields_of(FLAGS.field, [*names, "annealing"])
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
-    check_arguments(**arguments, **fields)
+    check_options(**arguments, **fields)
     return arguments | fields
 
 

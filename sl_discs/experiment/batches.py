@@ -170,6 +170,12 @@ def plan(
     return packs
 
 
+def shape_of_one(terms: Terms, num_chains: int, num_devices: int = 1, layout: Layout | None = None) -> Shape:
+    """The shape of a batch of one instance, which fills all its places; arguments as in `plan`."""
+    [pack] = plan([terms], 1, num_chains, num_devices, layout)
+    return pack.shape
+
+
 # Of each class of terms: the arrays on the host, and the model.
 _MODELS: dict[type, tuple[Callable[..., Params], Callable[..., Model]]] = {
     Coefficients: (quadratic_params, quadratic_model),

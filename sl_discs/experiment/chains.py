@@ -1,4 +1,8 @@
-"""Runs the program of a method on one batch after the other, call by call, and resamples its chains."""
+"""Chains on an engine: the driver under `run`, `solve` and `sample`.
+
+`Chains` binds the arrays of a batch, a sampler and an engine, and advances the chains by parts of a program. `anneal`
+runs the whole program of a method on them, with records, checkpoints, a watch and resampling.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,36 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float32, Int, UInt32
+from jaxtyping import Array, Float, Float32, Int, Int8, UInt32
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Best, ChainStates, Program, Temperature, Trace, init_chains
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.base import Best, ChainStates, Engine, Program, Temperature, Trace, init_chains
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, Shape, count_devices, parse_layout
+from sl_discs.experiment.batches import (
+    Layout,
+    Shape,
+    build_batch,
+    count_devices,
+    initial_keys,
+    parse_layout,
+    step_keys,
+)
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.monitor import Recorder
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.base import Model
+from sl_discs.models.terms import Terms
 from sl_discs.samplers.base import Sampler
+
+Tree = TypeVar("Tree")
 
 # Resampling of an instance's chains while they cool, as in population annealing (Hukushima and Iba 2003).
 #
@@ -57,6 +70,11 @@ def places_after(log_weights: Float[np.ndarray, "B"], uniform: float) -> Int[np.
     chosen = np.arange(len(weights))
     chosen[copies == 0] = np.repeat(chosen, np.maximum(copies - 1, 0))
     return chosen
+
+
+def copied(leaves: Tree, chosen: Int[np.ndarray, "G B"]) -> Tree:
+    """Arrays [G, B, ...] on the host, in which place b of instance g has the entry of place chosen[g, b]."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[np.arange(len(chosen))[:, None], chosen], leaves)
 
 
 @jax.jit
@@ -100,10 +118,7 @@ class Population:
         for instance, row in enumerate(log_weights):
             chosen[instance, : self._size] = places_after(row, float(uniforms[instance]))
 
-        def taken(leaf):
-            return np.asarray(leaf)[np.arange(len(chosen))[:, None], chosen]
-
-        return chains._replace(chain=jax.tree.map(taken, chains.chain))
+        return chains._replace(chain=copied(chains.chain, chosen))
 
 
 Progress = Callable[[int], None]
@@ -152,13 +167,6 @@ class Outcome:
         return cls(best, logged, arrays["final"], str(arrays["final_is"]), trace, float(arrays["run_s"]))
 
 
-def compile_program(method: Method, settings: Settings, keeps_states: bool = False) -> Program:
-    """The whole program on the host; InputError if a schedule is invalid."""
-    localization = method.localization
-    levels = None if localization is None else localization.levels(settings.chain_length)
-    return Program(settings.temperatures(), levels, keeps_states=keeps_states)
-
-
 def _slices(settings: Settings, steps_per_call: int):
     """(steps done, intervals, steps per interval) of each call: whole intervals up to a resampling, then the rest."""
     every = settings.log_every_steps
@@ -182,40 +190,94 @@ def start_chains(batch, keys, states, noise, *, model: Model, sampler: Sampler) 
     return init_chains(model, sampler, batch, states, noise)
 
 
-class Player:
-    """Runs the program of a method on batches, timing compilation separately; cheap to create.
+class Chains:
+    """Chains of a sampler on the instances of a batch; each call runs a part of a program.
 
     Attributes:
-      method: the method to run.
-      settings: settings of the run.
-      engine: the engine used.
-      engine_note: why this engine was chosen; empty if the settings name it.
-      program: program of the whole run.
+      model: of the batch.
+      batch: its arrays and the keys of the chains' steps.
+      initial_keys: [G, B, 2] keys of their initial states.
+      shape: of the batch.
+      sampler: the base sampler.
+      engine: that runs them, bound to the devices of the shape.
+      program: that they run, from `start` on.
+      states: of the chains, from `start` on.
+      done: steps of the program that have been run.
       compile_s: seconds spent tracing and compiling so far.
       run_s: seconds of running so far.
-      num_devices: number of devices that share a batch; 1 for an engine on the host, which divides work itself.
-      layout: division among the devices; None if it depends on the batch.
     """
 
-    def __init__(self, method: Method, settings: Settings, *, keeps_states: bool = False):
-        """Chooses the engine; if `keeps_states`, recorders also receive the logged states."""
-        self.method, self.settings = method, settings
-        self.engine, self.engine_note = choose_engine(settings.engine, method.sampler)
-        self.layout = parse_layout(settings.mesh)
-        self.num_devices = count_devices(settings.use_devices, self.layout)
-        if self.engine.on_host:
-            self.layout, self.num_devices = Layout(1, 1), 1
-        elif method.sampler.couples_chains:
-            # Surplus chains would take part in the shared adaptation.
-            self.layout = self.layout or Layout(self.num_devices, 1)
-            if settings.batch_size % self.layout.chains:
-                raise InputError(
-                    f"config.experiment.mesh cuts {settings.batch_size} chains into {self.layout.chains} parts, "
-                    "uneven ones; chains that share their adaptation need even parts"
-                )
-        self.compile_s = self.run_s = 0.0
-        self.program = compile_program(method, settings, keeps_states)
-        self._population = Population(settings, self.program.temperature)
+    program: Program
+    states: ChainStates
+
+    def __init__(
+        self,
+        terms: Sequence[Terms],
+        names: Sequence[int],
+        shape: Shape,
+        sampler: Sampler,
+        engine: Engine,
+        seed: int,
+        threads: int = 0,
+    ):
+        """Lays out the arrays; the arguments are those of `build_batch`, and `threads` those of the engine."""
+        self.shape, self.sampler, self._seed = shape, sampler, seed
+        self.engine = dataclasses.replace(engine, mesh=make_mesh(*shape.layout), threads=threads)
+        self.model, self.batch = build_batch(terms, names, shape, seed, sampler)
+        self.initial_keys = initial_keys(names, shape, seed)
+        self.done, self.compile_s, self.run_s = 0, 0.0, 0.0
+
+    @classmethod
+    def of_one(
+        cls, terms: Terms, name: int, shape: Shape, sampler: Sampler, engine: Engine, seed: int, threads: int = 0
+    ) -> Chains:
+        """Chains of one instance in a shape of `batches.shape_of_one`."""
+        count = shape.num_instances
+        return cls([terms] * count, [name] * count, shape, sampler, engine, seed, threads)
+
+    def rename(self, names: Sequence[int]) -> None:
+        """Gives the chains other random numbers, those of instances of these names, from the next `start` on."""
+        self.batch = self.batch._replace(keys=step_keys(names, self.shape, self._seed))
+        self.initial_keys = initial_keys(names, self.shape, self._seed)
+
+    def start(self, program: Program, states: Int8[np.ndarray, "R N"] | None = None, noise: Any = None) -> None:
+        """Puts the chains before step 1 of a program.
+
+        Args:
+          program: to run.
+          states: initial states of each instance's chains, in turn; None: random ones.
+          noise: standard deviation of Y_0; None without localization.
+        """
+        if states is not None:
+            places, num_chains = self.shape.num_instances, self.shape.num_chains
+            padded = np.zeros((places, num_chains, self.shape.num_sites), np.int8)
+            padded[:, :, : states.shape[1]] = np.resize(states, (num_chains, states.shape[1]))
+            states = padded
+        with self._timed():
+            self.prepare(program)
+            self.states = compiled.call(
+                start_chains, self.batch, self.initial_keys, states, noise, model=self.model, sampler=self.sampler
+            )
+
+    def resume(self, program: Program, noise: Any, leaves: Sequence[np.ndarray], done: int) -> None:
+        """Puts the chains after `done` steps of a program, into the states with these leaves."""
+        with self._timed():
+            self.prepare(program)
+            start = functools.partial(start_chains, model=self.model, sampler=self.sampler)
+            like = jax.tree.structure(jax.eval_shape(start, self.batch, self.initial_keys, None, noise))
+        self.states, self.done = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in leaves]), done
+
+    def prepare(self, program: Program) -> None:
+        """Goes on with another program, before its first step."""
+        self.program, self.done = program, 0
+        self._play = self.engine.prepare(self.model, self.sampler, self.batch, program)
+
+    def advance(self, intervals: int, every: int) -> Trace:
+        """Runs `intervals` times `every` more steps of the program; returns the records of the intervals' ends."""
+        with self._timed():
+            self.states, trace = jax.block_until_ready(self._play(self.states, self.done, intervals, every))
+        self.done += intervals * every
+        return trace
 
     @contextlib.contextmanager
     def _timed(self):
@@ -226,98 +288,133 @@ class Player:
         self.compile_s += compile_s
         self.run_s += time.perf_counter() - begin - compile_s
 
-    def play(
-        self,
-        model,
-        batch,
-        keys,
-        shape: Shape,
-        progress: Progress,
-        checkpoints: Checkpoints | None = None,
-        part: str = "",
-        recorder: Recorder | None = None,
-        *,
-        states=None,
-        watch: Watch | None = None,
-        steps_per_call: int | None = None,
-    ) -> Outcome:
-        """Runs the program on one batch; surplus chains are dropped from the outcome.
 
-        Args:
-          model: model of the batch.
-          batch: the batch, from `build_batch`.
-          keys: keys of the chains' initial states.
-          shape: shape of the batch.
-          progress: called with the number of steps done.
-          checkpoints: checkpoints to resume from and to save to.
-          part: the batch's name in the checkpoints.
-          recorder: receives the records of each call.
-          states: [G, B, N] int8 states before step 1, 0 outside the mask; None: random ones.
-          watch: called after each call with the number of steps done and the chains' best states so far; True ends
-            the run.
-          steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
-        """
-        finished = None if checkpoints is None else checkpoints.finished(part)
-        if finished is not None:
-            outcome = Outcome.from_arrays(finished)
-            self.run_s += outcome.run_s
-            progress(self.settings.chain_length)
-            return outcome
-        run_before = self.run_s
-        progress(0)  # shows that the run has begun; the first call compiles
-        sampler, localization = self.method.sampler, self.method.localization
-        with self._timed():
-            engine = dataclasses.replace(self.engine, mesh=make_mesh(*shape.layout), threads=self.settings.threads)
-            play = engine.prepare(model, sampler, batch, self.program)
-        given = batch, keys, states, localization and np.float32(localization.initial_noise())
-        middle = None if checkpoints is None else checkpoints.middle(part)
-        if middle is None:
-            with self._timed():
-                chains = compiled.call(start_chains, *given, model=model, sampler=sampler)
-            done, earlier = 0, []
-        else:
-            start = functools.partial(start_chains, model=model, sampler=sampler)
-            like = jax.tree.structure(jax.eval_shape(start, *given))
-            chains = jax.tree.unflatten(like, [jnp.asarray(leaf) for leaf in middle.chains])
-            done, earlier = middle.step, [Trace(*leaves) for leaves in middle.traces]
-            self.run_s += middle.run_s
-            progress(done)
-        traces: list[tuple[int, Trace]] = []
-        per_call = steps_per_call or self.engine.steps_per_call(sampler)
-        for first, intervals, every in _slices(self.settings, per_call):
-            stop = first + intervals * every
-            if first < done:
-                traces.append((every, earlier[len(traces)]))
-                if recorder is not None:
-                    recorder.recall(*traces[-1])
-                continue
-            if checkpoints is not None:
-                checkpoints.offer(part, first, chains, [trace for _, trace in traces], self.run_s - run_before)
-            begin_s = self.run_s
-            with self._timed():
-                chains, trace = jax.block_until_ready(play(chains, first, intervals, every))
-            # States are only for the recorder; keeping those of all calls would fill the memory.
-            traces.append((every, trace._replace(states=None)))
-            progress(stop - first)
-            if recorder is not None:
-                recorder.add(first, stop, every, trace, chains, batch, self.program, self.run_s - begin_s)
-            if watch is not None and watch(stop, chains.best):
-                break
-            if self._population.is_due(stop):
-                with self._timed():
-                    chains = self._population.resample(chains, trace.value[-1], keys, stop)
-        final_is = self.method.final_is
-        if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
-            final_is = NOT_LOCALIZED
-        observation: Any = chains.chain.observation
-        final = model.sites.decode(observation.y) if final_is == SIGN_OF_Y else chains.chain.x
-        logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
-        trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
-        best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))
-        wanted = self.settings.batch_size
-        best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], (best, best_logged, final))
-        trace = jax.tree.map(lambda leaf: leaf[:, :, :wanted], trace)
-        outcome = Outcome(best, best_logged, final, final_is, trace, self.run_s - run_before)
-        if checkpoints is not None:
-            checkpoints.finish(part, outcome.as_arrays())
+@runtime_checkable
+class Recorder(Protocol):
+    """Receives the records of the calls of `anneal`; see `monitor.Curves`."""
+
+    def recall(self, every: int, trace: Trace) -> None:
+        """Receives the record of a call from before the run was interrupted."""
+
+    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
+        """Receives the record of the latest call, whose intervals had `every` steps, and which took `seconds`."""
+
+
+def devices_for(engine: Engine, sampler: Sampler, settings: Settings) -> tuple[int, Layout | None]:
+    """The number of devices that share a batch, and its division among them; None if that depends on the batch.
+
+    An engine on the host divides work itself.
+
+    Raises:
+      InputError: there are not so many devices, or the chains cannot be divided.
+    """
+    layout = parse_layout(settings.mesh)
+    num_devices = count_devices(settings.use_devices, layout)
+    if engine.on_host:
+        return 1, Layout(1, 1)
+    if sampler.couples_chains:
+        # Surplus chains would take part in the shared adaptation.
+        layout = layout or Layout(num_devices, 1)
+        if settings.batch_size % layout.chains:
+            raise InputError(
+                f"config.experiment.mesh cuts {settings.batch_size} chains into {layout.chains} parts, uneven ones; "
+                "chains that share their adaptation need even parts"
+            )
+    return num_devices, layout
+
+
+def program_of(method: Method, settings: Settings) -> Program:
+    """The whole program of a method on the host; InputError if a schedule is invalid."""
+    localization = method.localization
+    levels = None if localization is None else localization.levels(settings.chain_length)
+    return Program(settings.temperatures(), levels)
+
+
+def anneal(
+    chains: Chains,
+    method: Method,
+    settings: Settings,
+    progress: Progress = lambda steps: None,
+    *,
+    states: Int8[np.ndarray, "R N"] | None = None,
+    checkpoints: Checkpoints | None = None,
+    part: str = "",
+    recorder: Recorder | None = None,
+    keeps_states: bool = False,
+    watch: Watch | None = None,
+    steps_per_call: int | None = None,
+) -> Outcome:
+    """Runs the whole program of a method; surplus chains are dropped from the outcome.
+
+    Args:
+      chains: of the method's sampler.
+      method: the sampler and its localization.
+      settings: chains, steps, annealing.
+      progress: called with the number of steps done.
+      states: initial states, as in `Chains.start`.
+      checkpoints: checkpoints to resume from and to save to.
+      part: the batch's name in the checkpoints.
+      recorder: receives the records of each call.
+      keeps_states: whether it also receives the logged states.
+      watch: called after each call with the number of steps done and the chains' best states so far; True ends
+        the run.
+      steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
+    """
+    finished = None if checkpoints is None else checkpoints.finished(part)
+    if finished is not None:
+        outcome = Outcome.from_arrays(finished)
+        chains.run_s += outcome.run_s
+        progress(settings.chain_length)
         return outcome
+    run_before = chains.run_s
+    progress(0)  # shows that the run has begun; the first call compiles
+    program = program_of(method, settings)._replace(keeps_states=keeps_states)
+    population = Population(settings, program.temperature)
+    noise = method.localization and np.float32(method.localization.initial_noise())
+    middle = None if checkpoints is None else checkpoints.middle(part)
+    earlier = []
+    if middle is None:
+        chains.start(program, states, noise)
+    else:
+        chains.resume(program, noise, middle.chains, middle.step)
+        earlier = [Trace(*leaves) for leaves in middle.traces]
+        chains.run_s += middle.run_s
+        progress(middle.step)
+    traces: list[tuple[int, Trace]] = []
+    for first, intervals, every in _slices(settings, steps_per_call or chains.engine.steps_per_call(chains.sampler)):
+        stop = first + intervals * every
+        if first < chains.done:
+            traces.append((every, earlier[len(traces)]))
+            if recorder is not None:
+                recorder.recall(*traces[-1])
+            continue
+        if checkpoints is not None:
+            checkpoints.offer(part, first, chains.states, [trace for _, trace in traces], chains.run_s - run_before)
+        begin_s = chains.run_s
+        trace = chains.advance(intervals, every)
+        # States are only for the recorder; keeping those of all calls would fill the memory.
+        traces.append((every, trace._replace(states=None)))
+        progress(stop - first)
+        if recorder is not None:
+            recorder.add(every, trace, chains, chains.run_s - begin_s)
+        if watch is not None and watch(stop, chains.states.best):
+            break
+        if population.is_due(stop):
+            begin = time.perf_counter()
+            chains.states = population.resample(chains.states, trace.value[-1], chains.initial_keys, stop)
+            chains.run_s += time.perf_counter() - begin
+    final_is = method.final_is
+    if final_is == SIGN_OF_Y and stop < settings.chain_length:
+        final_is = NOT_LOCALIZED
+    observation: Any = chains.states.chain.observation
+    final = chains.model.sites.decode(observation.y) if final_is == SIGN_OF_Y else chains.states.chain.x
+    logged = [trace for every, trace in traces if every == settings.log_every_steps]
+    trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
+    best, best_logged = jax.device_get((tuple(chains.states.best), tuple(chains.states.best_logged)))
+    wanted = settings.batch_size
+    best, best_logged, final = jax.tree.map(lambda leaf: np.asarray(leaf)[:, :wanted], (best, best_logged, final))
+    trace = jax.tree.map(lambda leaf: leaf[:, :, :wanted], trace)
+    outcome = Outcome(best, best_logged, final, final_is, trace, chains.run_s - run_before)
+    if checkpoints is not None:
+        checkpoints.finish(part, outcome.as_arrays())
+    return outcome

@@ -10,9 +10,10 @@ import dataclasses
 
 import jax
 
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import GIB, USABLE, InputError, check_memory, in_words, usable_memory
 from sl_discs.experiment.batches import Pack, Shape, plan
-from sl_discs.experiment.chains import Player
+from sl_discs.experiment.chains import devices_for
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import Method
@@ -73,20 +74,21 @@ def memory_of_a_device(memory_gib: float) -> int | None:
     return there and there // len(devices)
 
 
-def _largest(dataset: Dataset, penalty: float, players: list[Player], settings: Settings) -> tuple[int, Pack]:
+def _largest(dataset: Dataset, penalty: float, methods: list[Method], settings: Settings) -> tuple[int, Pack]:
     """Bytes per device of the largest batch of all methods, and that batch."""
     num_logged = settings.chain_length // settings.log_every_steps
     kind = graph_kind(dataset.problem)
     plans = {}
     found = []
-    for player in players:
-        key = player.num_devices, player.layout
+    for method in methods:
+        engine, _ = choose_engine(settings.engine, method.sampler)
+        key = devices_for(engine, method.sampler, settings)
         if key not in plans:
             terms = (kind.terms(graph, penalty) for graph in dataset.graphs)
             plans[key] = plan(terms, settings.instances_per_batch, settings.batch_size, *key)
         # Batches of the engine `cpu` are in one place and may use the memory of all CPU devices.
-        share = len(jax.local_devices()) if player.engine.on_host else 1
-        found += [(batch_bytes(pack.shape, num_logged, player.engine.name) // share, pack) for pack in plans[key]]
+        share = len(jax.local_devices()) if engine.on_host else 1
+        found += [(batch_bytes(pack.shape, num_logged, engine.name) // share, pack) for pack in plans[key]]
     return max(found, key=lambda pair: pair[0])
 
 
@@ -117,10 +119,9 @@ def fit_to_memory(
     limit = memory_of_a_device(settings.memory_gib)
     if limit is None:
         return settings, ""
-    players = [Player(method, settings) for method in methods]
     wanted = settings.instances_per_batch
     while True:
-        need, pack = _largest(dataset, penalty, players, settings)
+        need, pack = _largest(dataset, penalty, methods, settings)
         if need <= limit:
             break
         if settings.instances_per_batch == 1:

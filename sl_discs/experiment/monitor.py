@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float64
 
-from sl_discs.engines.base import Batch, ChainStates, Program, Trace
+from sl_discs.engines.base import Trace
 from sl_discs.errors import InputError
+from sl_discs.experiment.chains import Chains
 from sl_discs.experiment.settings import Settings
 
 # Event files of scalars for TensorBoard, written with tensorboardX and without TensorFlow.
@@ -104,27 +104,6 @@ class Monitor:
         return self.folder / method.replace("/", "-") / self.label / batch
 
 
-@runtime_checkable
-class Recorder(Protocol):
-    """Receives the records of a player's calls; see `Curves`."""
-
-    def recall(self, every: int, trace: Trace) -> None:
-        """Receives the record of a call from before the run was interrupted."""
-
-    def add(
-        self,
-        first: int,
-        stop: int,
-        every: int,
-        trace: Trace,
-        chains: ChainStates,
-        batch: Batch,
-        program,
-        seconds: float,
-    ) -> None:
-        """Receives the record of the latest call."""
-
-
 class Curves:
     """The curves of one batch of a method, in the problem's own sense.
 
@@ -152,36 +131,15 @@ class Curves:
         if every == self._settings.log_every_steps:
             self._best = np.maximum(self._best, self._value(trace).max(axis=0))
 
-    def add(
-        self,
-        first: int,
-        stop: int,
-        every: int,
-        trace: Trace,
-        chains: ChainStates,
-        batch: Batch,
-        program,
-        seconds: float,
-    ) -> None:
-        """Writes the curves of a call.
-
-        Args:
-          first: steps done before the call.
-          stop: steps done after the call.
-          every: steps per interval; steps after the last logged one have no curves.
-          trace: leaves [L, G, B].
-          chains: the chains after the call.
-          batch: batch of the chains.
-          program: program of the whole chain.
-          seconds: duration of the call.
-        """
+    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
+        """Writes the curves of a call; steps after the last logged one have none."""
         if every != self._settings.log_every_steps or self._failed:
             return
         best = np.maximum.accumulate(np.maximum(self._value(trace), self._best), axis=0)
         self._best = best[-1]
         chosen = slice(self._members), slice(self._settings.batch_size)
         acceptance, hops = (np.asarray(leaf)[(slice(None), *chosen)] for leaf in (trace.acceptance, trace.hops))
-        rows = []
+        rows, first = [], chains.done - len(best) * every
         for k in range(len(best)):
             step = first + (k + 1) * every
             scalars = {
@@ -193,8 +151,8 @@ class Curves:
             rows.append((step, {tag: float(value) for tag, value in scalars.items()}))
         last = rows[-1][1]
         if seconds > 0:
-            last["chain_steps_per_s"] = (stop - first) * acceptance[0].size / seconds
-        last |= contractions(chains, batch, program, stop, chosen)
+            last["chain_steps_per_s"] = len(best) * every * acceptance[0].size / seconds
+        last |= contractions(chains, chosen)
         self._write(first, rows)
 
     def _write(self, first: int, rows) -> None:
@@ -208,9 +166,7 @@ class Curves:
             self._failed = True
 
 
-def contractions(
-    chains: ChainStates, batch: Batch, program: Program, step: int, chosen: tuple[slice, slice]
-) -> dict[str, float]:
+def contractions(chains: Chains, chosen: tuple[slice, slice]) -> dict[str, float]:
     """How far localization has decided the spins: means over sites, chains and instances, from 0 to 1.
 
     `posterior_contraction` is |U|, where U is the posterior mean estimated from the states that the current level has
@@ -219,16 +175,13 @@ def contractions(
     localization, and where sites have several values.
 
     Args:
-      chains: chains after `step` steps, leaves [G, B, ...].
-      batch: batch of the chains.
-      program: program of the run.
-      step: from 1 to T.
+      chains: that have run at least one step.
       chosen: the instances and chains that count.
     """
-    observation, levels = chains.chain.observation, program.levels
-    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(batch.mask) + 1:
+    observation, levels, step = chains.states.chain.observation, chains.program.levels, chains.done
+    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(chains.batch.mask) + 1:
         return {}
-    mask = np.asarray(batch.mask)[chosen[0]]
+    mask = np.asarray(chains.batch.mask)[chosen[0]]
 
     def over_sites(sizes: np.ndarray) -> float:
         return float((sizes[chosen].mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())

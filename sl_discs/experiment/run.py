@@ -10,9 +10,10 @@ import jax
 import numpy as np
 
 from sl_discs.engines.base import Trace
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Pack, build_batch, initial_keys, plan
-from sl_discs.experiment.chains import Outcome, Player, Progress, compile_program
+from sl_discs.experiment.batches import Pack, plan
+from sl_discs.experiment.chains import Chains, Outcome, Progress, anneal, devices_for, program_of
 from sl_discs.experiment.checkpoint import Checkpoints
 from sl_discs.experiment.monitor import Curves, Monitor
 from sl_discs.experiment.record import InstanceRecord, SamplerRecord
@@ -47,14 +48,15 @@ def run_sampler(
     Returns:
       the record, with every solution verified on the host.
     """
-    kind, player = graph_kind(problem), Player(method, settings)
+    kind, sampler = graph_kind(problem), method.sampler
+    engine, note = choose_engine(settings.engine, sampler)
     packs = plan(
         (kind.terms(graph, penalty) for graph in dataset.graphs),
         settings.instances_per_batch,
         settings.batch_size,
-        player.num_devices,
-        player.layout,
+        *devices_for(engine, sampler, settings),
     )
+    compile_s = run_s = 0.0
     records: dict[int, InstanceRecord] = {}
     traces: dict[int, Trace] = {}
     constants = np.zeros(len(dataset.graphs))
@@ -62,8 +64,7 @@ def run_sampler(
         terms = [kind.terms(dataset.graphs[k], penalty) for k in pack.filled]
         constants[pack.filled] = [term.constant for term in terms]
         names = [dataset.index[k] for k in pack.filled]
-        model, batch = build_batch(terms, names, pack.shape, settings.seed)
-        keys = initial_keys(names, pack.shape, settings.seed)
+        chains = Chains(terms, names, pack.shape, sampler, engine, settings.seed, settings.threads)
 
         def report(steps, pack=pack):
             progress(steps * settings.batch_size * len(pack.members))
@@ -73,7 +74,8 @@ def run_sampler(
         if monitor is not None:
             folder = monitor.folder_of(method.name, number, len(packs))
             curves = Curves(folder, kind.sign, constants[pack.members], settings)
-        outcome = player.play(model, batch, keys, pack.shape, report, checkpoints, part, curves)
+        outcome = anneal(chains, method, settings, report, checkpoints=checkpoints, part=part, recorder=curves)
+        compile_s, run_s = compile_s + chains.compile_s, run_s + chains.run_s
         _verify(kind, dataset, pack, outcome, records)
         for place, position in enumerate(pack.members):
             traces[position] = jax.tree.map(lambda leaf, place=place: leaf[:, place], outcome.trace)
@@ -86,10 +88,10 @@ def run_sampler(
         trajectory=kind.sign * (np.maximum.accumulate(value, axis=0) + constants),
         acceptance=np.stack([traces[k].acceptance.mean(axis=1, dtype=np.float64) for k in order], axis=1),
         hops=np.stack([traces[k].hops.mean(axis=1, dtype=np.float64) for k in order], axis=1),
-        chain_steps_per_s=steps / player.run_s,
-        compile_s=player.compile_s,
-        run_s=player.run_s,
-        engine=player.engine.name + (f" ({player.engine_note})" if player.engine_note else ""),
+        chain_steps_per_s=steps / run_s,
+        compile_s=compile_s,
+        run_s=run_s,
+        engine=engine.name + (f" ({note})" if note else ""),
         final_is=method.final_is,
     )
 
@@ -131,7 +133,7 @@ def check_methods(methods: list[Method], settings: Settings) -> None:
         if first.name == second.name:
             raise InputError(f"sampler {first.name!r} is named twice; name each once")
     for method in methods:
-        compile_program(method, settings)
+        program_of(method, settings)
 
 
 def run_methods(

@@ -15,16 +15,16 @@ from jaxtyping import Float, Int8
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.diagnostics import Agreement, diagnose
 from sl_discs.sampling.draws import Budget, Drawn, Options, Store
+from sl_discs.sampling.recorded import RecordedChains
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
 FIRST_ROUND, LAST_ROUND = 64, 2_048
 # The warm-up ends when R-hat of the values is below this.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
-# Number of the arena.
+# Numbers of its streams.
 DISPERSING = 5
 # Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all gains are 0, as
 # at infinite temperature, its sequential scan only flips every site.
@@ -41,7 +41,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
       budget: time, interruption and progress.
     """
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
-    arena = Arena(
+    chains = RecordedChains(
         terms,
         options.sampler,
         frozen_after(FIRST_ROUND, options, terms.num_sites),
@@ -49,24 +49,24 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         engine=options.engine,
         seed=options.seed,
     )
-    arena.restart(_dispersed(terms, temperature, options))
+    chains.restart(_dispersed(terms, temperature, options))
     warm_up, length = 0, FIRST_ROUND
     while True:
-        recorded = arena.record(temperature, length)
+        recorded = chains.record(temperature, length)
         warm_up += length
         found = diagnose("value", recorded.values.T)
         if found.r_hat <= _AGREEMENT or length >= LAST_ROUND or budget.is_over():
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    interrupted = collect(arena, temperature, thinning, store, options, budget)
+    interrupted = collect(chains, temperature, thinning, store, options, budget)
     how = {
         "sampler": options.sampler,
-        "engine": arena.engine.name,
+        "engine": chains.engine.name,
         "chains": options.groups,
         "warm-up sweeps": warm_up,
         "sweeps a draw": thinning,
-        "steps": arena.steps,
+        "steps": chains.steps,
     }
     return Drawn(store.bits(), "serial", how, interrupted=interrupted)
 
@@ -76,15 +76,15 @@ def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.nd
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
-    arena = Arena(
+    chains = RecordedChains(
         terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed, stream=DISPERSING
     )
-    counts, states = np.array(terms.num_values), arena.states
+    counts, states = np.array(terms.num_values), chains.current()
     chain = np.arange(len(states))
     shift = chain % counts.max()
-    arena.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
-    arena.record(temperature, FIRST_ROUND)
-    return arena.states
+    chains.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
+    chains.record(temperature, FIRST_ROUND)
+    return chains.current()
 
 
 def frozen_after(sweeps: int, options: Options, size: int) -> dict:
@@ -113,12 +113,14 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
 
 
-def collect(arena: Arena, temperatures, thinning: int, store: Store, options: Options, budget: Budget) -> bool:
+def collect(
+    chains: RecordedChains, temperatures, thinning: int, store: Store, options: Options, budget: Budget
+) -> bool:
     """Draws until there are enough or the time is over; returns whether it was interrupted."""
     wanted = options.draws_each or 2**31
     before, agreement = 0, Agreement()
     with budget.keeping(store):
-        for recorded in arena.play(temperatures, wanted, thinning):
+        for recorded in chains.play(temperatures, wanted, thinning):
             store.add(recorded.states)
             budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
             before = len(store)

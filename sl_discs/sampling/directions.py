@@ -23,9 +23,9 @@ from scipy.special import expit
 
 from sl_discs.errors import InputError
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, frozen_after
 from sl_discs.sampling.draws import Options
+from sl_discs.sampling.recorded import RecordedChains
 
 # Up to this many variables, all eigenvalues are computed.
 _ALL_EIGENVALUES = 400
@@ -334,16 +334,16 @@ class CoupledRest:
         self._pairs_constant, self._constant = sums.sum() / 2, spin.constant - (loadings**2).sum() / 2
         self.seed, self.steps, self.engine = options.seed, 0, ""
 
-    def arena(self, num_chains: int, stream: int) -> Arena:
+    def chains(self, num_chains: int, stream: int) -> RecordedChains:
         """Chains whose z is not set yet."""
         options = self._options
         fields = frozen_after(FIRST_ROUND, options, len(self._field))
-        arena = Arena(
+        chains = RecordedChains(
             self.terms, options.sampler, fields, num_chains, engine=options.engine, seed=options.seed, stream=stream,
             tilted=True,
         )  # fmt: skip
-        self.engine = arena.engine.name
-        return arena
+        self.engine = chains.engine.name
+        return chains
 
     def fields(self, points: Float64[np.ndarray, "B r"]) -> Float32[np.ndarray, "B N"]:
         """b + U D^(1/2) z, the tilt of each chain."""
@@ -370,17 +370,17 @@ class CoupledRest:
         groups = self._options.groups
         parts, weights = np.polynomial.legendre.leggauss(_PARTS)
         temperatures = np.tile(2 / (1 + parts), groups)
-        arena = self.arena(len(temperatures), stream)
+        chains = self.chains(len(temperatures), stream)
         fields = self.fields(np.tile(z, (len(temperatures), 1)))
-        arena.restart((fields > 0).astype(np.int8), fields)
-        arena.record(temperatures, 1, _WARM_UP)
-        values = arena.record(temperatures, _MOMENTS, SWEEPS).values.mean(axis=0, dtype=float) + self._pairs_constant
-        self.steps += arena.steps
+        chains.restart((fields > 0).astype(np.int8), fields)
+        chains.record(temperatures, 1, _WARM_UP)
+        values = chains.record(temperatures, _MOMENTS, SWEEPS).values.mean(axis=0, dtype=float) + self._pairs_constant
+        self.steps += chains.steps
         free = np.abs(fields[0].astype(np.float64))
         free_log_z = (free + np.log1p(np.exp(-2 * free))).sum()
         return self._constant + free_log_z + values.reshape(groups, -1) @ weights / 2
 
-    def watch(self, arena: Arena, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
+    def watch(self, chains: RecordedChains, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
         """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over so many records.
 
         These conditional means have the same expectations as the spins, and less variance (Rao-Blackwell).
@@ -388,8 +388,8 @@ class CoupledRest:
         loadings, fields = self._loadings.astype(np.float32), self.fields(points)
         shape = len(points), loadings.shape[1] + 1
         total, last = Series(moments, *(np.zeros(shape) for _ in range(3))), None
-        before = arena.steps
-        for recorded in arena.play(1.0, moments, SWEEPS):
+        before = chains.steps
+        for recorded in chains.play(1.0, moments, SWEEPS):
             for states, values in zip(recorded.states, recorded.values, strict=True):
                 spins = 2 * states.astype(np.float32) - 1
                 seen = np.tanh(spins @ self._couplings + fields) @ loadings
@@ -398,5 +398,5 @@ class CoupledRest:
                 total.squares[...] += now**2
                 total.moves[...] += (now - (now if last is None else last)) ** 2
                 last = now
-        self.steps += arena.steps - before
+        self.steps += chains.steps - before
         return total

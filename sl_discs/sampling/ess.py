@@ -18,10 +18,11 @@ import numpy as np
 import yaml
 from jaxtyping import Array, Float, Int, Int8, Int32
 
-from sl_discs.engines.base import Batch, ChainStates, Trace
+from sl_discs.engines.base import Trace
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError, check_memory
-from sl_discs.experiment.batches import build_batch, initial_keys, plan
-from sl_discs.experiment.chains import Player, Progress
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, Progress, anneal, devices_for
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.experiment.output import WIDTH, aligned, plain, saved, wrapped
 from sl_discs.experiment.progress import progress_bar
@@ -187,25 +188,25 @@ def play_chains(terms: Coefficients, method: Method, settings: Settings, progres
     Raises:
       InputError: the engine cannot record states, or the records do not fit into memory.
     """
-    player = Player(method, settings, keeps_states=True)
-    [pack] = plan([terms], 1, settings.batch_size, player.num_devices, player.layout)
-    shape, names = pack.shape, [settings.first_instance] * len(pack.filled)
+    sampler = method.sampler
+    engine, note = choose_engine(settings.engine, sampler)
+    shape = shape_of_one(terms, settings.batch_size, *devices_for(engine, sampler, settings))
     steps = max(1, _MOST_STATES // (shape.num_instances * shape.num_chains * shape.num_sites))
     check_memory(
         f"{settings.batch_size} chains of {settings.chain_length} steps and {len(terms.linear)} sites",
-        batch_bytes(shape, 0, player.engine.name) + settings.batch_size * settings.chain_length * _RECORDED,
+        batch_bytes(shape, 0, engine.name) + settings.batch_size * settings.chain_length * _RECORDED,
         "give fewer or shorter chains (config.experiment.batch_size, chain_length)",
     )
-    model, batch = build_batch([terms] * len(pack.filled), names, shape, settings.seed)
+    chains = Chains.of_one(terms, settings.first_instance, shape, sampler, engine, settings.seed, settings.threads)
     recorder = _Distances(_reference(settings.seed, len(terms.linear)), settings)
-    outcome = player.play(
-        model,
-        batch,
-        initial_keys(names, shape, settings.seed),
-        shape,
+    outcome = anneal(
+        chains,
+        method,
+        settings,
         lambda steps: progress(steps * settings.batch_size),
         recorder=recorder,
-        steps_per_call=min(steps, player.engine.steps_per_call(method.sampler)),
+        keeps_states=True,
+        steps_per_call=min(steps, engine.steps_per_call(sampler)),
     )
     kept = outcome.trace.acceptance[_burn_in(settings) :, 0], outcome.trace.hops[_burn_in(settings) :, 0]
     acceptance, hops = (float(leaf.mean(dtype=np.float64)) for leaf in kept)
@@ -214,9 +215,9 @@ def play_chains(terms: Coefficients, method: Method, settings: Settings, progres
         acceptance=acceptance,
         hops=hops,
         seconds=recorder.seconds,
-        run_s=player.run_s,
-        compile_s=player.compile_s,
-        engine=player.engine.name + (f" ({player.engine_note})" if player.engine_note else ""),
+        run_s=chains.run_s,
+        compile_s=chains.compile_s,
+        engine=engine.name + (f" ({note})" if note else ""),
     )
 
 
@@ -249,22 +250,14 @@ class _Distances:
         """Not supported, as the states of earlier calls are lost."""
         raise NotImplementedError("a run that takes distances has no checkpoints")
 
-    def add(
-        self,
-        first: int,
-        stop: int,
-        every: int,
-        trace: Trace,
-        chains: ChainStates,
-        batch: Batch,
-        program,
-        seconds: float,
-    ) -> None:
-        """Adds the states after steps first + 1 to stop, which took `seconds`."""
+    def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
+        """Adds the states after the steps of a call, which took `seconds`."""
+        stop = chains.done
+        first = stop - len(trace.value) * every
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]
         self.trace[first:stop] = distances(states, self._reference)
         self.seconds += seconds * max(0, stop - max(first, self._burn_in)) / (stop - first)
-        self.evaluations = _evaluations(chains.chain.sampler)
+        self.evaluations = _evaluations(chains.states.chain.sampler)
 
 
 def _evaluations(state: Any) -> int:

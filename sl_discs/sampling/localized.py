@@ -21,14 +21,14 @@ import numpy as np
 from jaxtyping import Int8
 from scipy import stats
 
+from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
-from sl_discs.experiment.chains import Player
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, anneal
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import SIGN_OF_Y, Method, build_method
 from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
 from sl_discs.sampling.draws import (
@@ -39,6 +39,7 @@ from sl_discs.sampling.draws import (
     magnetisations,
     packed,
 )
+from sl_discs.sampling.recorded import RecordedChains
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
 LOCALIZES = {"sigma": 2.0, "eps": 1e-3, "eps_end": 1e-2, "mc_ratio": 0.5}
@@ -52,7 +53,7 @@ _LOOKS, _MOST_KEPT = 16, 0.5
 _MOST_LOOKS, _RECORDED = 256, 2**23
 # Draws that are compared with these chains at once.
 _COMPARED = 4096
-# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their arena.
+# Chains of a group that run at once; number of batches that are continued as chains, and the stream of their chains.
 _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 
@@ -126,11 +127,13 @@ def _what_chains_say(
     number = min(len(states), _BATCHES_THAT_GO_ON * _TOGETHER * options.groups)
     fields = {name: value for name, value in options.fields.items() if name in sampler_fields(options.sampler)}
     fields = frozen_after(FIRST_ROUND, options._replace(fields=fields), terms.num_sites)
-    arena = Arena(terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM)
-    arena.restart(states[:number])
-    arena.record(temperature, 1, -(-sweeps // 2))
+    chains = RecordedChains(
+        terms, options.sampler, fields, number, engine=options.engine, seed=options.seed, stream=_STREAM
+    )
+    chains.restart(states[:number])
+    chains.record(temperature, 1, -(-sweeps // 2))
     looks = min(int(np.clip(_RECORDED // (number * terms.num_sites), _LOOKS, _MOST_LOOKS)), max(_LOOKS, sweeps // 2))
-    later = arena.record(temperature, looks, max(1, sweeps // (2 * looks)))
+    later = chains.record(temperature, looks, max(1, sweeps // (2 * looks)))
     values, events = terms.evaluator(), Events.of(np.array(terms.num_values))
 
     def observed(one: np.ndarray) -> np.ndarray:
@@ -159,7 +162,7 @@ def _what_chains_say(
             f"chains continued from the draws drift: means change by {min(apart, 99):.1f} standard errors, "
             f"above {limit:.1f}"
         )
-    return tuple(reasons), worth, arena.steps
+    return tuple(reasons), worth, chains.steps
 
 
 def _moments(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
@@ -193,14 +196,9 @@ class _Batches:
             batch_size=self._chains, chain_length=steps, t_schedule="constant", init_temperature=self._temperature,
             log_every_steps=steps, engine=options.engine, seed=options.seed,
         )  # fmt: skip
-        player = Player(method, settings)
-        self.engine = player.engine.name
+        engine, _ = choose_engine(options.engine, method.sampler)
+        self.engine = engine.name
         self.steps += steps * self._chains
-        [pack] = plan([self._terms], 1, self._chains, 1, Layout(1, 1))
-        places = len(pack.filled)
-        model, batch = build_batch(
-            [self._terms] * places, [number] * places, pack.shape, options.seed, method.sampler
-        )
-        keys = initial_keys([number] * places, pack.shape, options.seed)
-        outcome = player.play(model, batch, keys, pack.shape, lambda played: None)
-        return outcome.final[0, :, :size]
+        shape = shape_of_one(self._terms, self._chains)
+        chains = Chains.of_one(self._terms, number, shape, method.sampler, engine, options.seed)
+        return anneal(chains, method, settings).final[0, :, :size]

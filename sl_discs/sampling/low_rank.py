@@ -225,7 +225,7 @@ _TIMES, _LEAST_BURN, _MOST_BURN = 5, 8, 512
 _PART_OF_TABLE, _TOGETHER = 0.5, 4096
 # Draws under a time limit if everything has a closed form.
 _DRAWS_IN_TIME = 10_000
-# Of the arenas.
+# Of the chains.
 _STREAM = 64
 
 
@@ -323,20 +323,20 @@ class _Nodes:
         self.fit = GradientFit(box, count)
         self._rest, self._box, self._groups = rest, box, groups
         self._points = np.tile(self.fit.nodes, (groups, 1))
-        self._arena = rest.arena(len(self._points), stream)
+        self._chains = rest.chains(len(self._points), stream)
         # Different starts: random in one group, along the fields in the next.
         shape = groups, len(self.fit.nodes), len(rest.terms.linear)
         states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
         states[1::2] = rest.along(self.fit.nodes)
-        self._arena.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
+        self._chains.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 
     def watch(self, moments: int) -> Series:
         """Continues the chains for so many records."""
-        return self._rest.watch(self._arena, self._points, moments)
+        return self._rest.watch(self._chains, self._points, moments)
 
     def states(self) -> Int8[np.ndarray, "G Q N"]:
         """The present states."""
-        return self._arena.states.reshape(self._groups, len(self.fit.nodes), -1)
+        return self._chains.current().reshape(self._groups, len(self.fit.nodes), -1)
 
     def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
         """Gradients of log Z0 at the nodes, from each group."""
@@ -456,14 +456,14 @@ def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget
     near, states = cKDTree(table.nodes.fit.nodes), table.nodes.states()
     wanted = options.draws_each or 2**31
     together = min(wanted, max(1, _TOGETHER // groups))
-    arena = rest.arena(groups * together, _STREAM - 1)
+    chains = rest.chains(groups * together, _STREAM - 1)
     found: list[np.ndarray] = []
     while sum(one.shape[1] for one in found) < wanted and not (found and budget.is_over()):
         points = table.density.sample(rng, together)
         start = states[np.arange(groups)[:, None], near.query(points)[1]]
-        arena.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
-        arena.record(1.0, 1, table.burn)
-        found.append(arena.states.reshape(groups, together, size))
+        chains.restart(start.reshape(-1, size), rest.fields(points.reshape(-1, points.shape[2])))
+        chains.record(1.0, 1, table.burn)
+        found.append(chains.current().reshape(groups, together, size))
         budget.say(groups * together)
     reasons = list(table.reasons)
     if directions.width >= NARROW:
@@ -473,7 +473,7 @@ def _by_chains(spin: SpinTerms, directions: Directions, options: Options, budget
     how = _description(directions) | {
         "sampler": options.sampler, "engine": rest.engine, "nodes": len(table.nodes.fit.nodes), "groups": groups,
         "sweeps at a node": SWEEPS * table.series.moments, "sweeps a draw": table.burn,
-        "steps": rest.steps + arena.steps,
+        "steps": rest.steps + chains.steps,
     }  # fmt: skip
     bits = packed(np.concatenate(found, axis=1)[:, :wanted])
     return Drawn(bits, "group", how, tuple(reasons), log_z=log_z, interrupted=budget.interrupted)

@@ -14,9 +14,9 @@ from scipy.special import logsumexp
 
 from sl_discs.experiment.chains import places_after
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.chain import frozen_after
 from sl_discs.sampling.draws import Budget, Drawn, Options, log_num_states, packed
+from sl_discs.sampling.recorded import RecordedChains
 
 # Members of the run that chooses the steps, and the effective part of them after a step.
 _PILOT, _KEPT = 256, 0.9
@@ -59,24 +59,24 @@ class _Cooling:
     def __init__(self, terms: Terms, options: Options, groups: int, members: int, stream: int):
         self.groups, self.members = groups, members
         fields = frozen_after(_SWEEPS, options, terms.num_sites)
-        self.arena = Arena(
+        self.chains = RecordedChains(
             terms, options.sampler, fields, groups * members, engine=options.engine, seed=options.seed, stream=stream,
             keeps_states=False,
         )  # fmt: skip
         self.inverse = 0.0
         self.log_z = np.full(groups, log_num_states(terms))
         self.family = np.tile(np.arange(members), (groups, 1))
-        self.values = self.arena.record(np.inf, 1).values[-1].astype(np.float64)
+        self.values = self.chains.record(np.inf, 1).values[-1].astype(np.float64)
 
     def cool(self, inverse: float) -> None:
         """Cools to another inverse temperature."""
         weights = ((inverse - self.inverse) * self.values).reshape(self.groups, self.members)
         self.log_z += logsumexp(weights, axis=1) - np.log(self.members)
-        chosen = [places_after(*one) for one in zip(weights, self.arena.uniforms(self.groups), strict=True)]
+        chosen = [places_after(*one) for one in zip(weights, self.chains.uniforms(self.groups), strict=True)]
         self.family = np.take_along_axis(self.family, np.array(chosen), axis=1)
-        self.arena.copy(np.concatenate([row + group * self.members for group, row in enumerate(chosen)]))
+        self.chains.copy(np.concatenate([row + group * self.members for group, row in enumerate(chosen)]))
         self.inverse = inverse
-        self.values = self.arena.record(1 / inverse, 1, _SWEEPS).values[-1].astype(np.float64)
+        self.values = self.chains.record(1 / inverse, 1, _SWEEPS).values[-1].astype(np.float64)
 
     def families(self) -> np.ndarray:
         """The effective number of families of each population."""
@@ -94,7 +94,7 @@ def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -
         budget.check_interrupt()
         found.append(_next_inverse(pilot.inverse, last, pilot.values))
         pilot.cool(found[-1])
-    return [*found, last] if pilot.inverse < last else found, pilot.arena.steps
+    return [*found, last] if pilot.inverse < last else found, pilot.chains.steps
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -133,14 +133,14 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         reasons.append(f"the error of log Z is {error:.2f}, above {_MOST_LOG_Z_ERROR}: larger populations are needed")
     how = {
         "sampler": options.sampler,
-        "engine": main.arena.engine.name,
+        "engine": main.chains.engine.name,
         "populations": options.groups,
         "members": members,
         "temperatures": len(steps),
         "effective families": round(families),
-        "steps": searched + main.arena.steps,
+        "steps": searched + main.chains.steps,
     }
-    bits = packed(main.arena.states.reshape(options.groups, members, -1), max(terms.num_values))
+    bits = packed(main.chains.current().reshape(options.groups, members, -1), max(terms.num_values))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,
         interrupted=budget.interrupted,

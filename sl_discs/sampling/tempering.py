@@ -18,10 +18,10 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.arena import Arena, Recorded
 from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
 from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, Store, log_num_states
+from sl_discs.sampling.recorded import Recorded, RecordedChains
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
 #
@@ -161,7 +161,7 @@ _LAST_ROUND = 256
 _SEARCH_PART, _WARM_UP_PART = 0.5, 0.3
 # Relative tolerance of the number of rungs.
 _ABOUT_RIGHT = 0.2
-# Of the first arena; the others follow.
+# Of the first chains; the others follow.
 _STREAM = 16
 # With fewer round trips in total, modes that only tempering connects were hardly exchanged.
 _LEAST_ROUND_TRIPS = 20
@@ -174,7 +174,7 @@ class _Tempering:
     def __init__(self, terms: Terms, options: Options, inverse: np.ndarray, stream: int):
         self.rungs, self.ladders = len(inverse), options.groups
         fields = frozen_after(_FIRST_ROUND, options, terms.num_sites)
-        self.arena = Arena(
+        self.chains = RecordedChains(
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
         )  # fmt: skip
@@ -193,7 +193,7 @@ class _Tempering:
 
     def better_ladder(self, sweeps: int, is_over: Callable[[], bool], *, keep_rungs: bool) -> np.ndarray:
         """Continues the chains, and returns better rungs; keeps their number if it is about right."""
-        recorded = self.arena.record(self.temperatures, sweeps, is_over=is_over)
+        recorded = self.chains.record(self.temperatures, sweeps, is_over=is_over)
         rates = rejection_rates(self.inverse, self.by_rung(recorded))
         rungs = best_number_of_rungs(rates)
         if keep_rungs or abs(rungs - self.rungs) <= _ABOUT_RIGHT * self.rungs:
@@ -204,8 +204,8 @@ class _Tempering:
 def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
     """For each rung of the new ladders, the states of the old ones at the nearest temperature."""
     nearest = np.abs(new.inverse[::-1, None] - old.inverse[::-1]).argmin(axis=1)
-    states = old.arena.states.reshape(old.ladders, old.rungs, -1)
-    return states[:, nearest].reshape(new.arena.num_chains, -1)
+    states = old.chains.current().reshape(old.ladders, old.rungs, -1)
+    return states[:, nearest].reshape(new.chains.num_chains, -1)
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -228,10 +228,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
         else:
-            before, searched = tempering, searched + tempering.arena.steps
+            before, searched = tempering, searched + tempering.chains.steps
             tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
-            tempering.arena.restart(_at_other_rungs(before, tempering))
-    warm = tempering.arena.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
+            tempering.chains.restart(_at_other_rungs(before, tempering))
+    warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
     values, exchanged = [], []
@@ -239,7 +239,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     offset = counted = 0
     agreement = Agreement()
     with budget.keeping(store):
-        for recorded in tempering.arena.play(tempering.temperatures, wanted):
+        for recorded in tempering.chains.play(tempering.temperatures, wanted):
             kept = np.arange(len(recorded.states))
             store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
             offset += len(kept)
@@ -291,7 +291,7 @@ def _drawn(
     """The outcome of the ladders; `steps` counts those of the earlier chains used for adaptation."""
     trips = round_trips(exchanged)
     every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
-    arena = tempering.arena
+    chains = tempering.chains
     ladder = Ladder(
         tempering.inverse,
         1 - rejection_rates(tempering.inverse, values),
@@ -311,12 +311,12 @@ def _drawn(
         )
     how = {
         "sampler": options.sampler,
-        "engine": arena.engine.name,
+        "engine": chains.engine.name,
         "ladders": tempering.ladders,
         "rungs": tempering.rungs,
         "sweeps a draw": thinning,
         "round trips": int(trips.sum()),
-        "steps": steps + arena.steps,
+        "steps": steps + chains.steps,
     }
     return Drawn(
         store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,

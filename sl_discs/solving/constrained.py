@@ -1,4 +1,4 @@
-"""Problems with constraints: rounds of `sl_discs.solve` with penalties, raised where constraints are violated.
+"""Problems with constraints: rounds of annealing with penalties, raised where constraints are violated.
 
 A round whose best state satisfies all constraints has penalties that are large enough, and its answers count as they
 are: nothing is repaired. Under a time limit, rounds are short until then.
@@ -11,7 +11,6 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Int8
@@ -26,10 +25,10 @@ from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.exact import by_enumeration
-from sl_discs.solving.options import as_states
-from sl_discs.solving.recipe import AUTO, CHAINS, seconds_for_bound
+from sl_discs.solving.options import AUTO, Options, as_states
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
+from sl_discs.solving.search import annealed
 
 # The local search of `sl_discs.engines.cpu.descent` for answers to a problem with constraints.
 
@@ -101,75 +100,47 @@ _TRIAL, _LONG = 0.15, 0.75
 _LEAST = 0.05
 
 
-def solve_constrained(
-    solve: Callable[..., Result],
-    problem: Problem[ConstrainedForm],
-    sampler: str,
-    *,
-    time_limit: float | None = None,
-    target: float | None = None,
-    chains: int | None = None,
-    initial_states: Any = None,
-    presolve: bool | None = None,
-    engine: str = AUTO,
-    seed: int = 0,
-    callback: Callable[[int, float], object] | None = None,
-    **others: Any,
-) -> Result:
-    """As `sl_discs.solve`, with which it plays rounds, of a problem with constraints.
+def penalties_raised(problem: Problem[ConstrainedForm], options: Options) -> Result:
+    """The answers of the round with the best one, and what was recorded of it; steps, rounds and timing are of all.
 
     `auto` is `exchange` where the CPU engine can run it: its exchanges of two variables move inside the group of a
     constraint, whose penalty couples all pairs, and between variables and slack.
-
-    Args:
-      solve: `sl_discs.solve`, whose module imports this one.
-      problem: of kind `constrained`.
-      sampler: and the other arguments: as for `sl_discs.solve`, already checked.
-
-    Returns:
-      the answers of the round with the best one, and what was recorded of it; steps, rounds and timing are of all.
     """
-    source = problem.source
-    exactly = sampler == AUTO and initial_states is None if presolve is None else presolve
-    if exactly and (result := by_enumeration(problem, seed, Clock())):
+    source, time_limit, target = problem.source, options.time_limit, options.target
+    if options.presolve and (result := by_enumeration(problem, options.seed, Clock())):
         return result
-    if sampler == AUTO and engine in (AUTO, "cpu") and get_engine("cpu").obstacle(Exchange()) is None:
-        sampler = "exchange"
-    states = as_states(problem, initial_states, CHAINS if chains is None else chains)
+    if options.automatic and options.engine in (AUTO, "cpu") and get_engine("cpu").obstacle(Exchange()) is None:
+        options = dataclasses.replace(options, sampler="exchange", fields={}, automatic=False)
+    states = as_states(problem, options.initial_states, options.num_chains)
     sign = 1.0 if problem.maximise else -1.0
     clock, penalties, descent = Clock(), first_penalties(problem), Descent(source)
     played: list[Result] = []
     best: Result | None = None
-    best_possible = problem.bound(seconds_for_bound(time_limit))
+    best_possible = problem.bound(options.bound_seconds)
     raises, part = 0, _TRIAL
 
     def left() -> float:
         return math.inf if time_limit is None else time_limit - clock()
 
     def told(steps: int, value: float) -> object:
-        assert callback is not None
-        return callback(sum(one.steps for one in played) + steps, value)
+        assert options.callback is not None
+        return options.callback(sum(one.steps for one in played) + steps, value)
 
     while True:
         model = penalised(problem, penalties)
         # Half for chains, half for the local search.
         seconds = None if time_limit is None else max(part * left(), 1e-3)
+        of_round = dataclasses.replace(
+            options,
+            time_limit=None if seconds is None else seconds / 2,
+            initial_states=None if states is None else model.extend(states),
+            seed=(options.seed + len(played)) % 2**64,
+            callback=None if options.callback is None else told,
+        )
         with warnings.catch_warnings():
             # The limit of a round is not that of the user.
             warnings.filterwarnings("ignore", message=".*: building the arrays of the problem")
-            result = solve(
-                model.problem,
-                sampler,
-                time_limit=None if seconds is None else seconds / 2,
-                target=target,
-                chains=chains,
-                initial_states=None if states is None else model.extend(states),
-                presolve=presolve,
-                engine=engine,
-                seed=(seed + len(played)) % 2**64,
-                callback=None if callback is None else told,
-                **others,
-            )
+            result = annealed(model.problem, of_round)
         met = source.met(model.lift(result.states))
         answer = _answers(problem, result, descent, seconds)
         played.append(answer)
@@ -209,7 +180,7 @@ def solve_constrained(
         rounds=sum(one.rounds for one in played),
         stopped=stopped,
         timing=_timing(problem, played),
-        seed=seed,
+        seed=options.seed,
     )
 
 

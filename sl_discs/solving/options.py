@@ -1,53 +1,199 @@
-"""Checks of the arguments of `sl_discs.solve` that do not need the problem."""
+"""The arguments of `sl_discs.solve`: checked once, completed with defaults, and carried as `Options`."""
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.engines.base import Engine
-from sl_discs.engines.registry import choose_engine
+from sl_discs.engines.registry import choose_engine, num_cores
 from sl_discs.errors import InputError, boolean, check_memory, keywords, real, whole
 from sl_discs.experiment.batches import Layout, Shape, padded_size
 from sl_discs.experiment.memory import batch_bytes, program_bytes
-from sl_discs.localization.method import DISCS_ONLY, method_fields
+from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.localization.method import DISCS_ONLY, Method, build_method, method_fields
+from sl_discs.localization.schedule import Localization
 from sl_discs.problems import Problem
-from sl_discs.solving.recipe import CHAINS, MOST_STEPS, Recipe, choose_sampler, given_annealing, tries_one_site
+from sl_discs.problems.kind import KINDS
+from sl_discs.samplers.registry import base_name, counts_sweeps, is_localized
+from sl_discs.samplers.single_site import SEQUENTIAL, Metropolis
+from sl_discs.solving.annealing import given_annealing
 
-# Arguments of `sl_discs.solve` beside those of `check_arguments`.
-_OTHER_ARGUMENTS = "problem", "initial_states", "progress"
+AUTO = "auto"
+SWEEPS = 1_000
+CHAINS = 32
+# Approximate site updates of a core per second, and the number of sweeps in which a chain cools slowly enough.
+_UPDATES_PER_SECOND, _SLOW_SWEEPS = 5e7, 20_000
+# The temperatures of so many steps take a few hundred megabytes.
+MOST_STEPS = 10_000_000
+# Seconds of a bound, and the part of a time limit.
+_MOST_BOUND_S, _BOUND_PART = 2.0, 0.05
+_FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 
 
-def check_arguments(
-    sampler: str,
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The arguments of `sl_discs.solve`, which documents those of the same names, after `check_options`.
+
+    Attributes:
+      sampler: a known name, chosen where it was `auto`.
+      fields: the given fields of the sampler's config.
+      automatic: whether the sampler was `auto`.
+      several_values: whether variables have more than two values.
+      steps: of each chain; None: by default, or as many as the time limit allows.
+      time_limit: seconds; None: no limit.
+      target: a value that ends the run; None: none does.
+      chains: their number; None: by default.
+      annealing: the given fields of `Settings`.
+      initial_states: as they were given.
+      presolve: whether small problems are enumerated, others reduced, and a proved answer ends the run.
+      engine: the requested one.
+      seed: of the chains.
+      callback: see `sl_discs.solve`.
+      interrupt: see `sl_discs.solve`.
+      progress: see `sl_discs.solve`.
+    """
+
+    sampler: str
+    fields: Mapping[str, Any]
+    automatic: bool
+    several_values: bool
+    steps: int | None
+    time_limit: float | None
+    target: float | None
+    chains: int | None
+    annealing: Mapping[str, Any]
+    initial_states: Any
+    presolve: bool
+    engine: str
+    seed: int
+    callback: Callable[[int, float], object] | None
+    interrupt: Callable[[], object] | None
+    progress: bool
+
+    @property
+    def growing(self) -> bool:
+        """Whether annealings grow until one fills the time limit."""
+        return self.time_limit is not None and self.steps is None
+
+    @property
+    def num_chains(self) -> int:
+        """Their number, by default 32."""
+        return CHAINS if self.chains is None else self.chains
+
+    @property
+    def tries_one_site(self) -> bool:
+        """Whether the sampler tries one site a step, or a pair, so that its steps are counted in sweeps."""
+        return counts_sweeps(self.sampler)
+
+    @property
+    def n_min(self) -> int:
+        """The least number of steps of a level of localization; 1 without localization."""
+        least = self.fields.get("n_min", Localization.n_min) if is_localized(self.sampler) else 1
+        return least if isinstance(least, int) else 1
+
+    @property
+    def bound_seconds(self) -> float:
+        """So many seconds a bound may take: a twentieth of a time limit, and at most two."""
+        return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
+
+    def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
+        """The sampler for chains of so many steps.
+
+        Args:
+          steps: of a chain.
+          fit: whether to lower a given number of levels K if the steps do not suffice; a default K is always lowered.
+        """
+        fields = {"name": self.sampler, **self.fields}
+        if is_localized(self.sampler):
+            levels = fields.get("K", Localization.K)
+            if (fit or "K" not in fields) and isinstance(levels, int):
+                fields["K"] = max(1, min(levels, steps // max(self.n_min, 1)))
+        return build_method(fields, self.num_chains)
+
+    def settings(self, steps: int, every: int = 1) -> Settings:
+        """A run of so many steps, which logs every `every`-th of them."""
+        return settings_from(
+            {
+                "batch_size": self.num_chains,
+                "chain_length": steps,
+                "log_every_steps": every,
+                "engine": self.engine,
+                "seed": self.seed,
+                **self.annealing,
+            }
+        )
+
+    def choose_engine(self) -> tuple[Engine, str]:
+        """The engine for the sampler, and why it was chosen."""
+        return choose_engine(self.engine, self.method().sampler, self.several_values)
+
+    def for_size(self, num_sites: int, on_host: bool) -> Options:
+        """With a number of chains: 32, or under a time limit fewer, so that each can cool slowly, but one per core.
+
+        This only applies to samplers that try one site per step on the CPU engine, whose number of sweeps in a given
+        time is predictable.
+        """
+        chains = self.num_chains
+        if self.chains is None and self.time_limit is not None and self.tries_one_site and on_host:
+            cores = num_cores()
+            sweeps = self.time_limit * cores * _UPDATES_PER_SECOND / num_sites
+            chains = int(min(max(sweeps / _SLOW_SWEEPS // cores * cores, cores), CHAINS))
+        return dataclasses.replace(self, chains=chains)
+
+    def default_steps(self, num_sites: int) -> int:
+        """1,000 sweeps, but at most 10 million steps, for samplers that try one site per step, or two; ten steps per
+        site, but 2,000 to 20,000, for others, which consider all sites.
+        """  # fmt: skip
+        if self.tries_one_site:
+            return min(SWEEPS * num_sites, MOST_STEPS)
+        return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
+
+    def rivals(self, problem: Problem) -> list[tuple[Problem, Options]]:
+        """What `auto` also tries under a time limit, beside its first choice, if the CPU engine can run it.
+
+        That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's
+        owner has chosen one.
+        """
+        kind = KINDS[problem.kind]
+        if not (self.automatic and self.growing and self.fields == {"scan": SEQUENTIAL} and kind.exchange_penalty):
+            return []
+        penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
+        exchange = dataclasses.replace(self, sampler="exchange", fields={})
+        return [(dataclasses.replace(problem, penalty=penalty), exchange)]
+
+
+def check_options(
+    sampler: str = AUTO,
     *,
     steps: Any = None,
     time_limit: Any = None,
     target: Any = None,
     chains: Any = None,
     annealing: Any = None,
+    initial_states: Any = None,
     presolve: Any = None,
-    engine: str,
-    seed: Any,
+    engine: str = AUTO,
+    seed: Any = 0,
     callback: Any = None,
     interrupt: Any = None,
-    **sampler_fields: Any,
-) -> Recipe:
-    """Checks the arguments of `sl_discs.solve` of the same names.
-
-    Returns:
-      the common settings of the chains; of the annealing, only the given ones; 32 chains by default.
+    progress: bool = False,
+    several_values: bool = False,
+    **fields: Any,
+) -> Options:
+    """Checks the arguments of `sl_discs.solve` of the same names, before anything is done with the problem.
 
     Raises:
       InputError: an argument is wrong; the message names it.
     """
     seed = whole("seed", seed, bits=64)
-    chains = CHAINS if chains is None else whole("chains", chains, 1, bits=31)
-    steps = MOST_STEPS if steps is None else whole("steps", steps, 1, bits=31)
+    chains = None if chains is None else whole("chains", chains, 1, bits=31)
+    steps = None if steps is None else whole("steps", steps, 1, bits=31)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if target is not None:
@@ -57,16 +203,46 @@ def check_arguments(
     for name, function in ("callback", callback), ("interrupt", interrupt):
         if function is not None and not callable(function):
             raise InputError(f"{name} is {function!r}; expected a function")
-    name, fields = choose_sampler(sampler, engine, sampler_fields)
-    known = [field for field in method_fields(name) if field != "name"]
-    arguments = [*inspect.signature(check_arguments).parameters, *_OTHER_ARGUMENTS]
-    keywords(sorted(set(sampler_fields) - DISCS_ONLY), arguments, name, known)
-    recipe = Recipe(name, fields, chains, engine, given_annealing(annealing), seed)
-    method = recipe.method(steps, fit=time_limit is not None)
-    choose_engine(engine, method.sampler)
-    if method.localization is not None:
-        method.localization.levels(steps)
-    return recipe
+    if presolve and initial_states is not None:
+        raise InputError("presolve and initial_states are both given; what is left has other variables")
+    automatic = sampler == AUTO
+    sampler, chosen = choose_sampler(sampler, engine, fields, several_values)
+    known = [field for field in method_fields(sampler) if field != "name"]
+    arguments = [one for one in inspect.signature(check_options).parameters if one != "several_values"]
+    keywords(sorted(set(fields) - DISCS_ONLY), [*arguments, "problem"], sampler, known)
+    options = Options(
+        sampler=sampler, fields=chosen, automatic=automatic, several_values=several_values, steps=steps,
+        time_limit=time_limit, target=target, chains=chains, annealing=given_annealing(annealing),
+        initial_states=initial_states,
+        presolve=automatic and initial_states is None if presolve is None else presolve,
+        engine=engine, seed=seed, callback=callback, interrupt=interrupt, progress=progress,
+    )  # fmt: skip
+    options.choose_engine()
+    most = steps or MOST_STEPS
+    localization = options.method(most, fit=time_limit is not None).localization
+    if localization is not None:
+        localization.levels(most)
+    return options
+
+
+def choose_sampler(
+    sampler: str, engine: str, fields: Mapping[str, Any], several_values: bool = False
+) -> tuple[str, Mapping[str, Any]]:
+    """A known sampler's name, and the fields of its config; InputError if the sampler or the engine is unknown.
+
+    `auto` is `metropolis` if the CPU engine can run it, else `path_auxiliary`. Metropolis then scans the sites in
+    order, which takes half the time of a random scan and finds better answers in the same number of steps.
+    """
+    if engine not in ENGINES:
+        raise InputError(f"engine is {engine!r}; known: {', '.join(ENGINES)}", "engine")
+    if sampler == AUTO:
+        if choose_engine(engine, Metropolis(), several_values)[0].name == "cpu":
+            return "metropolis", {"scan": SEQUENTIAL, **fields}
+        return "path_auxiliary", fields
+    if not isinstance(sampler, str):
+        raise InputError(f"sampler is {sampler!r}; expected a name such as 'sl_path_auxiliary', or 'auto'", "sampler")
+    base_name(sampler)
+    return sampler, fields
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
@@ -102,12 +278,20 @@ _TERM_BYTES = 60
 _TERMS_PER_S = 2e6
 
 
-def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shape: Shape | None = None) -> None:
+# Estimates the memory and time that building the arrays of a problem will take, before they are built.
+
+# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
+_TERM_BYTES = 60
+# The least number of terms that one core processes per second.
+_TERMS_PER_S = 2e6
+
+
+def check_fit(problem: Problem, options: Options, steps: int, engine: Engine, shape: Shape | None = None) -> None:
     """Compares the estimated memory with that of the machine.
 
     Args:
       problem: the problem to sample.
-      recipe: of the chains.
+      options: of the chains.
       steps: of a chain.
       engine: the engine used.
       shape: of the batch; None: not known yet, so couplings do not count.
@@ -116,12 +300,12 @@ def check_fit(problem: Problem, recipe: Recipe, steps: int, engine: Engine, shap
       InputError: it does not fit.
     """
     size, terms = problem.num_variables, problem.num_terms
-    shape = shape or Shape(padded_size(size), 1, recipe.chains, 0, Layout(1, 1))
+    shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
     logged = min(steps, 100)
-    need = terms * _TERM_BYTES + program_bytes(steps, not tries_one_site(recipe.sampler))
+    need = terms * _TERM_BYTES + program_bytes(steps, not options.tries_one_site)
     need += batch_bytes(shape, logged, engine.name) * shape.layout.instances * shape.layout.chains
     check_memory(
-        f"{problem.name} ({size:,} variables, {terms:,} terms) with {recipe.chains:,} chains of {steps:,} steps",
+        f"{problem.name} ({size:,} variables, {terms:,} terms) with {options.num_chains:,} chains of {steps:,} steps",
         need,
         "give a smaller problem, or fewer chains or steps",
     )

@@ -83,7 +83,7 @@ def no_contraction() -> Contraction:
 
 
 class ContractionRecorder:
-    """A recorder that the player calls after each call to the engine."""
+    """A recorder of `experiment.chains.anneal`."""
 
     def __init__(self, method: Method, num_chains: int, num_steps: int):
         self._chosen = slice(1), slice(num_chains)
@@ -94,9 +94,9 @@ class ContractionRecorder:
     def recall(self, every: int, trace) -> None:
         """Does nothing: records from before an interruption are not used."""
 
-    def add(self, first, stop, every, trace, chains, batch, program, seconds) -> None:
-        """As `monitor.Curves.add`."""
-        found = contractions(chains, batch, program, stop, self._chosen)
+    def add(self, every, trace, chains, seconds) -> None:
+        """Adds the contraction at the end of a call."""
+        found, stop = contractions(chains, self._chosen), chains.done
         if found:
             at = min(stop, len(self._times) - 1)
             mean = found.get("posterior_contraction", np.nan)

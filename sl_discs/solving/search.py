@@ -1,4 +1,4 @@
-"""Rounds of annealing of one or more samplers on a problem, and how a time limit is shared among them.
+"""Annealings of one or more samplers on a problem, and how a time limit is shared among them.
 
 Of several samplers each first has a tenth of the time. Those that found a value as good as the best share the rest,
 one long annealing each: where short runs tell them apart, the best sampler has nearly all of the time, and where only
@@ -17,17 +17,21 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Int8
 
-from sl_discs.engines.base import Engine
 from sl_discs.engines.compiled import compile_seconds
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, Outcome, anneal, devices_for
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
+from sl_discs.localization.method import Method
+from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.reductions.presolve import Presolved
-from sl_discs.samplers.base import Sampler
-from sl_discs.solving.recipe import MOST_STEPS, Recipe, tries_one_site
-from sl_discs.solving.result import Contraction, ContractionRecorder, Result
+from sl_discs.reductions.presolve import Presolved, unreduced
+from sl_discs.reductions.presolve import presolve as reduced_exactly
+from sl_discs.solving.annealing import complete_annealing, objective_of, temperature_range
+from sl_discs.solving.exact import by_enumeration, by_reductions
+from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit, layout_seconds
+from sl_discs.solving.result import ContractionRecorder, Result
 from sl_discs.solving.rounds import Clock, Collector, Watcher, round_lengths
-from sl_discs.solving.stage import Stage
 
 # Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
 # cold: in sweeps for samplers that try one site per step, in steps for others.
@@ -40,269 +44,283 @@ _LOOKS = 50
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
 _TRIAL = 0.1
+# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
+_ROUNDED = 2.0**-40
+# Up to so many padded sites, rows cost next to nothing.
+_SMALL = 128
 
 
-@dataclasses.dataclass
-class Member:
-    """One sampler of a search.
+def annealed(problem: Problem, options: Options) -> Result:
+    """The answer of chains, or one that is known without them where the options ask for that.
+
+    Raises:
+      InputError: the problem's coefficients are out of range, or it does not fit into memory.
+    """
+    clock, compiled_before = Clock(), compile_seconds()
+    engine, _ = options.choose_engine()
+    check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
+    if options.presolve and (result := by_enumeration(problem, options.seed, clock)):
+        return result
+    presolved = reduced_exactly(problem) if options.presolve else unreduced(problem)
+    reduced = presolved.problem
+    if reduced is None:
+        return by_reductions(presolved, options.seed, clock, compile_seconds() - compiled_before)
+    options = options.for_size(reduced.num_variables, engine.on_host)
+    seconds = layout_seconds(reduced)
+    too_large = options.time_limit is not None and seconds > options.time_limit
+    if too_large:
+        warnings.warn(
+            f"{problem.name}: building the arrays of the problem will take about {seconds:.1f} s, more than the time "
+            f"limit of {options.time_limit:g} s; one short annealing will be played",
+            stacklevel=4,
+        )
+    annealers = [Annealer(reduced, options)]
+    if not too_large:
+        annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
+    bound = None if too_large else _bound(presolved, options.bound_seconds)
+    return Search(presolved, options, bound, clock).run(annealers, compiled_before, warned=too_large)
+
+
+def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
+    """The steps of the first round, or of each one if rounds do not grow; and what lengths are multiples of."""
+    one_site = options.tries_one_site
+    # On JAX, the steps of a call, so that rounds share one program.
+    unit = 1_000 if not on_host and one_site else 100
+    if not options.growing:
+        return options.steps or options.default_steps(num_sites), unit
+    least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, options.n_min)
+    return -(-least // unit) * unit, unit
+
+
+def _bound(presolved: Presolved, seconds: float) -> float | None:
+    """A value that no answer to the original problem is better than, from what reductions leave of it."""
+    problem, reduced = presolved.original, presolved.problem
+    assert reduced is not None
+    best = reduced.bound(seconds)
+    if best is None or reduced is problem:
+        return best
+    worst, tightest = (max, min) if problem.maximise else (min, max)
+    found = problem.evaluate(presolved.found).values.tolist() if len(presolved.found) else []
+    best = worst([best + presolved.constant, *found])
+    if problem.whole_values:
+        return problem.rounded_bound(best)
+    # What is left is rounded, unlike the problem as given, whose own bound may be met.
+    best += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+    own = problem.bound(seconds)
+    return best if own is None else tightest(best, own)
+
+
+class Annealer:
+    """Annealings of one sampler on one problem; each has its own random numbers.
 
     Attributes:
-      problem: that it samples, perhaps with a penalty of its own.
-      lay_out: makes its stage, given the recipe, the steps of the first round, initial states, and `fit` as in
-        `Recipe.method`; InputError where that does not fit into memory.
-      recipe: of its chains.
-      engine: that plays it.
+      problem: that is sampled, perhaps with a penalty of its own.
+      options: of its chains, with all fields of the annealing.
+      engine: that runs them.
       note: why this engine.
       first: steps of the first round.
       unit: lengths of rounds are multiples of this.
-      constant: the part of the problem's value that the chains' model omits, times the sign of its sense.
-      stage: its chains; None until they are played.
+      constant: the part of the problem's value that the model omits, times the sign of its sense.
       look: steps between two checks of the clock; None: not known yet.
-      pace: seconds per step of its last round; None: not known yet.
-      best: the best exact value that it found, times the sign of the problem's sense.
+      pace: seconds per step of the last round; None: not known yet.
+      best: the best exact value found, times the sign of the problem's sense.
+
+    Raises:
+      InputError: coefficients are beyond the range of the model's 32-bit numbers.
     """
 
-    problem: Problem
-    lay_out: Callable[..., Stage]
-    recipe: Recipe
-    engine: Engine
-    note: str
-    first: int
-    unit: int
-    constant: float = 0.0
-    stage: Stage | None = None
     look: int | None = None
     pace: float | None = None
     best: float = -np.inf
+    _chains: Chains | None = None
+
+    def __init__(self, problem: Problem, options: Options):
+        self._terms = terms = objective_of(problem)
+        complete = complete_annealing(options.annealing, lambda: temperature_range(terms))
+        self.problem, self.options = problem, dataclasses.replace(options, annealing=complete)
+        self.engine, self.note = options.choose_engine()
+        self.first, self.unit = first_round(options, problem.num_variables, self.engine.on_host)
+        self.constant = terms.constant
 
     @property
-    def kernel(self) -> Sampler:
-        """The base sampler."""
-        return self.recipe.method(MOST_STEPS, fit=True).sampler
+    def sampler(self) -> str:
+        """Its name."""
+        return self.options.sampler
+
+    def method(self, steps: int) -> Method:
+        """The sampler for chains of so many steps."""
+        return self.options.method(steps, fit=self.options.growing)
+
+    @property
+    def chains(self) -> Chains:
+        """The chains, whose arrays are built on first use; InputError where they do not fit into memory."""
+        if self._chains is None:
+            terms, options, sampler = self._terms, self.options, self.method(self.first).sampler
+            devices = devices_for(self.engine, sampler, options.settings(self.first))
+            shape = shape_of_one(terms, options.num_chains, *devices)
+            shape = dataclasses.replace(shape, degree=_rounded(shape.degree, shape.num_sites))
+            check_fit(self.problem, options, self.first, self.engine, shape)
+            self._chains = Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
+        return self._chains
+
+    def anneal(self, number: int, method: Method, settings: Settings, states, **how) -> Outcome:
+        """Round `number`, whose random numbers it determines; `how` is passed to `experiment.chains.anneal`."""
+        self.chains.rename([number] * self.chains.shape.num_instances)
+        return anneal(self.chains, method, settings, states=states, **how)
 
 
-def first_round(recipe: Recipe, engine: Engine, num_sites: int, steps: int | None) -> tuple[int, int]:
-    """`Member.first` and `Member.unit`.
+def _rounded(degree: int | None, num_sites: int) -> int | None:
+    """The length of neighbour lists, chosen so that similar problems share a program; None: rows.
 
-    Args:
-      recipe: of the chains.
-      engine: that plays them.
-      num_sites: of the problem.
-      steps: of each round; None: rounds grow.
+    Lengths are powers of two, and small problems have no lists.
     """
-    one_site = tries_one_site(recipe.sampler)
-    # On JAX, the steps of a call, so that rounds share one program.
-    unit = 1_000 if not engine.on_host and one_site else 100
-    if steps is None:
-        least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, recipe.n_min)
-        steps = -(-least // unit) * unit
-    return steps, unit
+    if degree is None or num_sites <= _SMALL:
+        return None
+    longer = 1 << max(degree - 1, 0).bit_length()
+    return longer if sparse_is_cheaper(longer, num_sites) else degree
 
 
 class Search:
-    """Rounds on one problem; each has random numbers of its own.
-
-    Attributes:
-      settings: of the last round.
-    """
-
-    settings: Settings
-
-    def __init__(
-        self,
-        states: Int8[np.ndarray, "R N"] | None,
-        growing: bool,
-        evaluate: Callable[[np.ndarray], Evaluated],
-        watcher: Watcher,
-        collector: Collector,
-        clock: Callable[[], float],
-        bar: Callable[[str, int], None],
-    ):
-        """Nothing is played yet.
-
-        Args:
-          states: that chains begin at, in turn; None: random ones.
-          growing: whether rounds grow to fill a time limit.
-          evaluate: states of the problem, exactly.
-          watcher: ends the search.
-          collector: of what rounds find.
-          clock: seconds so far.
-          bar: told of progress.
-        """
-        self._states, self._growing = states, growing
-        self._evaluate, self._watcher, self._collector = evaluate, watcher, collector
-        self._clock, self._bar, self._number = clock, bar, 0
-        self._recorder: ContractionRecorder | None = None
-
-    def prepare(self, member: Member) -> None:
-        """Builds the arrays of its chains; InputError where they do not fit into memory."""
-        member.stage = member.lay_out(member.recipe, member.first, self._states, fit=self._growing)
-
-    def share(self, members: Sequence[Member], left: Callable[[], float]) -> Member:
-        """Fills the seconds that are left; returns the member that found the best value, the first of equal ones."""
-        if len(members) > 1:
-            trial = _TRIAL * left()
-            for member in members:
-                self._fill(member, trial, left, compared=True)
-                if self._watcher.reason:
-                    return max(members, key=lambda member: member.best)
-            best = max(member.best for member in members)
-            members = [member for member in members if member.best == best]
-        for number, member in enumerate(members):
-            self._fill(member, left() / (len(members) - number), left, compared=len(members) > 1)
-            if self._watcher.reason:
-                break
-        return max(members, key=lambda member: member.best)
-
-    def _fill(self, member: Member, seconds: float, left: Callable[[], float], *, compared: bool) -> None:
-        """Rounds of growing length for so many of the seconds that are left; finds `Member.best` where compared."""
-        end = left() - seconds
-        # What draws sites by weight has a number for each of its steps in memory.
-        most = _MOST_TRIES if tries_one_site(member.recipe.sampler) else MOST_STEPS
-        for length in round_lengths(member.first, member.unit, most, lambda: left() - end, member.pace):
-            before = left()
-            met = self.play(member, length)
-            # A later call then needs no short rounds.
-            member.pace = max(before - left(), 1e-9) / length
-            if compared:
-                values = self._evaluate(met).values
-                member.best = max(member.best, float((values if member.problem.maximise else -values).max()))
-            if self._watcher.reason:
-                return
-
-    def repeat(self, member: Member, rounds: int | None) -> None:
-        """So many rounds of the same length; None: until the watcher ends the search."""
-        for _ in itertools.repeat(None) if rounds is None else range(rounds):
-            self.play(member, member.first)
-            if self._watcher.reason:
-                return
-
-    def play(self, member: Member, length: int) -> Int8[np.ndarray, "B N"]:
-        """One round; returns the best state that each chain met."""
-        if member.stage is None:
-            self.prepare(member)
-        assert member.stage is not None
-        recipe, host = member.recipe, member.engine.on_host
-        one_shape = self._growing and not host
-        every = member.unit if one_shape else _logged_every(length, member.engine, member.kernel)
-        self.settings, method = recipe.settings(length, every), recipe.method(length, fit=self._growing)
-        before = self._clock()
-        self._recorder = ContractionRecorder(method, recipe.chains, length)
-        look = member.unit if one_shape else member.look
-        if method.localization is not None and not one_shape:
-            look = min(look or length, max(1, length // _LOOKS))
-        self._watcher.constant = self._collector.constant + member.constant
-        outcome = member.stage.play(
-            self._number, method, self.settings, self._watcher,
-            lambda played: self._bar(recipe.sampler, played * recipe.chains), look, self._recorder,
-        )  # fmt: skip
-        self._collector.add(outcome, self.settings, self._watcher.next_round(), member.constant)
-        self._number += 1
-        if host:
-            member.look = max(1, int(_LOOK_S * length / max(self._clock() - before, 1e-9)))
-        return outcome.best[1][0][:, : member.problem.num_variables]
-
-    def contraction(self) -> Contraction:
-        """Of the last round."""
-        assert self._recorder is not None
-        return self._recorder.contraction()
-
-
-def _logged_every(steps: int, engine: Engine, sampler: Sampler) -> int:
-    """A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted."""
-    return max(1, min(steps // 100, engine.steps_per_call(sampler)))
-
-
-# The chains of a search, from their first step to a result.
-
-
-def play_members(
-    presolved: Presolved,
-    members: Sequence[Member],
-    states: Int8[np.ndarray, "R N"] | None,
-    clock: Clock,
-    *,
-    growing: bool,
-    time_limit: float | None,
-    target: float | None,
-    bound: float | None,
-    ends_at_bound: bool,
-    callback: Callable[[int, float], object] | None,
-    interrupt: Callable[[], object] | None,
-    progress: bool,
-    warned: bool,
-    compiled_before: float,
-) -> Result:
-    """Plays the chains of one or more samplers, and verifies their answers.
+    """Rounds of annealing on one problem, from their first step to a result.
 
     Args:
       presolved: the problem, and what is left of it to be sampled.
-      members: the samplers.
-      states: that chains begin at; None: random ones.
-      clock: started with the search.
-      growing: whether rounds grow to fill the time limit.
-      time_limit: of `sl_discs.solve`, as are target, callback, interrupt and progress.
-      target: likewise.
+      options: of the first sampler, with a number of chains.
       bound: a value that no answer is better than; None: not known.
-      ends_at_bound: whether an answer of that value ends the run.
-      callback: see above.
-      interrupt: see above.
-      progress: see above.
-      warned: whether the user knows already that the time limit is too short.
-      compiled_before: seconds that this thread had spent compiling.
-
-    Raises:
-      InputError: the chains do not fit into memory.
+      clock: started with the search.
     """
-    problem, recipe = presolved.original, members[0].recipe
-    chains, size = recipe.chains, members[0].problem.num_variables
 
-    def exactly(states: np.ndarray) -> Evaluated:
+    settings: Settings
+    _recorder: ContractionRecorder
+
+    def __init__(self, presolved: Presolved, options: Options, bound: float | None, clock: Clock):
+        self._presolved, self._options, self._bound, self._clock = presolved, options, bound, clock
+        self._problem, self._number = presolved.original, 0
+        self._states = as_states(self._problem, options.initial_states, options.num_chains)
+        self._collector = Collector(presolved)
+        self._watcher = Watcher(
+            self._exactly, options.num_chains, self._problem.maximise,
+            target=options.target, bound=bound if options.presolve else None, callback=options.callback,
+            interrupt=options.interrupt, is_over=lambda: self._left() <= 0,
+        )  # fmt: skip
+        self._bar: Callable[[str, int], None] = lambda name, steps: None
+
+    def _exactly(self, states: np.ndarray) -> Evaluated:
         """Of states of the chains, which may be padded."""
-        return problem.evaluate(presolved.lift(states[:, :size]))
+        return self._problem.evaluate(self._presolved.lift(states[:, : len(self._presolved.kept)]))
 
-    def left() -> float:
-        return math.inf if time_limit is None else time_limit - clock()
+    def _left(self) -> float:
+        return math.inf if self._options.time_limit is None else self._options.time_limit - self._clock()
 
-    collector = Collector(presolved)
-    watcher = Watcher(
-        exactly, chains, problem.maximise,
-        target=target, bound=bound if ends_at_bound else None, callback=callback, interrupt=interrupt,
-        is_over=lambda: left() <= 0,
-    )  # fmt: skip
-    visited = presolved.found if states is None else states
-    if len(visited):
-        watcher.reached(collector.begin(np.resize(visited, (chains, problem.num_variables))))
-    total = None if time_limit is not None else members[0].first * chains
-    with progress_bar(total) if progress else contextlib.nullcontext(lambda name, steps: None) as bar:
-        search = Search(states, growing, exactly, watcher, collector, clock, bar)
-        search.prepare(members[0])
-        build_s = clock()
-        if time_limit is not None and build_s >= time_limit and not warned:
-            warnings.warn(
-                f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time limit "
-                f"of {time_limit:g} s; one short annealing is played",
-                stacklevel=3,
-            )
-        winner = members[0]
-        if growing:
-            winner = search.share(members, left)
-        else:
-            search.repeat(winner, 1 if time_limit is None else None)
-    run_s = clock() - build_s
-    return collector.result(
-        contraction=search.contraction(),
-        stopped=watcher.reason or ("steps" if time_limit is None else "time"),
-        bound=bound,
-        timing={
-            "construct_s": problem.construct_s,
-            "build_s": build_s,
-            "compile_s": compile_seconds() - compiled_before,
-            "run_s": run_s,
-        },
-        engine=winner.engine.name,
-        engine_note=winner.note,
-        sampler=winner.recipe.sampler,
-        annealing={field: getattr(search.settings, field) for field in winner.recipe.annealing},
-        seed=recipe.seed,
-    )
+    def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
+        """Anneals, and verifies the answers.
+
+        Args:
+          annealers: the samplers.
+          compiled_before: seconds that this thread had spent compiling.
+          warned: whether the user knows already that the time limit is too short.
+
+        Raises:
+          InputError: the chains do not fit into memory.
+        """
+        options, problem, limit = self._options, self._problem, self._options.time_limit
+        visited = self._presolved.found if self._states is None else self._states
+        if len(visited):
+            self._watcher.reached(self._collector.begin(np.resize(visited, (options.num_chains, visited.shape[1]))))
+        winner = annealers[0]
+        total = None if limit is not None else winner.first * options.num_chains
+        with progress_bar(total) if options.progress else contextlib.nullcontext(self._bar) as self._bar:
+            assert winner.chains
+            build_s = self._clock()
+            if limit is not None and build_s >= limit and not warned:
+                warnings.warn(
+                    f"{problem.name}: building the arrays of the problem took {build_s:.1f} s, more than the time "
+                    f"limit of {limit:g} s; one short annealing is played",
+                    stacklevel=5,
+                )
+            if options.growing:
+                winner = self._share(annealers)
+            else:
+                self._repeat(winner, 1 if limit is None else None)
+        run_s = self._clock() - build_s
+        return self._collector.result(
+            contraction=self._recorder.contraction(),
+            stopped=self._watcher.reason or ("steps" if limit is None else "time"),
+            bound=self._bound,
+            timing={
+                "construct_s": problem.construct_s,
+                "build_s": build_s,
+                "compile_s": compile_seconds() - compiled_before,
+                "run_s": run_s,
+            },
+            engine=winner.engine.name,
+            engine_note=winner.note,
+            sampler=winner.sampler,
+            annealing={field: getattr(self.settings, field) for field in winner.options.annealing},
+            seed=options.seed,
+        )
+
+    def _share(self, annealers: Sequence[Annealer]) -> Annealer:
+        """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones."""
+        if len(annealers) > 1:
+            trial = _TRIAL * self._left()
+            for annealer in annealers:
+                self._fill(annealer, trial, compared=True)
+                if self._watcher.reason:
+                    return max(annealers, key=lambda annealer: annealer.best)
+            best = max(annealer.best for annealer in annealers)
+            annealers = [annealer for annealer in annealers if annealer.best == best]
+        for number, annealer in enumerate(annealers):
+            self._fill(annealer, self._left() / (len(annealers) - number), compared=len(annealers) > 1)
+            if self._watcher.reason:
+                break
+        return max(annealers, key=lambda annealer: annealer.best)
+
+    def _fill(self, annealer: Annealer, seconds: float, *, compared: bool) -> None:
+        """Rounds of growing length for so many of the seconds that are left; finds `best` where compared."""
+        end = self._left() - seconds
+        # What draws sites by weight has a number for each of its steps in memory.
+        most = _MOST_TRIES if annealer.options.tries_one_site else MOST_STEPS
+        for length in round_lengths(annealer.first, annealer.unit, most, lambda: self._left() - end, annealer.pace):
+            before = self._left()
+            met = self._round(annealer, length)
+            # A later call then needs no short rounds.
+            annealer.pace = max(before - self._left(), 1e-9) / length
+            if compared:
+                values = self._exactly(met).values
+                annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
+            if self._watcher.reason:
+                return
+
+    def _repeat(self, annealer: Annealer, rounds: int | None) -> None:
+        """So many rounds of the same length; None: until the watcher ends the search."""
+        for _ in itertools.repeat(None) if rounds is None else range(rounds):
+            self._round(annealer, annealer.first)
+            if self._watcher.reason:
+                return
+
+    def _round(self, annealer: Annealer, length: int) -> Int8[np.ndarray, "B N"]:
+        """One annealing of so many steps; returns the best state that each chain met."""
+        options, host = annealer.options, annealer.engine.on_host
+        method = annealer.method(length)
+        one_shape = options.growing and not host
+        # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
+        every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
+        if one_shape:
+            every = annealer.unit
+        self.settings = options.settings(length, every)
+        begin = self._clock()
+        self._recorder = ContractionRecorder(method, options.num_chains, length)
+        look = annealer.unit if one_shape else annealer.look
+        if method.localization is not None and not one_shape:
+            look = min(look or length, max(1, length // _LOOKS))
+        self._watcher.constant = self._collector.constant + annealer.constant
+        outcome = annealer.anneal(
+            self._number, method, self.settings, self._states, watch=self._watcher, steps_per_call=look,
+            recorder=self._recorder, progress=lambda steps: self._bar(annealer.sampler, steps * options.num_chains),
+        )  # fmt: skip
+        self._collector.add(outcome, self.settings, self._watcher.next_round(), annealer.constant)
+        self._number += 1
+        if host:
+            annealer.look = max(1, int(_LOOK_S * length / max(self._clock() - begin, 1e-9)))
+        return outcome.best[1][0]

@@ -13,7 +13,7 @@ from sl_discs.engines.base import init_chains
 from sl_discs.engines.reference import advance
 from sl_discs.errors import GIB, InputError
 from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
-from sl_discs.experiment.chains import compile_program
+from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.memory import batch_bytes, fit_to_memory
 from sl_discs.experiment.settings import Settings
 from sl_discs.problems.graph_kind import graph_kind
@@ -88,7 +88,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
 
     keys = initial_keys(dataset.index, pack.shape, 0)
     chains = jax.eval_shape(start, keys, batch)
-    program = compile_program(chosen, SETTINGS)
+    program = program_of(chosen, SETTINGS)
     temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh()
     call = advance.lower(
         batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh

@@ -28,7 +28,7 @@ from sl_discs.models.quadratic import (
 )
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.graph_kind import graph_kind
-from sl_discs.solving.recipe import temperature_range
+from sl_discs.solving.annealing import temperature_range
 from sl_discs.testing import all_states
 
 N = 6

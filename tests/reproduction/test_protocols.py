@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sl_discs.experiment.chains import compile_program
+from sl_discs.experiment.chains import program_of
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
@@ -72,7 +72,7 @@ def test_points_are_one_list_that_covers_the_space():
         assert points == [point_of_trial(trial, "sl_dmala", chain_length) for trial in range(1, 17)]
         choice = dataclasses.replace(CHOICE, chain_length=chain_length)
         for cell in trial_cells(choice, MIS, METHODS, 17)[0]:
-            program = compile_program(cell.build(), cell.settings).levels
+            program = program_of(cell.build(), cell.settings).levels
             assert program.tilt_scale.any() != (cell.protocol == NULL)
             assert cell.settings.t_schedule == "exp_decay" and cell.settings.decay_rate == 0.05
 

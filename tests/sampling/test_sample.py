@@ -17,8 +17,8 @@ from marks import slow_except
 import sl_discs
 from sl_discs.errors import InputError
 from sl_discs.sampling import plots, report, tempering
-from sl_discs.sampling.arena import Arena
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
+from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
@@ -324,15 +324,15 @@ def test_every_phase_looks_at_the_clock(monkeypatch):
     """The search for a ladder and the warm-up end after one call each; population cools in one step."""
     problem = truths.random_field_grid(8, 2.0).problem
     calls = []
-    play = Arena.play
+    play = RecordedChains.play
 
     def counted(self, *arguments, **keywords):
         for one in play(self, *arguments, **keywords):
             calls.append(len(one.values))
             yield one
 
-    monkeypatch.setattr(Arena, "play", counted)
-    monkeypatch.setattr(Arena, "_worth_a_call", lambda self, moments, steps: 4)
+    monkeypatch.setattr(RecordedChains, "play", counted)
+    monkeypatch.setattr(RecordedChains, "_worth_a_call", lambda self, moments, steps: 4)
     sl_discs.sample(problem, 2.0, method="tempering", time_limit=1e-6)
     assert sum(calls) < 40
     sl_discs.sample(problem, 2.0, method="population", time_limit=1e-6)

@@ -1,6 +1,6 @@
 """How `auto` reduces, shares a time limit among samplers, and proves what it finds."""
 
-import dataclasses
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -8,61 +8,51 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
-from sl_discs.solving import search, solve
+from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving import search
+from sl_discs.solving.options import check_options
+from sl_discs.solving.rounds import Clock
 from sl_discs.solving.search import Search
 
 
-@pytest.fixture
-def filled(monkeypatch):
-    """Which samplers were given how many seconds, and the values that they claim to find."""
-    given, finds = [], {}
+class Claimed(NamedTuple):
+    """What stands for the annealings of a sampler: its name and the value that it claims to find."""
 
-    def fill(self, member, seconds, left, *, compared):
-        given.append((member.recipe.sampler, seconds))
-        member.best = finds[member.recipe.sampler]
-
-    monkeypatch.setattr(Search, "_fill", fill)
-    monkeypatch.setattr(Search, "settings", None, raising=False)
-    return given, finds
+    sampler: str
+    best: float
 
 
-def members():
-    return [
-        search.Member(None, None, dataclasses.make_dataclass("Recipe", ["sampler"])(name), None, "", 1, 1)
-        for name in ("metropolis", "exchange")
-    ]
-
-
-def searching():
-    watcher = dataclasses.make_dataclass("Watcher", ["reason"])("")
-    return Search(None, True, None, watcher, None, None, None)
-
-
-def test_the_better_sampler_has_the_rest(filled):
-    given, finds = filled
-    finds.update(metropolis=3.0, exchange=5.0)
-    assert searching().share(members(), lambda: 10.0).recipe.sampler == "exchange"
-    assert given == [("metropolis", 1.0), ("exchange", 1.0), ("exchange", 10.0)]
-
-
-def test_equals_share_the_rest(filled):
-    given, finds = filled
-    finds.update(metropolis=5.0, exchange=5.0)
-    assert searching().share(members(), lambda: 10.0).recipe.sampler == "metropolis"
-    assert given[2:] == [("metropolis", 5.0), ("exchange", 10.0)]
+@pytest.mark.parametrize(
+    ("values", "winner", "given"),
+    [
+        ((3.0, 5.0), "exchange", [("metropolis", 1.0), ("exchange", 1.0), ("exchange", 10.0)]),
+        ((5.0, 5.0), "metropolis", [("metropolis", 1.0), ("exchange", 1.0), ("metropolis", 5.0), ("exchange", 10.0)]),
+    ],
+    ids=["the better sampler has the rest", "equals share it"],
+)
+def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
+    filled = []
+    monkeypatch.setattr(
+        Search, "_fill", lambda self, one, seconds, *, compared: filled.append((one.sampler, seconds))
+    )
+    monkeypatch.setattr(Search, "_left", lambda self: 10.0)
+    problem = sl_discs.mis([(0, 1)])
+    searching = Search(unreduced(problem), check_options(time_limit=10.0, chains=2), None, Clock())
+    assert searching._share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
+    assert filled == given
 
 
 def test_both_samplers_run_on_sets_and_one_on_cuts():
     graph = nx.gnp_random_graph(60, 0.3, seed=1)
     played = []
-    real = Search.play
+    real = Search._round
 
-    def play(self, member, length):
-        played.append((member.recipe.sampler, member.problem.penalty))
-        return real(self, member, length)
+    def play(self, annealer, length):
+        played.append((annealer.sampler, annealer.problem.penalty))
+        return real(self, annealer, length)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Search, "play", play)
+        patch.setattr(Search, "_round", play)
         found = sl_discs.solve(sl_discs.mis(graph), time_limit=0.5, presolve=False)
         assert {name for name, _ in played} == {"metropolis", "exchange"}
         assert dict(played) == {"metropolis": 1.0001, "exchange": 1.3}
@@ -87,8 +77,8 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
 
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     reduced = []
-    real = solve.reduced_exactly
-    monkeypatch.setattr(solve, "reduced_exactly", lambda problem: reduced.append(problem) or real(problem))
+    real = search.reduced_exactly
+    monkeypatch.setattr(search, "reduced_exactly", lambda problem: reduced.append(problem) or real(problem))
     problem = sl_discs.maxcut(nx.cycle_graph(9))
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
     assert sl_discs.solve(problem, "metropolis", presolve=True).engine_note == "all 512 states were compared"

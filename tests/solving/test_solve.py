@@ -14,9 +14,9 @@ import pytest
 import sl_discs
 from sl_discs import InputError
 from sl_discs.models.terms import Coefficients
-from sl_discs.solving.recipe import default_steps, temperature_range
+from sl_discs.solving.annealing import objective_of, temperature_range
+from sl_discs.solving.options import check_options
 from sl_discs.solving.rounds import round_lengths
-from sl_discs.solving.stage import terms_of
 
 
 def small_problems():
@@ -219,7 +219,7 @@ def chain_of(weights, linear=None):
 
 @pytest.mark.parametrize("name", ["mis", "maxcut", "qubo", "ising"])
 def test_temperatures_have_the_units_of_the_problem(name):
-    terms = terms_of(PROBLEMS[name])
+    terms = objective_of(PROBLEMS[name])
     initial, final = temperature_range(terms)
     assert 0 < final < initial
     scaled = temperature_range(terms._replace(linear=8 * terms.linear, scale=8 * terms.scale))
@@ -241,7 +241,10 @@ def test_temperatures_of_known_landscapes():
 
 
 def test_steps_are_counted_in_sweeps_where_a_step_tries_a_site_or_two():
-    steps = {name: default_steps(name, 300) for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")}
+    steps = {
+        name: check_options(name).default_steps(300)
+        for name in ("gibbs", "sl_metropolis", "exchange", "gwg", "sl_dmala")
+    }
     sweeps, informed = 1_000 * 300, 10 * 300
     assert list(steps.values()) == [sweeps, sweeps, sweeps, informed, informed]
 

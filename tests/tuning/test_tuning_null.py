@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sl_discs.experiment.chains import compile_program
+from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
@@ -54,7 +54,7 @@ def test_the_tilt_is_exactly_zero(alpha):
     for eps in (1e-4, 1e-1):
         fields = method_fields("sl_gwg") | {"alpha": alpha, "eps": eps, "eps_end": eps, "n_min": 2}
         method = without_tilt(Candidate(fields, annealing_of(SETTINGS))).method(4)
-        program = compile_program(method, SETTINGS).levels
+        program = program_of(method, SETTINGS).levels
         assert not program.tilt_scale.any()
         spread = np.sqrt(method.localization.initial_noise() ** 2 + (program.noise.astype(np.float64) ** 2).sum())
         assert 10 * spread + program.drift.sum() < np.finfo(np.float32).max

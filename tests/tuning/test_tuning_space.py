@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import compile_program
+from sl_discs.experiment.chains import program_of
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import method_fields
 from sl_discs.samplers.registry import is_localized, known_samplers, sampler_fields, search_space
@@ -72,7 +72,7 @@ def test_every_point_can_be_played(sampler, search, chain_length):
         point = space.propose(dimensions, chooser)
         candidate = candidate_of(point, start)
         annealed = candidate.settings(settings)
-        program = compile_program(candidate.method(2), annealed)
+        program = program_of(candidate.method(2), annealed)
         temperature = np.asarray(program.temperature)
         assert np.isfinite(temperature).all() and (temperature > 0).all()
         if "t_schedule" in point:

@@ -1,21 +1,19 @@
-"""Chains of one problem on an engine, at temperatures that may change from call to call."""
+"""Chains of one problem at temperatures that may change from call to call, with records of states and values."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int8
 
 from sl_discs import keys
-from sl_discs.engines import compiled
-from sl_discs.engines.base import ChainStates, Play, Program
+from sl_discs.engines.base import Program
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import check_memory
-from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan, step_keys
-from sl_discs.experiment.chains import start_chains
+from sl_discs.experiment.batches import shape_of_one
+from sl_discs.experiment.chains import Chains, copied
 from sl_discs.experiment.memory import batch_bytes
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.terms import Terms
@@ -30,7 +28,7 @@ _MOST_RECORDED, _CALL_S = 2**26, 0.2
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
 # Step numbers have 31 bits; chains that run longer get new keys.
 _MOST_STEPS = 2**31 - 1
-# A run has fewer arenas than this.
+# A run has fewer streams than this.
 _STREAMS = 1 << 16
 # A level that never ends, whose observation is the constant tilt.
 _TILTED = Levels(
@@ -64,7 +62,7 @@ class Recorded(NamedTuple):
 
     Attributes:
       values: [L, B] values of f, without the constant of the problem.
-      states: [L, B/R, N] states of the first rung of each ladder; L = 0 if the arena does not keep them.
+      states: [L, B/R, N] states of the first rung of each ladder; L = 0 if they are not kept.
       exchanged: [L, B] whether a chain exchanged states with the next one; None without ladders.
     """
 
@@ -73,16 +71,14 @@ class Recorded(NamedTuple):
     exchanged: Bool[np.ndarray, "L B"] | None
 
 
-class Arena:
-    """Chains of a base sampler on one problem.
+class RecordedChains(Chains):
+    """Chains of a base sampler on one problem, whose records are kept.
 
     Attributes:
       size: number of variables N.
       num_chains: B.
       rungs: rungs R of a ladder; 1: independent chains.
       sweep: number of steps in a sweep.
-      engine: the engine used.
-      engine_note: why this engine was chosen.
       steps: Markov steps of all chains so far.
     """
 
@@ -110,92 +106,66 @@ class Arena:
           rungs: rungs of a ladder, whose chains are consecutive.
           engine: as in `Settings`.
           seed: seed of the chains.
-          stream: number of the arena in a run; each arena has its own random numbers.
+          stream: number of these chains in a run; each has its own random numbers.
           keeps_states: whether states are recorded.
           tilted: whether each chain has a tilt, which is 0 until `restart` sets it.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
-        self.engine, self.engine_note = choose_engine(engine, kernel)
-        self.size, self.num_chains, self.rungs = terms.num_sites, num_chains, rungs
-        few_sites = counts_sweeps(sampler)
-        self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
-        self._kernel, self._keeps_states, self.steps = kernel, keeps_states, 0
-        self._levels = _TILTED if tilted else None
-        [pack] = plan([terms], 1, num_chains, 1, Layout(1, 1))
-        places = len(pack.filled)
+        chosen, _ = choose_engine(engine, kernel)
+        shape = shape_of_one(terms, num_chains)
         check_memory(
-            f"{num_chains:,} chains of {self.size:,} variables",
-            batch_bytes(pack.shape, 0, self.engine.name),
+            f"{num_chains:,} chains of {terms.num_sites:,} variables",
+            batch_bytes(shape, 0, chosen.name),
             "ask for fewer draws or groups",
         )
-        self._names, self._shape, self._seed = [stream] * places, pack.shape, seed
-        self._model, self._batch = build_batch([terms] * len(self._names), self._names, pack.shape, seed, kernel)
-        self._keys = initial_keys(self._names, pack.shape, seed)
+        self._names = [stream] * shape.num_instances
+        super().__init__([terms] * shape.num_instances, self._names, shape, kernel, chosen, seed)
+        self.size, self.num_chains, self.rungs, self.steps = terms.num_sites, num_chains, rungs, 0
+        few_sites = counts_sweeps(sampler)
+        self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self._temperatures = Temperatures(num_chains)
-        self._play = self._prepared()
-        self._padded, self._done = pack.shape.num_sites, 0
-        row = pack.shape.num_sites if pack.shape.degree is None else pack.shape.degree
+        self._program = Program(
+            self._temperatures, _TILTED if tilted else None, ladder=rungs, keeps_states=keeps_states
+        )
+        row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
-        self._started: ChainStates | None = None
 
-    def _prepared(self) -> Play:
-        program = Program(self._temperatures, self._levels, ladder=self.rungs, keeps_states=self._keeps_states)
-        return self.engine.prepare(self._model, self._kernel, self._batch, program)
-
-    def _renew_keys(self) -> None:
-        self._names = [name + _STREAMS for name in self._names]
-        self._batch = self._batch._replace(keys=step_keys(self._names, self._shape, self._seed))
-        self._keys = initial_keys(self._names, self._shape, self._seed)
-        self._play, self._done = self._prepared(), 0
-
-    def _start(self, states) -> ChainStates:
-        given = self._batch, self._keys, states, None if self._levels is None else 0.0
-        return compiled.call(start_chains, *given, model=self._model, sampler=self._kernel)
-
-    @property
-    def _chains(self) -> ChainStates:
-        """The chains, created in random states on first use unless `restart` has been called."""
-        if self._started is None:
-            self._started = self._start(None)
-        return self._started
-
-    @property
-    def states(self) -> Int8[np.ndarray, "B N"]:
-        """A copy of the chains' current states."""
-        return np.array(self._chains.chain.x[0, :, : self.size])
-
-    def restart(self, states: Int8[np.ndarray, "B N"], tilts: Float32[np.ndarray, "B N"] | None = None) -> None:
-        """Puts the chains into the given states and resets the samplers' adaptation.
+    def restart(
+        self, states: Int8[np.ndarray, "B N"] | None = None, tilts: Float32[np.ndarray, "B N"] | None = None
+    ) -> None:
+        """Puts the chains into the given states, or random ones, and resets the samplers' adaptation.
 
         Args:
           states: the values of all variables.
-          tilts: h of each chain, whose target is exp(f/temperature + <s, h>); only where the arena is tilted.
+          tilts: h of each chain, whose target is exp(f/temperature + <s, h>); only if the chains are tilted.
         """
-        padded = np.zeros((len(self._batch.mask), self.num_chains, self._padded), np.int8)
-        padded[:, :, : self.size] = states
-        self._started = self._start(padded)
+        # The number of the step goes on: it numbers the random numbers.
+        done = self.done
+        self.start(self._program, states, None if self._program.levels is None else 0.0)
+        self.done = done
         if tilts is not None:
-            y = np.zeros(padded.shape, np.float32)
-            y[:, :, : self.size] = tilts
-            chain = self._started.chain
+            chain = self.states.chain
             assert chain.observation is not None
-            observation = chain.observation._replace(y=y)
-            self._started = self._started._replace(chain=chain._replace(observation=observation))
+            y = np.zeros(chain.x.shape, np.float32)
+            y[:, :, : self.size] = tilts
+            chain = chain._replace(observation=chain.observation._replace(y=y))
+            self.states = self.states._replace(chain=chain)
+
+    def current(self) -> Int8[np.ndarray, "B N"]:
+        """A copy of the chains' current states."""
+        if not hasattr(self, "states"):
+            self.restart()
+        return np.array(self.states.chain.x[0, :, : self.size])
 
     def copy(self, chosen: np.ndarray) -> None:
         """Makes chain b continue from the state of chain chosen[b]."""
-        chain = self._chains.chain
-
-        def taken(leaf):
-            return np.asarray(leaf)[:, chosen]
-
-        self._started = self._chains._replace(
-            chain=chain._replace(x=taken(chain.x), field=jax.tree.map(taken, chain.field))
-        )
+        chain = self.states.chain
+        x, field = copied((chain.x, chain.field), np.tile(chosen, (len(chain.x), 1)))
+        self.states = self.states._replace(chain=chain._replace(x=x, field=field))
 
     def uniforms(self, count: int) -> Float32[np.ndarray, "{count}"]:
         """Uniform numbers on [0, 1) for use between two calls; they change after each call."""
-        return np.asarray(keys.uniforms(keys.fold(self._keys[0, 0], self._done + 1), (count,)))
+        return np.asarray(keys.uniforms(keys.fold(self.initial_keys[0, 0], self.done + 1), (count,)))
 
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
@@ -207,15 +177,18 @@ class Arena:
           moments: number of records.
           sweeps: sweeps between two records.
         """
+        if not hasattr(self, "states"):
+            self.restart()
         self._temperatures.now[:] = temperatures
         steps = sweeps * self.sweep
         most = self._worth_a_call(moments, steps)
         while moments > 0:
             count = min(most, moments)
-            if self._done + count * steps > _MOST_STEPS:
-                self._renew_keys()
-            self._started, trace = jax.block_until_ready(self._play(self._chains, self._done, count, steps))
-            self._done += count * steps
+            if self.done + count * steps > _MOST_STEPS:
+                self._names = [name + _STREAMS for name in self._names]
+                self.rename(self._names)
+                self.prepare(self._program)
+            trace = self.advance(count, steps)
             self.steps += count * steps * self.num_chains
             moments -= count
             exchanged = None if trace.exchanged is None else np.asarray(trace.exchanged)[:, 0]
@@ -226,11 +199,11 @@ class Arena:
 
     def _worth_a_call(self, moments: int, steps: int) -> int:
         """The number of moments per call; if each number needs its own compiled code, one or two numbers for all."""
-        bytes_each = self.num_chains // self.rungs * self._padded
+        bytes_each = self.num_chains // self.rungs * self.shape.num_sites
         most = max(1, min(moments, _MOST_RECORDED // bytes_each))
         if self.engine.on_host:
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
-        most = min(most, max(1, self.engine.steps_per_call(self._kernel) // steps))
+        most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
         calls = -(-moments // (1 << (most.bit_length() - 1)))
         return -(-moments // calls)
 
