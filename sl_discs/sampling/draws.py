@@ -408,6 +408,7 @@ class Batches:
         self._effective = float(np.clip(effective, num_groups, num_groups * num_draws))
         batches = min(_BATCHES, num_draws // _BATCHES, int(self._effective / num_groups) // _LEAST_EFFECTIVE)
         count = {"serial": max(1, batches), "none": num_draws, "group": 1}[dependence]
+        self._by_family = dependence == "group"
         self._inflation = np.sqrt(num_groups * num_draws / self._effective) if dependence == "none" else 1.0
         self._starts = np.arange(count) * num_draws // count
         self._lengths = np.diff(np.append(self._starts, num_draws)) / num_draws
@@ -440,9 +441,10 @@ class Batches:
 
         If all batches agree, their error would be 0. The error is therefore at least that of n independent draws
         whose probability is the posterior mean under a uniform prior, (n p + 1)/(n + 2): of an event that is in none
-        of the draws, about 1/n. n is the effective number of draws.
+        of the draws, about 1/n. n is the effective number of draws. Of populations, n is that of families, whose
+        members have moved since: there only events that are in none of the draws, or in all, have such an error.
         """
         mean, error = self._by_batches(events)
         effective = min(self._effective, 1 / np.sum(self._groups**2) * events.shape[1])
-        smoothed = (effective * mean + 1) / (effective + 2)
+        smoothed = ((0.0 if self._by_family else effective * mean) + 1) / (effective + 2)
         return mean, np.maximum(error, np.sqrt(smoothed * (1 - smoothed) / effective))
