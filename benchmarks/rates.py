@@ -20,11 +20,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import check_choice, refuse_flags, run_command
+from sl_discs.command import check_choice, own_flags, refuse_flags, run_command
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
@@ -152,35 +151,30 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
     return "\n".join(lines)
 
 
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 launch.define_flags(FLAGS)
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
-_SAMPLERS = flags.DEFINE_list(
+define.list("cases", list(CASES), "Cases.")
+define.list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
     "Samplers of this package. `tuned` is the best of them for the case, with annealing tuned on other graphs; "
     "`tuned-sequential` is the same with scan=sequential and twice the steps, for about the same time; "
     "`default` is sl_discs.solve with its defaults, for --seconds.",
-    flag_values=FLAGS,
 )
-_ENGINES = flags.DEFINE_list(
-    "engines", None, "Engines and other packages; default: all that are available.", flag_values=FLAGS
-)
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps per chain.", lower_bound=10, flag_values=FLAGS)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
-_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads per graph.", lower_bound=1, flag_values=FLAGS)
-_SECONDS = flags.DEFINE_float(
-    "seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string("output", "bench.json", "File for the results.", flag_values=FLAGS)
+define.list("engines", None, "Engines and other packages; default: all that are available.")
+define.integer("steps", 10_000, "Steps per chain.", lower_bound=10)
+define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
+define.integer("graphs", 4, "Graphs per case.", lower_bound=1)
+define.integer("chains", 32, "Chains or reads per graph.", lower_bound=1)
+define.float("seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01)
+define.string("output", "bench.json", "File for the results.")
 
 
 def _contenders() -> list[str]:
     """Names of the chosen engines and peers; our own engines come first, since they set the time of the peers."""
     peers = available_peers()
     available = [*ENGINES, *peers]
-    chosen = _ENGINES.value or available
+    chosen = FLAGS.engines or available
     check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
         raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes")
@@ -189,17 +183,17 @@ def _contenders() -> list[str]:
 
 def _run_case(case: Case, names: list[str], progress) -> list[Row]:
     """Alternating repetitions of all contenders."""
-    dataset = case.dataset(_GRAPHS.value)
-    settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
+    dataset = case.dataset(FLAGS.graphs)
+    settings = case.settings(FLAGS.graphs, FLAGS.chains, FLAGS.steps)
     peers = available_peers()
     contenders: dict[tuple[str, str], Contender] = {}
-    for sampler in _SAMPLERS.value:
+    for sampler in FLAGS.samplers:
         for name in names:
             own = name in ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
             try:
                 if own and sampler == "default":
-                    contenders[sampler, name] = Default(name, dataset, _SECONDS.value)
+                    contenders[sampler, name] = Default(name, dataset, FLAGS.seconds)
                 elif own and sampler in TUNED and case.tuned is not None:
                     if name != "cpu":
                         raise NotPlayed("it is given the time of other samplers only on the CPU engine")
@@ -214,12 +208,12 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
         if name in ENGINES:
             contender.play(0)  # compiles
     rows = {key: Row(case.name, *key, contender.unit, []) for key, contender in contenders.items()}
-    for seed in range(1, _REPEATS.value + 1):
+    for seed in range(1, FLAGS.repeats + 1):
         seconds: dict[str, float] = {}
         for (sampler, name), contender in contenders.items():
             measured = contender.play(seed, seconds.get(sampler))
             # Where ours ends early with a proof, peers have the time all the same.
-            least = _SECONDS.value * _GRAPHS.value if sampler == "default" else 0.0
+            least = FLAGS.seconds * FLAGS.graphs if sampler == "default" else 0.0
             seconds.setdefault(sampler, max(measured.cpu_seconds, least))
             rows[sampler, name].measurements.append(measured)
             progress("benchmark", 1)
@@ -229,30 +223,30 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 def run(_) -> int:
     """Runs all cases, prints a table after each, and saves the results."""
     one_device_per_core()
-    check_choice("samplers", _SAMPLERS.value, [*TUNED, "default", *known_samplers()])
-    cases = chosen_cases(_CASES.value)
-    names, output = _contenders(), check_file(_OUTPUT.value)
+    check_choice("samplers", FLAGS.samplers, [*TUNED, "default", *known_samplers()])
+    cases = chosen_cases(FLAGS.cases)
+    names, output = _contenders(), check_file(FLAGS.output)
     if "discs" in names:
         launch.register_from_flags(FLAGS)
     else:
         refuse_flags(FLAGS, ["compat", "fixes"], "unless --engines includes discs")
-    if "default" not in _SAMPLERS.value:
+    if "default" not in FLAGS.samplers:
         refuse_flags(FLAGS, ["seconds"], "unless --samplers includes default")
     machine = describe_machine()
     sys.stdout.write(
-        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
-        f"{_REPEATS.value} repetitions of {', '.join(names)}\n"
+        f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
+        f"{FLAGS.repeats} repetitions of {', '.join(names)}\n"
     )
     rows = []
-    with progress_bar(len(cases) * len(_SAMPLERS.value) * len(names) * _REPEATS.value, " repetitions") as progress:
+    with progress_bar(len(cases) * len(FLAGS.samplers) * len(names) * FLAGS.repeats, " repetitions") as progress:
         for case in cases:
             found = _run_case(case, names, progress)
-            sys.stdout.write("\n" + format_case(found, _GRAPHS.value) + "\n")
+            sys.stdout.write("\n" + format_case(found, FLAGS.graphs) + "\n")
             sys.stdout.flush()
             rows += found
             settings = {
-                "machine": machine, "graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value,
-                "repeats": _REPEATS.value,
+                "machine": machine, "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
+                "repeats": FLAGS.repeats,
             }  # fmt: skip
             text = json.dumps(as_json(rows, settings), indent=1)
             path = write_atomically(output, operator.methodcaller("write", text.encode()))

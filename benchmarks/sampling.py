@@ -25,13 +25,12 @@ import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
-from absl import flags
 from jaxtyping import Float64, Int
 from scipy import sparse
 
 from cases import ENGINES, family
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.command import check_choice, run_command
+from sl_discs.command import check_choice, own_flags, run_command
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
@@ -408,22 +407,16 @@ def format_rows(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-FLAGS = flags.FlagValues()
-_TARGETS = flags.DEFINE_list("targets", list(TARGETS), "Targets.", flag_values=FLAGS)
-_METHODS = flags.DEFINE_list("methods", list(OWN), "Methods of this package.", flag_values=FLAGS)
-_ENGINES = flags.DEFINE_list("engines", ["cpu", "reference"], "Engines of this package.", flag_values=FLAGS)
-_CHOSEN_PEERS = flags.DEFINE_list("peers", list(PEERS), "Peers.", flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer(
-    "chains", 8, "Chains, ladders or populations per contender.", lower_bound=2, flag_values=FLAGS
-)
-_DRAWS = flags.DEFINE_integer(
-    "draws", 64, "Draws per chain, or members per population.", lower_bound=4, flag_values=FLAGS
-)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
-_CORES = flags.DEFINE_integer(
-    "cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string("output", "bench_sampling.json", "File for the results.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.list("targets", list(TARGETS), "Targets.")
+define.list("methods", list(OWN), "Methods of this package.")
+define.list("engines", ["cpu", "reference"], "Engines of this package.")
+define.list("peers", list(PEERS), "Peers.")
+define.integer("chains", 8, "Chains, ladders or populations per contender.", lower_bound=2)
+define.integer("draws", 64, "Draws per chain, or members per population.", lower_bound=4)
+define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
+define.integer("cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1)
+define.string("output", "bench_sampling.json", "File for the results.")
 
 
 def _stay_on(cores: int) -> None:
@@ -434,25 +427,25 @@ def _stay_on(cores: int) -> None:
 
 def run(_) -> int:
     """Measures everything that the flags ask for, prints tables and saves the results."""
-    check_choice("targets", _TARGETS.value, TARGETS)
-    check_choice("methods", _METHODS.value, OWN)
-    check_choice("engines", _ENGINES.value, ENGINES)
-    check_choice("peers", _CHOSEN_PEERS.value, PEERS)
-    output = check_file(_OUTPUT.value)
-    _stay_on(_CORES.value)
-    names = [f"{method}/{engine}" for engine in _ENGINES.value for method in _METHODS.value] + _CHOSEN_PEERS.value
+    check_choice("targets", FLAGS.targets, TARGETS)
+    check_choice("methods", FLAGS.methods, OWN)
+    check_choice("engines", FLAGS.engines, ENGINES)
+    check_choice("peers", FLAGS.peers, PEERS)
+    output = check_file(FLAGS.output)
+    _stay_on(FLAGS.cores)
+    names = [f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods] + FLAGS.peers
     machine = describe_machine()
     sys.stdout.write(
-        f"{machine}; {_CHAINS.value} chains x {_DRAWS.value} draws, {_REPEATS.value} repetitions, alternating; "
+        f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, alternating; "
         "standard errors in brackets\n"
     )
-    record: dict = {"machine": machine, "chains": _CHAINS.value, "draws_each": _DRAWS.value}
+    record: dict = {"machine": machine, "chains": FLAGS.chains, "draws_each": FLAGS.draws}
     rows = []
-    total = len(_TARGETS.value) * len(names) * (_REPEATS.value + 1)
+    total = len(FLAGS.targets) * len(names) * (FLAGS.repeats + 1)
     with progress_bar(total, " repetitions") as progress:
-        for target in _TARGETS.value:
+        for target in FLAGS.targets:
             found = compare(
-                target, names, _CHAINS.value, _DRAWS.value, _REPEATS.value,
+                target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats,
                 lambda words: sys.stdout.write(words + "\n"), progress,
             )  # fmt: skip
             if found:

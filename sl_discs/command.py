@@ -6,12 +6,14 @@ of the command.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 import shlex
 import signal
 import sys
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -25,6 +27,18 @@ _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
 
 
 _IMPORT = "import"
+
+
+def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
+    """A command's own set of flags, and absl's functions that define flags in it, `DEFINE_integer` as `integer`.
+
+    Importing a command thus adds nothing to the flags of another one, or of the process.
+    """
+    own = flags.FlagValues()
+    kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
+    return own, types.SimpleNamespace(
+        **{kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
+    )
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float64
 from scipy import special
 
 import small_runs
-from sl_discs.command import run_command, say
+from sl_discs.command import own_flags, run_command, say
 from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.schedule import Localization
@@ -271,17 +270,15 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
     return save_figure(path, (9.0, 2.7), paint)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/convergence", "Folder of the page, the figure and the cells.", flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/convergence", "Folder of the page, the figure and the cells.")
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value))
+        run(check_writable(FLAGS.output))
         return 0
 
     return run_command(argv, "", __doc__, FLAGS, body, program="python")

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import flags
 from jaxtyping import Array, Float, Int8
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
-from sl_discs.command import run_command, say
+from sl_discs.command import own_flags, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
 from sl_discs.experiment.output import half_width
@@ -381,18 +380,16 @@ def draw(path: Path, arms: list[Arm]) -> Path:
     return save_figure(path, (7.0, 0.62 * len(rows)), paint)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/energy", "Folder of the page, the figure and the cells.", flag_values=FLAGS
-)
-_SEEDS = flags.DEFINE_integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1, flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("output", "results/energy", "Folder of the page, the figure and the cells.")
+define.integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1)
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value), FULL._replace(seeds=_SEEDS.value))
+        run(check_writable(FLAGS.output), FULL._replace(seeds=FLAGS.seeds))
         return 0
 
     return run_command(argv, "", __doc__, FLAGS, body, program="python")

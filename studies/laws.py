@@ -16,8 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from absl import flags
-
 from laws_cells import (
     BASELINE,
     LOW_RANK,
@@ -35,7 +33,7 @@ from laws_cells import (
 )
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, table
 from laws_targets import PLANE, TARGETS
-from sl_discs.command import check_choice, run_command, say
+from sl_discs.command import check_choice, own_flags, run_command, say
 from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
@@ -190,46 +188,38 @@ def run(profile: Profile, folder: Path) -> None:
     say("\n".join(f"saved {path}" for path in saved if path))
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string("output", "results/laws", "Folder of cells, tables and figures.", flag_values=FLAGS)
-_PROFILE = flags.DEFINE_enum(
-    "profile",
-    "smoke",
-    list(PROFILES),
-    "Size: smoke, a minute; cpu, about an hour on one core; long, a day.",
-    flag_values=FLAGS,
-)
-_TARGETS = flags.DEFINE_list("targets", None, "Targets; default: those of the profile.", flag_values=FLAGS)
-_METHODS = flags.DEFINE_list("methods", None, "Methods; default: those of the profile.", flag_values=FLAGS)
-_SECONDS = flags.DEFINE_list("seconds", None, "Time limits; default: those of the profile.", flag_values=FLAGS)
-_SEEDS = flags.DEFINE_integer(
-    "seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1, flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/laws", "Folder of cells, tables and figures.")
+define.enum("profile", "smoke", list(PROFILES), "Size: smoke, a minute; cpu, about an hour on one core; long, a day.")
+define.list("targets", None, "Targets; default: those of the profile.")
+define.list("methods", None, "Methods; default: those of the profile.")
+define.list("seconds", None, "Time limits; default: those of the profile.")
+define.integer("seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1)
 
 
 def _chosen() -> Profile:
-    profile = PROFILES[_PROFILE.value]
-    if _TARGETS.value is not None:
-        check_choice("targets", _TARGETS.value, TARGETS)
-        profile = profile._replace(targets=_TARGETS.value, duels=[], plane=[])
-    if _METHODS.value is not None:
-        check_choice("methods", _METHODS.value, METHODS)
-        profile = profile._replace(methods=_METHODS.value)
-    if _SECONDS.value is not None:
+    profile = PROFILES[FLAGS.profile]
+    if FLAGS.targets is not None:
+        check_choice("targets", FLAGS.targets, TARGETS)
+        profile = profile._replace(targets=FLAGS.targets, duels=[], plane=[])
+    if FLAGS.methods is not None:
+        check_choice("methods", FLAGS.methods, METHODS)
+        profile = profile._replace(methods=FLAGS.methods)
+    if FLAGS.seconds is not None:
         try:
-            seconds = [float(one) for one in _SECONDS.value]
+            seconds = [float(one) for one in FLAGS.seconds]
         except ValueError:
-            raise InputError(f"seconds are {','.join(_SECONDS.value)}; expected numbers", "seconds") from None
+            raise InputError(f"seconds are {','.join(FLAGS.seconds)}; expected numbers", "seconds") from None
         seconds = [real("seconds", one, above=0) for one in seconds]
         profile = profile._replace(seconds=seconds, others=seconds)
-    return profile if _SEEDS.value is None else profile._replace(seeds=_SEEDS.value)
+    return profile if FLAGS.seeds is None else profile._replace(seeds=FLAGS.seeds)
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
-        run(_chosen(), check_writable(_OUTPUT.value))
+        run(_chosen(), check_writable(FLAGS.output))
         return 0
 
     return run_command(argv, "", __doc__, FLAGS, body, program="python")

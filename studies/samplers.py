@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 
-from sl_discs.command import check_choice, run_command, say
+from sl_discs.command import check_choice, own_flags, run_command, say
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.output import half_width
 from sl_discs.experiment.run import run_sampler
@@ -220,15 +219,10 @@ def _interval(values: np.ndarray) -> str:
     return f"{values.mean():,.3g} ± {half_width(values):,.2g}"
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string("output", "results/samplers", "Folder of the page and the cells.", flag_values=FLAGS)
-_SAMPLERS = flags.DEFINE_list(
-    "samplers",
-    None,
-    "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.",
-    flag_values=FLAGS,
-)
-_CASES = flags.DEFINE_list("cases", list(FULL.cases), "Families of graphs.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("output", "results/samplers", "Folder of the page and the cells.")
+define.list("samplers", None, "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.")
+define.list("cases", list(FULL.cases), "Families of graphs.")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -236,11 +230,11 @@ def main(argv: Sequence[str]) -> int:
 
     def body(_: list[str]) -> int:
         every = known_samplers()
-        chosen = _SAMPLERS.value or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
+        chosen = FLAGS.samplers or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
         check_choice("samplers", chosen, every)
-        check_choice("cases", _CASES.value, [name for name in CASES if CASES[name].problem in UNITS])
-        folder = check_writable(_OUTPUT.value)
-        text = run(folder, chosen, FULL._replace(cases=tuple(_CASES.value)))
+        check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
+        folder = check_writable(FLAGS.output)
+        text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))
         sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
         return 0
 

@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float64
 
 import gaps
 import small_runs
-from sl_discs.command import run_command, say
+from sl_discs.command import own_flags, run_command, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
 from sl_discs.experiment.chains import compile_program, start_chains
@@ -299,17 +298,15 @@ def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Siz
     return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/theory", "Folder of the page, the figures and the cells.", flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/theory", "Folder of the page, the figures and the cells.")
 
 
 def main(argv: Sequence[str]) -> int:
     """Exit code 0, or 2 after a one-line message about bad input."""
 
     def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value))
+        run(check_writable(FLAGS.output))
         return 0
 
     return run_command(argv, "", __doc__, FLAGS, body, program="python")

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import flags
 
-from sl_discs.command import run_command
+from sl_discs.command import own_flags, run_command
 from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
@@ -30,28 +29,20 @@ from sl_discs.instances.graph import Graph, complement
 from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-flags.DEFINE_string(
-    "from",
-    None,
-    f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
+FLAGS, define = own_flags()
+define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.")
+define.string(
     "to",
     None,
     "Format of OUTPUT, by default that of its suffix: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
     ".txt).",
-    flag_values=FLAGS,
 )
-flags.DEFINE_string(
+define.string(
     "problem",
     None,
     f"The problem of INPUT, where its content is ambiguous: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
-    flag_values=FLAGS,
 )
-flags.DEFINE_boolean("complement", False, "Write the complement graph.", flag_values=FLAGS)
+define.boolean("complement", False, "Write the complement graph.")
 
 _SUFFIXES = {
     ".npz": "npz",

@@ -7,22 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from absl import flags
-
-from sl_discs.command import run_command, say
+from sl_discs.command import own_flags, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import load_dataset
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-flags.DEFINE_string("problem", None, "mis, maxcut or maxclique.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("graph_type", None, "Dataset, as DISCS names it.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.", flag_values=FLAGS)
-flags.DEFINE_string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.", flag_values=FLAGS)
-flags.DEFINE_string("output", None, "Archive to write.", required=True, flag_values=FLAGS)
-flags.DEFINE_integer("num_instances", None, "Number of graphs; all by default.", flag_values=FLAGS)
-flags.DEFINE_integer("data_seed", 0, "Seed of generated graphs.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("problem", None, "mis, maxcut or maxclique.", required=True)
+define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+define.string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.")
+define.string("output", None, "Archive to write.", required=True)
+define.integer("num_instances", None, "Number of graphs; all by default.")
+define.integer("data_seed", 0, "Seed of generated graphs.")
 
 
 def run(_) -> int:

@@ -13,26 +13,21 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import flags
-
-from sl_discs.command import refuse_flags, run_command, say
+from sl_discs.command import own_flags, refuse_flags, run_command, say
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset, writable_family, write_discs
 from sl_discs.problems.graph_kind import graph_kind
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-flags.DEFINE_string("model", None, "mis, maxcut or maxclique.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("graph_type", None, "Dataset, as DISCS names it.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.", flag_values=FLAGS)
-flags.DEFINE_string("data_root", "./sco", "Folder to write to; DISCS's own default.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "source", None, "Folder of archives or DISCS's files to read instead of generating graphs.", flag_values=FLAGS
-)
-flags.DEFINE_integer("num_instances", None, "Number of graphs; by default all from the first on.", flag_values=FLAGS)
-flags.DEFINE_integer("first_instance", 0, "Index of the first graph in the whole dataset.", flag_values=FLAGS)
-flags.DEFINE_integer("data_seed", 0, "Seed of generated graphs.", flag_values=FLAGS)
-flags.DEFINE_boolean("overwrite", False, "Replace files of the same names.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("model", None, "mis, maxcut or maxclique.", required=True)
+define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+define.string("data_root", "./sco", "Folder to write to; DISCS's own default.")
+define.string("source", None, "Folder of archives or DISCS's files to read instead of generating graphs.")
+define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
+define.integer("first_instance", 0, "Index of the first graph in the whole dataset.")
+define.integer("data_seed", 0, "Seed of generated graphs.")
+define.boolean("overwrite", False, "Replace files of the same names.")
 
 # Limits that DISCS's model configs fix, whatever the files and flags say: nodes and edges of a graph, number of
 # graphs, and graphs per batch. Keys: prefix and suffix of the dataset's name.

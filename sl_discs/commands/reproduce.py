@@ -23,9 +23,8 @@ import time
 from collections.abc import Sequence
 
 import jax
-from absl import flags
 
-from sl_discs.command import as_typed, choice_before_flags, refuse_flags, run_command, say
+from sl_discs.command import as_typed, choice_before_flags, own_flags, refuse_flags, run_command, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -57,71 +56,46 @@ from sl_discs.reproduction.runs import Runner, trial_cells
 from sl_discs.tuning.evaluation import part_of
 from sl_discs.version import __version__
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
-_PROFILE = flags.DEFINE_enum(
+define.enum(
     "profile",
     "smoke",
     list(PROFILES),
     "Size: smoke, two minutes on two cores; cpu, about an hour on two cores, with 10,000 steps as published on part "
     "of the graphs; full, all graphs, for a GPU.",
-    flag_values=FLAGS,
 )
-_DATASETS = flags.DEFINE_list(
-    "datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.", flag_values=FLAGS
-)
-_METHODS = flags.DEFINE_list(
-    "methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.", flag_values=FLAGS
-)
-_DATA_ROOT = flags.DEFINE_string(
+define.list("datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.")
+define.list("methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.")
+define.string(
     "data_root",
     None,
     "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated.",
-    flag_values=FLAGS,
 )
-_OUTPUT = flags.DEFINE_string(
-    "output",
-    None,
-    "Folder of the cells and the report; default: results/reproduce-PROFILE.",
-    flag_values=FLAGS,
+define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
+define.boolean(
+    "held_out", True, "In main, also run the settings of configs/sampler/tuned for each dataset and method."
 )
-_HELD_OUT = flags.DEFINE_boolean(
-    "held_out",
-    True,
-    "In main, also run the settings of configs/sampler/tuned for each dataset and method.",
-    flag_values=FLAGS,
-)
-_TRIALS = flags.DEFINE_integer(
+define.integer(
     "trials",
     None,
     "In main, trials of each search on the test instances, as in the paper, and of its null control, with the "
     "tilt off; 0: none. Default: the profile's.",
     0,
-    flag_values=FLAGS,
 )
-_SEEDS = flags.DEFINE_integer(
-    "seeds",
-    1,
-    "Runs of each cell, with seeds 0, 1, ..., which are averaged.",
-    1,
-    upper_bound=1_000,
-    flag_values=FLAGS,
-)
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_INSTANCES = flags.DEFINE_integer(
-    "instances", None, "Graphs per dataset instead of the profile's.", 1, flag_values=FLAGS
-)
-_STEPS = flags.DEFINE_integer("steps", None, "Steps per chain instead of the profile's.", 1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", None, "Chains per graph instead of the profile's.", 1, flag_values=FLAGS)
+define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
+define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
+define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
 
 
 def _sets(what: str, profile: Profile) -> list[PublishedSet]:
     """The requested datasets, or those of the profile that the table contains."""
-    if _DATASETS.value is not None:
-        if not _DATASETS.value:
+    if FLAGS.datasets is not None:
+        if not FLAGS.datasets:
             raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
-        return chosen_sets(_DATASETS.value)
+        return chosen_sets(FLAGS.datasets)
     names = list(profile.instances)
     if what == "ablation":
         names = [name for name in names if has_ablation(name)]
@@ -132,18 +106,18 @@ def _sets(what: str, profile: Profile) -> list[PublishedSet]:
 
 def _cells(what: str, choice: Choice, dataset: PublishedSet, left_out: list[str]) -> list[Cell]:
     if what not in ("ablation", "allocation"):
-        return main_cells(choice, dataset, _METHODS.value, what == "main" and _HELD_OUT.value)
+        return main_cells(choice, dataset, FLAGS.methods, what == "main" and FLAGS.held_out)
     settings = ABLATION if what == "ablation" else ALLOCATION
-    cells, reasons = varied_cells(choice, dataset, _METHODS.value, settings)
+    cells, reasons = varied_cells(choice, dataset, FLAGS.methods, settings)
     left_out += reasons
     return cells
 
 
 def _check_flags() -> None:
-    check_methods(_METHODS.value, METHODS)
-    if not _METHODS.value:
+    check_methods(FLAGS.methods, METHODS)
+    if not FLAGS.methods:
         raise InputError("--methods names no method; give --methods=NAME,NAME")
-    check_data_root(_DATA_ROOT.value)
+    check_data_root(FLAGS.data_root)
 
 
 def run(what: str, command: str) -> None:
@@ -151,21 +125,21 @@ def run(what: str, command: str) -> None:
     if what != "main":
         refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
     _check_flags()
-    profile = PROFILES[_PROFILE.value]
+    profile = PROFILES[FLAGS.profile]
     choice = Choice(
-        _STEPS.value or profile.chain_length,
-        _CHAINS.value or profile.batch_size,
-        _ENGINE.value,
-        tuple(range(_SEEDS.value)),
+        FLAGS.steps or profile.chain_length,
+        FLAGS.chains or profile.batch_size,
+        FLAGS.engine,
+        tuple(range(FLAGS.seeds)),
     )
-    folder = check_writable(_OUTPUT.value or f"results/reproduce-{profile.name}")
-    trials = profile.trials if _TRIALS.value is None else _TRIALS.value
+    folder = check_writable(FLAGS.output or f"results/reproduce-{profile.name}")
+    trials = profile.trials if FLAGS.trials is None else FLAGS.trials
     left_out: list[str] = []
     plan: list[tuple[PublishedSet, list[Cell], list[Cell]]] = []
     for dataset in _sets(what, profile):
-        reason = dataset.absent(_DATA_ROOT.value)
+        reason = dataset.absent(FLAGS.data_root)
         if reason is None:
-            searched, reasons = trial_cells(choice, dataset, _METHODS.value, trials) if what == "main" else ([], [])
+            searched, reasons = trial_cells(choice, dataset, FLAGS.methods, trials) if what == "main" else ([], [])
             plan.append((dataset, _cells(what, choice, dataset, left_out), searched))
             left_out += reasons
         else:
@@ -185,10 +159,10 @@ def run(what: str, command: str) -> None:
     say(", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command") + f": {total} cells")
 
     begin = time.perf_counter()
-    runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, _DATA_ROOT.value), []
+    runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
     for dataset, cells, searched in plan:
-        count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
-        graphs = with_references(dataset.load(_DATA_ROOT.value, count))
+        count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
+        graphs = with_references(dataset.load(FLAGS.data_root, count))
         if (said := describe(graphs)) is not None:
             say(f"{graphs.name}: {said}")
         unseen = dataset.held_out(graphs)

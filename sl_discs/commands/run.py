@@ -28,10 +28,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, error_of_file, run_command
+from sl_discs.command import attributes_of, error_of_file, own_flags, run_command
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -85,8 +84,7 @@ _MODEL_FIELDS = {
 }
 _ISING_FIELDS = "For ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
     None,
@@ -110,47 +108,36 @@ _SAMPLER = config_flags.DEFINE_config_file(
     + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     flag_values=FLAGS,
 )
-_SAMPLERS = flags.DEFINE_list(
+define.list(
     "samplers",
     None,
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields given as "
     "--sampler_config.FIELD apply to every sampler that has the field. Known: "
     + ", ".join(known_samplers())
     + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
-    flag_values=FLAGS,
 )
-_ENGINE = flags.DEFINE_enum(
-    "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.", flag_values=FLAGS
-)
-_MESH = flags.DEFINE_string(
+define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
+define.string(
     "mesh",
     None,
     "How instances and chains are divided among devices, such as instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
-    flag_values=FLAGS,
 )
-_EVENTS = flags.DEFINE_boolean(
+define.boolean(
     "events",
     None,
     "Write TensorBoard files to events/, next to the results (needs tensorboardX); short for "
     "--config.experiment.events.",
-    flag_values=FLAGS,
 )
-_PART = flags.DEFINE_string(
+define.string(
     "part",
     None,
     "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results.",
-    flag_values=FLAGS,
 )
-_OVERWRITE = flags.DEFINE_boolean(
-    "overwrite",
-    False,
-    "Replace the results of another run in the same folder; without it, such a folder is refused.",
-    flag_values=FLAGS,
+define.boolean(
+    "overwrite", False, "Replace the results of another run in the same folder; without it, such a folder is refused."
 )
-_RUN_LOCAL = flags.DEFINE_boolean(
-    "run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.", flag_values=FLAGS
-)
+define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # The model whose chains are sampled at a temperature; problems on graphs are optimised.
 _ISING = "ising"
@@ -189,12 +176,12 @@ def _fields(flag) -> dict | None:
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     """The methods that the flags name, and the config fields of each."""
     given = _fields(_SAMPLER) or {}
-    if _SAMPLERS.value is None:
+    if FLAGS.samplers is None:
         if not given:
             raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
         names = [given.get("name", "")]
     else:
-        names = _SAMPLERS.value
+        names = FLAGS.samplers
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
         if given and given.get("name") not in names:
@@ -248,7 +235,7 @@ def _as_folder(name: str) -> str:
 
 
 def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:
-    if _RUN_LOCAL.value:
+    if FLAGS.run_local:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
         return Path(settings.save_root)
@@ -291,7 +278,7 @@ def run(part: Part) -> None:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(schedule | fields)
-    short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
+    short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh, "events": FLAGS.events}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
     run_model(settings, model, part)
 
@@ -310,7 +297,7 @@ def _sample(settings: Settings, model: dict, part: Part) -> None:
         "samplers": sampler_configs,
     }
     with only_run_in(folder):
-        if not _OVERWRITE.value:
+        if not FLAGS.overwrite:
             check_finished(folder, config, lattice.name)
         found = run_ess(lattice, methods, settings, config)
         paths = write_ess(found, folder)
@@ -331,14 +318,14 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
-    own, done = part.folder(folder), (folder / "results.json").exists() and not _OVERWRITE.value
+    own, done = part.folder(folder), (folder / "results.json").exists() and not FLAGS.overwrite
     if part.count > 1 and done:
         check_finished(folder, config, dataset.name)
         sys.stdout.write(f"{part.label}: all parts are done and joined in {folder}\n")
         return
     with contextlib.ExitStack() as stack:
         stack.enter_context(only_run_in(check_writable(own)))
-        if not _OVERWRITE.value:
+        if not FLAGS.overwrite:
             check_finished(folder, config, dataset.name)
         settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
         if note:
@@ -389,7 +376,7 @@ def main(argv: Sequence[str]) -> int:
         one_device_per_core()
         keep_programs()
         try:
-            run(Part() if _PART.value is None else Part.parse(_PART.value))
+            run(Part() if FLAGS.part is None else Part.parse(FLAGS.part))
         except Interrupted as interruption:
             sys.stderr.write(f"{interruption}\n")
             return RESUME_ME

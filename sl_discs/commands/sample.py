@@ -24,9 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from sl_discs.command import as_typed, refuse_flags, run_command, say
+from sl_discs.command import as_typed, own_flags, refuse_flags, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
@@ -38,53 +36,33 @@ from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 _ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
 
 
-def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
-    define(name, default, words, flag_values=FLAGS, **more)
-
-
 define_flags(FLAGS)
-_define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; required.")
-_define(flags.DEFINE_integer, "draws", 1000, "Minimum number of draws; not used with --time_limit.")
-flags.DEFINE_enum(
-    "method",
-    AUTO,
-    [AUTO, *METHODS],
-    "auto switches to low_rank or tempering where chains disagree.",
-    flag_values=FLAGS,
-)
-_define(
-    flags.DEFINE_string,
+define.float("temperature", None, "TAU above 0, in units of the problem's value; required.")
+define.integer("draws", 1000, "Minimum number of draws; not used with --time_limit.")
+define.enum("method", AUTO, [AUTO, *METHODS], "auto switches to low_rank or tempering where chains disagree.")
+define.string(
     "sampler",
     AUTO,
     "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs, or dmala for "
     "--problem=coloring.",
 )
-_define(
-    flags.DEFINE_integer,
-    "groups",
-    None,
-    "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank.",
+define.integer(
+    "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank."
 )
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling, which then determine the number of draws.")
-flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Seed of all random numbers.")
-_define(flags.DEFINE_integer, "top", 20, "Number of marginals to print, those nearest to 1/2 first.")
-_define(flags.DEFINE_string, "save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
-_define(
-    flags.DEFINE_string,
-    "store",
-    None,
-    "File to write draws to as they are made, .npy, if they do not fit into memory.",
-)
-_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
-_define(flags.DEFINE_string, "plot", None, "Figure to write, .png.")
+define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("seed", 0, "Seed of all random numbers.")
+define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
+define.string("save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
+define.string("store", None, "File to write draws to as they are made, .npy, if they do not fit into memory.")
+define.string("report", None, "Report to write, .html: a self-contained page.")
+define.string("plot", None, "Figure to write, .png.")
 
 
 def main(argv: Sequence[str]) -> int:

@@ -21,9 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from sl_discs.command import as_typed, run_command, say
+from sl_discs.command import as_typed, own_flags, run_command, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
@@ -46,50 +44,31 @@ from sl_discs.solving.report import (
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 
-def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
-    define(name, default, words, flag_values=FLAGS, **more)
-
-
 define_flags(FLAGS)
-_define(
-    flags.DEFINE_string,
+define.string(
     "sampler",
     "auto",
     "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
-_define(
-    flags.DEFINE_integer,
-    "steps",
-    None,
-    "Steps of each chain; the default depends on the sampler and the problem's size.",
-)
-_define(
-    flags.DEFINE_float,
-    "time_limit",
-    None,
-    "Seconds for building the model and sampling; annealings grow to fill them.",
-)
-_define(flags.DEFINE_float, "target", None, "Stop once a value this good is found.")
-_define(flags.DEFINE_integer, "chains", None, "Number of chains; default: 32, fewer where time is short.")
-_define(
-    flags.DEFINE_list,
+define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
+define.float("time_limit", None, "Seconds for building the model and sampling; annealings grow to fill them.")
+define.float("target", None, "Stop once a value this good is found.")
+define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
+define.list(
     "annealing",
     None,
     "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
 )
-_define(
-    flags.DEFINE_boolean, "presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto."
-)
-flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Seed of the chains.")
-_define(flags.DEFINE_string, "save", None, "File to write the answers to, .json.")
-_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
+define.boolean("presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto.")
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("seed", 0, "Seed of the chains.")
+define.string("save", None, "File to write the answers to, .json.")
+define.string("report", None, "Report to write, .html: a self-contained page.")
 
 
 def main(argv: Sequence[str]) -> int:
