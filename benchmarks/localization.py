@@ -23,7 +23,7 @@ from jaxtyping import Float64
 
 from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
-from sl_discs.command import check_choice, own_flags, run_command
+from sl_discs.command import Command, check_choice, own_flags
 from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
@@ -187,9 +187,7 @@ def run(_) -> int:
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, program="python")
 
 
 if __name__ == "__main__":

@@ -16,14 +16,13 @@ import json
 import operator
 import statistics
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import check_choice, own_flags, refuse_flags, run_command
+from sl_discs.command import Command, check_choice, own_flags, refuse_flags
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
@@ -254,10 +253,7 @@ def run(_) -> int:
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    launch.add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, prepare=launch.add_working_directory, program="python")
 
 
 if __name__ == "__main__":

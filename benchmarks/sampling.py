@@ -18,7 +18,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -30,7 +30,7 @@ from scipy import sparse
 
 from cases import ENGINES, family
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.command import check_choice, own_flags, run_command
+from sl_discs.command import Command, check_choice, own_flags
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
@@ -458,9 +458,7 @@ def run(_) -> int:
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, program="python")
 
 
 if __name__ == "__main__":

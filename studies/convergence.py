@@ -21,7 +21,7 @@ from jaxtyping import Float64
 from scipy import special
 
 import small_runs
-from sl_discs.command import own_flags, run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.schedule import Localization
@@ -274,14 +274,12 @@ FLAGS, define = own_flags()
 define.string("output", "results/convergence", "Folder of the page, the figure and the cells.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(FLAGS.output))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from jaxtyping import Array, Float, Int8
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
-from sl_discs.command import own_flags, run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
 from sl_discs.experiment.output import half_width
@@ -385,14 +385,12 @@ define.string("output", "results/energy", "Folder of the page, the figure and th
 define.integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output), FULL._replace(seeds=FLAGS.seeds))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(FLAGS.output), FULL._replace(seeds=FLAGS.seeds))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ without compilation; on a shared machine, `taskset -c 0` keeps it on one core.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ from laws_cells import (
 )
 from laws_report import Found, as_json, border, draw_border, draw_errors, summary, table
 from laws_targets import PLANE, TARGETS
-from sl_discs.command import check_choice, own_flags, run_command, say
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
@@ -215,14 +215,12 @@ def _chosen() -> Profile:
     return profile if FLAGS.seeds is None else profile._replace(seeds=FLAGS.seeds)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(_chosen(), check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(_chosen(), check_writable(FLAGS.output))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

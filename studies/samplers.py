@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sl_discs.command import check_choice, own_flags, run_command, say
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.experiment.output import half_width
 from sl_discs.experiment.run import run_sampler
@@ -225,20 +225,18 @@ define.list("samplers", None, "Samplers; default: all base samplers but bipartit
 define.list("cases", list(FULL.cases), "Families of graphs.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    every = known_samplers()
+    chosen = FLAGS.samplers or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
+    check_choice("samplers", chosen, every)
+    check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
+    folder = check_writable(FLAGS.output)
+    text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))
+    sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
+    return 0
 
-    def body(_: list[str]) -> int:
-        every = known_samplers()
-        chosen = FLAGS.samplers or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
-        check_choice("samplers", chosen, every)
-        check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
-        folder = check_writable(FLAGS.output)
-        text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))
-        sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from jaxtyping import Float64
 
 import gaps
 import small_runs
-from sl_discs.command import own_flags, run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import Layout, build_batch, initial_keys, plan
 from sl_discs.experiment.chains import compile_program, start_chains
@@ -302,14 +302,12 @@ FLAGS, define = own_flags()
 define.string("output", "results/theory", "Folder of the page, the figures and the cells.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(FLAGS.output))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Command: converts a file of a graph or quadratic model to another format.
+"""Converts a file of a graph or quadratic model to another format.
 
 sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
 
@@ -12,14 +12,12 @@ Output files number nodes from 1 (archives from 0) in the order of the input. We
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sl_discs.command import own_flags, run_command
+from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
@@ -56,20 +54,10 @@ _SUFFIXES = {
 _WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0 after a line about what was written, or 2 after a one-line message about bad input."""
-    return run_command(argv, "INPUT OUTPUT", __doc__, FLAGS, _convert)
-
-
-def _convert(paths: list[str]) -> int:
-    if len(paths) != 2:
-        raise InputError(f"{len(paths)} files were given; give an INPUT and an OUTPUT, see --help")
-    sys.stdout.write(_run(*paths) + "\n")
-    return 0
-
-
-def _run(source: str, target: str) -> str:
-    """Converts; returns the summary."""
+def _convert(given: Given) -> int:
+    if len(given.arguments) != 2:
+        raise InputError(f"{len(given.arguments)} files were given; give an INPUT and an OUTPUT, see --help")
+    source, target = given.arguments
     to = _target_format(target)
     instances = read_with_progress(source, FLAGS.problem, FLAGS["from"].value)
     contents: list[Any] = [instance.content for instance in instances]
@@ -88,7 +76,8 @@ def _run(source: str, target: str) -> str:
     told = _tell_models(contents) if models else _tell_graphs(contents)
     turned = ", complemented" if FLAGS.complement else ""
     found = instances[0].format if instances else "npz"
-    return f"{source} ({found}{turned}): {told}; saved in {target} ({to})"
+    say(f"{source} ({found}{turned}): {told}; saved in {target} ({to})")
+    return 0
 
 
 def _target_format(target: str) -> str:
@@ -126,3 +115,6 @@ def _span(counts) -> str:
 def _numbers(what: str, arrays: list[np.ndarray]) -> str:
     numbers = np.concatenate([np.zeros(0), *arrays])
     return f"{what} {numbers.min():g} to {numbers.max():g}" if len(numbers) else f"no {what}"
+
+
+main = Command("INPUT OUTPUT", __doc__, FLAGS, _convert)

@@ -1,4 +1,4 @@
-"""Command: measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
+"""Measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
 
 sl-discs discs overhead --samplers=gwg,path_auxiliary,dmala
 
@@ -14,10 +14,8 @@ import dataclasses
 import functools
 import importlib
 import importlib.util
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import config_dict
 
-from sl_discs.command import own_flags, run_command
+from sl_discs.command import Command, own_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset, write_discs
@@ -147,17 +145,13 @@ def _report(found: dict[str, Overhead]) -> str:
     return "\n".join(lines)
 
 
-def run(_) -> int:
-    """Registers DISCS, checks the samplers' names, measures and prints."""
+def _overhead(_) -> int:
     launch.register_from_flags(FLAGS)
     for name in FLAGS.samplers:
         if importlib.util.find_spec(f"discs.samplers.sl_{name}") is None:
             raise InputError(f"--samplers: DISCS has no sampler {name!r}")
-    sys.stdout.write(_report(measure()) + "\n")
+    say(_report(measure()))
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    launch.add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, run)
+overhead = Command("", __doc__, FLAGS, _overhead, prepare=launch.add_working_directory)

@@ -1,4 +1,4 @@
-r"""Command: compares the paper's published numbers with our own.
+r"""Compares the paper's published numbers with our own.
 
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
@@ -18,22 +18,32 @@ message.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
 import time
-from collections.abc import Sequence
 
 import jax
 
-from sl_discs.command import as_typed, choice_before_flags, own_flags, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
-from sl_discs.instances.dataset import check_data_root
-from sl_discs.reproduction.best_known import describe, with_references
+from sl_discs.instances.dataset import check_data_root, load_dataset
+from sl_discs.reproduction.best_known import (
+    DATA_SEED,
+    FOLDER,
+    PLANS,
+    describe,
+    path_of,
+    search_set,
+    with_references,
+)
 from sl_discs.reproduction.cells import (
     ABLATION,
     ALLOCATION,
@@ -120,7 +130,17 @@ def _check_flags() -> None:
     check_data_root(FLAGS.data_root)
 
 
-def run(what: str, command: str) -> None:
+def _reproduce(given: Given) -> int:
+    one_device_per_core()
+    keep_programs()
+    try:
+        return _run(choice_before_flags(given.arguments, ORDER), given.typed)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
+        return 130
+
+
+def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
         refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
@@ -179,6 +199,7 @@ def run(what: str, command: str) -> None:
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
+    return 0
 
 
 def _summary(what: str, sections: dict) -> str:
@@ -187,17 +208,60 @@ def _summary(what: str, sections: dict) -> str:
     return "\n".join(line for line in lines if line.startswith(("|", "#", "- ")))
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 130 when stopped from the keyboard."""
+main = Command("|".join(ORDER), __doc__, FLAGS, _reproduce)
 
-    def body(arguments: list[str]) -> int:
-        one_device_per_core()
-        keep_programs()
-        try:
-            run(choice_before_flags(arguments, ORDER), as_typed(argv))
-        except KeyboardInterrupt:
-            sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
-            return 130
-        return 0
+REFERENCES_FLAGS, define = own_flags()
+define.list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
+define.integer("instances", 128, "Number of graphs of each set, from the first on.", 1)
+define.integer("data_seed", DATA_SEED, "Seed of the generated graphs.", 0)
+define.integer("steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10)
+define.integer("chains", None, "Chains per start; default: the set's.", 1)
+define.integer("starts", None, "Starts per graph; default: the set's.", 1)
+define.integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
+define.string("folder", str(FOLDER), "Folder of the files; default: the package's own.")
 
-    return run_command(argv, "|".join(ORDER), __doc__, FLAGS, body)
+
+def _references(given: Given) -> int:
+    """Searches reference cuts of the generated MaxCut sets, which percentages of a reproduction refer to.
+
+    sl-discs references --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+
+    Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after each graph,
+    in one file per set, and a stopped command continues where it left off. A command with other steps, chains or
+    seeds, such as --first_seed=100, adds its starts and keeps the larger cut. Bad input ends the command with exit
+    code 2 and a one-line message.
+    """
+    own = REFERENCES_FLAGS
+    if not own.datasets:
+        raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
+    sets = chosen_sets(own.datasets)
+    for one in sets:
+        if one.name not in PLANS:
+            raise InputError(f"--datasets: {one.name} is not searched for references; known: {', '.join(PLANS)}")
+    folder = check_writable(own.folder)
+    changed = {name: own[name].value for name in ("steps", "chains", "starts", "first_seed")}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    for one in sets:
+        begin = time.perf_counter()
+        search = dataclasses.replace(PLANS[one.name], **changed)
+        graphs = load_dataset(
+            one.problem, one.graph_type, one.cfg_str, num_instances=own.instances, data_seed=own.data_seed
+        )
+        settings = search.settings(own.engine, own.threads)
+        with progress_bar(search.steps * search.chains * search.starts * len(graphs.graphs)) as progress:
+            advance = functools.partial(progress, one.name)
+            tally = search_set(graphs, own.data_seed, settings, given.typed, folder, advance)
+        known = [tally.references.graphs[index] for index in graphs.index]
+        agreed = sum(graph.agrees() for graph in known)
+        say(
+            f"{one.name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} improved; "
+            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts at the best known "
+            f"on {agreed} ({100 * agreed / len(known):.0f}%); {time.perf_counter() - begin:.0f} s"
+        )
+        say(f"  {path_of(one.name, own.data_seed, folder)}")
+    return 0
+
+
+references = Command("", _references.__doc__, REFERENCES_FLAGS, _references)

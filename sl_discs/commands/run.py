@@ -1,4 +1,4 @@
-r"""Command: runs one benchmark experiment, with DISCS's flags.
+r"""Runs one benchmark experiment, with DISCS's flags.
 
 sl-discs run --config=configs/experiment/mis/er_density.py \
     --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
@@ -24,13 +24,12 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, error_of_file, own_flags, run_command
+from sl_discs.command import Command, attributes_of, error_of_file, own_flags
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -265,8 +264,10 @@ def _load(settings: Settings, model: dict, part: Part) -> Dataset:
     return load(first + share.start * stride, len(share))
 
 
-def run(part: Part) -> None:
-    """Runs the experiment of the flags, saves it and prints the summary."""
+def _run(_) -> int:
+    one_device_per_core()
+    keep_programs()
+    part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
@@ -280,7 +281,12 @@ def run(part: Part) -> None:
     settings = settings_from(schedule | fields)
     short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh, "events": FLAGS.events}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
-    run_model(settings, model, part)
+    try:
+        run_model(settings, model, part)
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
+    return 0
 
 
 def _sample(settings: Settings, model: dict, part: Part) -> None:
@@ -369,18 +375,4 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         sys.stdout.write(f"  {figure.name}\n")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
-
-    def body(_) -> int:
-        one_device_per_core()
-        keep_programs()
-        try:
-            run(Part() if FLAGS.part is None else Part.parse(FLAGS.part))
-        except Interrupted as interruption:
-            sys.stderr.write(f"{interruption}\n")
-            return RESUME_ME
-        return 0
-
-    add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, body)
+main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)

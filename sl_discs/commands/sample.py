@@ -1,4 +1,4 @@
-"""Command: draws from the problem in a file at a temperature, with evidence.
+"""Draws from the problem in a file at a temperature, with evidence.
 
 sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
@@ -20,11 +20,10 @@ and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import as_typed, own_flags, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
@@ -65,18 +64,6 @@ define.string("report", None, "Report to write, .html: a self-contained page.")
 define.string("plot", None, "Figure to write, .png.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-
-    def body(paths: list[str]) -> int:
-        path = the_file(paths)
-        one_device_per_core()
-        keep_programs()
-        return _sample(path, _checked_arguments(), as_typed(argv))
-
-    return run_command(argv, "FILE", __doc__, FLAGS, body)
-
-
 def _checked_arguments() -> dict[str, Any]:
     """The arguments of `sl_discs.sample`; all flags are checked before a file is read."""
     targets = {"save": ".npz", "store": ".npy", "report": ".html", "plot": ".png"}
@@ -95,7 +82,11 @@ def _checked_arguments() -> dict[str, Any]:
     return arguments | fields
 
 
-def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
+def _sample(given: Given) -> int:
+    path = the_file(given.arguments)
+    one_device_per_core()
+    keep_programs()
+    arguments = _checked_arguments()
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
     runs: list[Run] = []
     note = ""
@@ -115,7 +106,7 @@ def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
             note = f"Interrupted: {len(runs)} of {len(found)} problems have draws."
             say(note)
         if FLAGS.report:
-            _say_written("report", lambda: write_report(Path(FLAGS.report), runs, command, note))
+            _say_written("report", lambda: write_report(Path(FLAGS.report), runs, given.typed, note))
     for run in runs:
         say(f"{run.samples.name}: {run.samples.verdict}")
     if interrupted:
@@ -158,3 +149,6 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     ordered = [(str.ljust, widths[0]), *((str.rjust, width) for width in widths[1:])]
     return ["  ".join(move(cell, width) for cell, (move, width) in zip(row, ordered, strict=True)) for row in rows]
+
+
+main = Command("FILE", __doc__, FLAGS, _sample)

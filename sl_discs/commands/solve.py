@@ -1,4 +1,4 @@
-"""Command: solves the problem in a file.
+"""Solves the problem in a file.
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
@@ -17,12 +17,18 @@ marked as interrupted, and the exit code is 128 plus the signal number, so 130 a
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import as_typed, own_flags, run_command, say
-from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
+from sl_discs.command import Command, Given, own_flags, say
+from sl_discs.commands.problem_file import (
+    check_flags,
+    define_flags,
+    define_format,
+    fields_of,
+    read_problems,
+    the_file,
+)
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -36,6 +42,8 @@ from sl_discs.solving.report import (
     Run,
     digest_of,
     proof,
+    read_answers,
+    recount,
     seconds,
     verification,
     write_answers,
@@ -71,16 +79,38 @@ define.string("save", None, "File to write the answers to, .json.")
 define.string("report", None, "Report to write, .html: a self-contained page.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-
-    def body(paths: list[str]) -> int:
-        path = the_file(paths)
-        one_device_per_core()
-        keep_programs()
-        return _solve(path, _checked_arguments(), as_typed(argv))
-
-    return run_command(argv, "FILE", __doc__, FLAGS, body)
+def _solve(given: Given) -> int:
+    path = the_file(given.arguments)
+    one_device_per_core()
+    keep_programs()
+    arguments = _checked_arguments()
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
+    runs, good = [], True
+    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        for one in found:
+            problem, about = one
+            say(str(one))
+            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
+            held, words = verification(problem, result)
+            good &= held
+            say(_summary(result, read_s, words))
+            runs.append(Run(problem, result, about, read_s))
+            if notice.given:
+                break
+        interrupted = len(runs) < len(found) or runs[-1].result.stopped == "interrupt"
+        note = ""
+        if len(runs) < len(found):
+            note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
+            say(note)
+        if FLAGS.save:
+            say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, given.typed, interrupted))}")
+        if FLAGS.report:
+            page = or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))
+            if page is not None:
+                say(f"report: {page}")
+    if interrupted:
+        return 128 + notice.signal
+    return 0 if good else 1
 
 
 def _checked_arguments() -> dict[str, Any]:
@@ -91,36 +121,6 @@ def _checked_arguments() -> dict[str, Any]:
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
     check_arguments(**arguments, **fields)
     return arguments | fields
-
-
-def _solve(path: Path, arguments: dict[str, Any], command: str) -> int:
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
-    runs, good = [], True
-    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
-        for one in found:
-            problem, given = one
-            say(str(one))
-            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
-            held, words = verification(problem, result)
-            good &= held
-            say(_summary(result, read_s, words))
-            runs.append(Run(problem, result, given, read_s))
-            if notice.given:
-                break
-        interrupted = len(runs) < len(found) or runs[-1].result.stopped == "interrupt"
-        note = ""
-        if len(runs) < len(found):
-            note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
-            say(note)
-        if FLAGS.save:
-            say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, command, interrupted))}")
-        if FLAGS.report:
-            page = or_warn(lambda: write_report(Path(FLAGS.report), runs, command, note))
-            if page is not None:
-                say(f"report: {page}")
-    if interrupted:
-        return 128 + notice.signal
-    return 0 if good else 1
 
 
 def _annealing() -> tuple[float, float] | None:
@@ -162,3 +162,44 @@ def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> An
         for best in [run.result.best_sample]
     )
     return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
+
+
+main = Command("FILE", __doc__, FLAGS, _solve)
+
+CHECK_FLAGS, define = own_flags()
+define_format(CHECK_FLAGS)
+
+
+def _check(given: Given) -> int:
+    """Recomputes in exact arithmetic, from a problem's file, the values of answers that `sl-discs solve` saved.
+
+    sl-discs check FILE ANSWERS.json
+
+    The kind of problem is read from the answers; a colouring also needs --colors, as it was given to solve. The exit
+    code is 0 if every answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line
+    message about bad input.
+    """
+    if len(given.arguments) != 2:
+        raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
+    path, saved = map(Path, given.arguments)
+    answers = read_answers(saved)
+    if digest_of(path) != answers.sha256:
+        say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
+    found, _ = read_problems(path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors)
+    problems = [one.problem for one in found]
+    if answers.interrupted and len(answers.answers) < len(problems):
+        say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
+        problems = problems[: len(answers.answers)]
+    if len(problems) != len(answers.answers):
+        raise InputError(f"{saved}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
+    good = True
+    for problem, answer in zip(problems, answers.answers, strict=True):
+        value, feasible = recount(problem, answer)
+        held = feasible and value == answer.value
+        why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"
+        say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
+        good &= held
+    return 0 if good else 1
+
+
+check = Command("FILE ANSWERS", _check.__doc__, CHECK_FLAGS, _check)

@@ -1,4 +1,4 @@
-r"""Command: performs the runs of a sweep file in DISCS's format (`run_configs`).
+r"""Performs the runs of a sweep file in DISCS's format (`run_configs`).
 
 sl-discs sweep list    --sweep=FILE       prints the command of each run
 sl-discs sweep run     --sweep=FILE       performs the missing runs, here or on a Slurm cluster
@@ -21,7 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sl_discs.command import choice_before_flags, own_flags, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
@@ -75,9 +75,8 @@ def _chosen(sweep: Sweep) -> list[int]:
     return list(range(1, count + 1)) if FLAGS.sweep_index is None else [FLAGS.sweep_index]
 
 
-def run(arguments: Sequence[str], more: Sequence[str]) -> int:
-    """Lists, performs or shows the runs."""
-    what = choice_before_flags(arguments, _COMMANDS)
+def _sweep(given: Given) -> int:
+    what = choice_before_flags(given.arguments, _COMMANDS)
     if what != "run":
         refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm"], f"in `sweep {what}`")
     elif FLAGS.executor != "slurm":
@@ -89,7 +88,7 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
         raise InputError(f"--sweep: there is no file {FLAGS.sweep}, here or next to a package discs on PYTHONPATH")
     sweep = read_sweep(path, FLAGS.samplers)
     root = Path(FLAGS.save_root or Path("results") / sweep.name)
-    extra = parse_extra(more)
+    extra = parse_extra(given.more)
     runs = [_run_of(sweep, k, root, extra) for k in _chosen(sweep)]
     if what == "status":
         lines = sweep_runs.status_lines(sweep, runs, [state_of(one) for one in runs])
@@ -133,8 +132,4 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path) -> int:
     return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-    launch.add_working_directory()
-    own, runs = launch.split_arguments(list(argv))
-    return run_command(own, "|".join(_COMMANDS), __doc__, FLAGS, lambda arguments: run(arguments, runs))
+main = Command("|".join(_COMMANDS), __doc__, FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)

@@ -1,4 +1,4 @@
-"""Command: tunes the annealing and the sampler's settings for the best solutions on training instances.
+"""Tunes the annealing and the sampler's settings for the best solutions on training instances.
 
 sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
@@ -18,11 +18,11 @@ import functools
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import as_typed, own_flags, run_command
+from sl_discs.command import Command, Given, own_flags
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -199,7 +199,16 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
     return advance
 
 
-def run(command: str, notice: Notice) -> int:
+def _tune(given: Given) -> int:
+    try:
+        with notice_of_end() as notice:
+            return _run(given.typed, notice)
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
+
+
+def _run(command: str, notice: Notice) -> int:
     """Runs trials, and reports on the test instances when all are done."""
     one_device_per_core()
     keep_programs()
@@ -298,16 +307,4 @@ def _report(
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
-
-    def body(_) -> int:
-        try:
-            with notice_of_end() as notice:
-                return run(as_typed(argv), notice)
-        except Interrupted as interruption:
-            sys.stderr.write(f"{interruption}\n")
-            return RESUME_ME
-
-    add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, body)
+main = Command("", __doc__, FLAGS, _tune, prepare=add_working_directory)
