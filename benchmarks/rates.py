@@ -26,8 +26,8 @@ from sl_discs.command import Command, check_choice, own_flags, refuse_flags
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import half_width
 from sl_discs.experiment.progress import progress_bar
+from sl_discs.experiment.record import half_width
 from sl_discs.files import check_file, write_atomically
 from sl_discs.samplers import known_samplers
 

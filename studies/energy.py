@@ -28,7 +28,7 @@ from sl_discs.batching import over_chains
 from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
-from sl_discs.experiment.output import half_width
+from sl_discs.experiment.record import half_width
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.method import Method, build_method

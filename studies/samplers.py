@@ -22,7 +22,7 @@ import numpy as np
 
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
-from sl_discs.experiment.output import half_width
+from sl_discs.experiment.record import half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.instances.dataset import Dataset

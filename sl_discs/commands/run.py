@@ -46,17 +46,13 @@ from sl_discs.experiment.checkpoint import (
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
-from sl_discs.experiment.output import (
-    draw_trajectories,
-    format_summary,
-    join_records,
-    write_results,
-)
-from sl_discs.experiment.parts import Part, keep_records, records_in
+from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
+from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.instances.generators import IsingLattice

@@ -46,12 +46,7 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:
-    """Bytes that the program of a run takes on the host, including temporaries.
-
-    Args:
-      num_steps: number of steps of a chain.
-      weighted: whether the sampler draws sites by weight, so that its proposals have their own temperatures on `cpu`.
-    """
+    """Bytes of a run's program on the host; `weighted`: on `cpu`, the sampler's proposals have own temperatures."""
     return num_steps * weighted * _WEIGHTED_STEP
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import math
 import platform
 import subprocess
 from pathlib import Path
@@ -11,12 +12,17 @@ from pathlib import Path
 import jax
 import numpy as np
 from jaxtyping import Float64, Int8
+from scipy import special
 
 from sl_discs.engines.registry import num_cores
+from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import imported
 from sl_discs.version import __version__
+
+# Fields of `SamplerRecord` that are arrays [L, G].
+ARRAYS = ("trajectory", "acceptance", "hops")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +110,6 @@ class ExperimentRecord:
     samplers: dict[str, SamplerRecord]
 
 
-# The record of an experiment: its results, with software versions and devices.
-
-
 def versions() -> dict[str, str]:
     """Versions of the software that a result depends on, and digests of the user's own code."""
     names = ("jax", "jaxlib", "numpy", "networkx", "ml-collections")
@@ -167,3 +170,94 @@ def experiment_record(
         engine=_engines(samplers),
         samplers=samplers,
     )
+
+
+# What a record says of its samplers, over its instances.
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Mean over n instances, and their spread.
+
+    Attributes:
+      mean: the mean.
+      std: standard deviation over the instances with divisor n, as in DISCS and in the paper's +-.
+      se: standard error of the mean, sample standard deviation (divisor n - 1) over sqrt(n); None for n = 1.
+      n: number of instances.
+    """
+
+    mean: float
+    std: float
+    se: float | None
+    n: int
+
+    @classmethod
+    def of(cls, values: Float64[np.ndarray, "n"]) -> Spread:
+        """Summarizes at least one value."""
+        n = len(values)
+        se = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else None
+        return cls(float(np.mean(values)), float(np.std(values)), se, n)
+
+
+def best_values(sampler: SamplerRecord) -> Float64[np.ndarray, "G"]:
+    """The verified objective of each instance."""
+    return np.array([instance.best for instance in sampler.instances], dtype=np.float64)
+
+
+def references(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
+    """The reference of each instance, or None unless every instance has one other than zero."""
+    values = [instance.reference for instance in sampler.instances]
+    return np.array(values, dtype=np.float64) if all(values) else None
+
+
+def percent_of_reference(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
+    """100 best / reference of each instance, or None unless every instance has a non-zero reference."""
+    divisors = references(sampler)
+    return None if divisors is None else 100.0 * best_values(sampler) / divisors
+
+
+def half_width(values: Float64[np.ndarray, "N"]) -> float:
+    """Half of the 95 % interval of the mean of N > 1 independent values, by Student's t."""
+    return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+# Differences between a sampler's SL variant and the sampler itself, taken instance by instance.
+#
+# Instances differ from each other far more than samplers do, so only the paired difference has a standard error that
+# is informative about the samplers.
+
+
+def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
+    """(`sl_x`, `x`) for each sampler x whose SL variant is in the record too, in the record's order.
+
+    Raises:
+      InputError: the two samplers of a pair did not run on the same instances in the same order.
+    """
+    pairs = [(f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers]
+    for sl_name, name in pairs:
+        ours, theirs = ([i.name for i in record.samplers[key].instances] for key in (sl_name, name))
+        if ours != theirs:
+            raise InputError(
+                f"{record.dataset}: {sl_name} and {name} have different instances; "
+                "run both on the same ones, in the same order"
+            )
+    return pairs
+
+
+def paired_differences(record: ExperimentRecord, values=best_values) -> dict[str, Spread]:
+    """Spread over instances of the differences sl_x - x, keyed `sl_x - x`.
+
+    Args:
+      record: the finished experiment.
+      values: what is compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage
+        points, without which a pair is left out.
+
+    Raises:
+      InputError: as `sl_pairs`.
+    """
+    differences = {}
+    for sl_name, name in sl_pairs(record):
+        ours, theirs = (values(record.samplers[key]) for key in (sl_name, name))
+        if ours is not None and theirs is not None:
+            differences[f"{sl_name} - {name}"] = Spread.of(ours - theirs)
+    return differences

@@ -31,18 +31,17 @@ class Temperatures:
     Temperatures are computed on request, so chains of any length take no memory for them.
 
     Attributes:
-      schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
-        but never below final, which is thus only a floor, reached if initial decay_rate is below it. A tuple of
-        temperatures is also allowed, each for an equal part of the chain; the other numbers are then ignored.
+      schedule: as `Settings.t_schedule`; of `exp_decay` it is initial decay_rate^(step/T), but never below final,
+        which is thus only a floor, reached if initial decay_rate is below it.
       chain_length: T.
       initial: temperature at step 0.
       final: last temperature or floor.
       decay_rate: for `exp_decay`.
       every: number of consecutive steps that share the temperature of the first of them; 1 is DISCS's schedule.
       reheats: how often the schedule, having come to its end, goes back and cools again (Li and Zhang, Reheated
-        gradient-based discrete sampling for combinatorial optimization, TMLR 2025). All coolings have the same rate
-        per step. The paper goes back when the objective stalls, to the temperature at which its variance over the
-        squared temperature was largest; here the positions are fixed, as a schedule is known before the run.
+        gradient-based discrete sampling for combinatorial optimization, TMLR 2025), always at the same rate per step.
+        The paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before
+        the run.
       reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1.
 
     Raises:
@@ -132,6 +131,17 @@ DISCS_ONLY = {
 
 # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
 _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
+_COUNTS = (
+    "batch_size", "chain_length", "log_every_steps", "anneal_every", "instances_per_batch", "instance_stride",
+)  # fmt: skip
+# The least value of a field, and words after it.
+_LEAST: dict[str, tuple[int, str]] = {
+    **dict.fromkeys(_COUNTS, (1, "")),
+    **dict.fromkeys(("seed", "data_seed", "first_instance", "use_devices", "threads"), (0, "")),
+    "checkpoint_every_s": (0, " seconds"),
+    "memory_gib": (0, " GiB"),
+    "num_instances": (1, ", or None"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,29 +214,16 @@ class Settings:
     engine: str = "auto"
 
     def __post_init__(self):
-        counts = "batch_size", "chain_length", "log_every_steps", "anneal_every"
-        for name in (*counts, "instances_per_batch", "instance_stride"):
-            if getattr(self, name) < 1:
-                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
-        for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
-            if getattr(self, name) < 0:
-                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
-        for field in dataclasses.fields(self):
-            value, most = getattr(self, field.name), _MOST.get(field.name, 2**31 - 1)
+        for name, value in vars(self).items():
+            (least, words), most = _LEAST.get(name, (None, "")), _MOST.get(name, 2**31 - 1)
+            if least is not None and value is not None and not value >= least:
+                raise InputError(f"config.experiment.{name} is {value}; expected at least {least}{words}")
             if isinstance(value, int) and value > most:
-                raise InputError(f"config.experiment.{field.name} is {value}; expected at most {most}")
-        if not self.checkpoint_every_s >= 0:
-            raise InputError(
-                f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
-            )
-        if not self.memory_gib >= 0:
-            raise InputError(f"config.experiment.memory_gib is {self.memory_gib}; expected at least 0 GiB")
+                raise InputError(f"config.experiment.{name} is {value}; expected at most {most}")
         if not 0 < self.ess_ratio < 1:
             raise InputError(
                 f"config.experiment.ess_ratio is {self.ess_ratio}; expected a number above 0 and below 1"
             )
-        if self.num_instances is not None and self.num_instances < 1:
-            raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
         if self.log_every_steps > self.chain_length:
             raise InputError(
                 f"config.experiment.log_every_steps is {self.log_every_steps}, more than "

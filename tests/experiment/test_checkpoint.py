@@ -64,7 +64,7 @@ def play_with_interruptions(folder, settings, meddle=lambda number: None):
 def short_calls(monkeypatch):
     """Calls of 50 steps, so that a chain has five of them."""
     for name in ("reference", "cpu"):
-        monkeypatch.setattr(get_engine(name), "steps_per_call", lambda sampler: 50)
+        monkeypatch.setattr(type(get_engine(name)), "steps_per_call", lambda engine, sampler: 50)
 
 
 @pytest.mark.parametrize(

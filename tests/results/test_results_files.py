@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import write_results
+from sl_discs.experiment.results import write_results
 from sl_discs.files import check_writable
 
 
