@@ -78,11 +78,7 @@ def cost_of(base: Float64[np.ndarray, "P"], localized: Float64[np.ndarray, "P"])
 
 
 def measure(engine: str, sampler: str, dataset: Dataset, settings: Settings, seconds: float) -> Cost:
-    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together, compilation apart.
-
-    Raises:
-      NotPlayed: the engine does not know the sampler.
-    """
+    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together; NotPlayed if the engine has none."""
     pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
     for one in pair:
         one.play(0)  # compiles

@@ -288,18 +288,7 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
 
 
 def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
-    """The function that draws for a contender.
-
-    Args:
-      name: name of a peer, or `METHOD/ENGINE`.
-      terms: terms of the target's problem.
-      target: the target, with its temperature.
-      chains: number of chains, ladders or populations.
-      draws: draws of each chain, or members of each population.
-
-    Raises:
-      NotPlayed: it cannot sample this target, or is not installed.
-    """
+    """The function that draws for a contender, `METHOD/ENGINE` or a peer; NotPlayed if it cannot."""
     if name in PEERS:
         return PEERS[name](terms, target, chains, draws)
     method, _, engine = name.partition("/")
@@ -333,17 +322,7 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
 
 
 def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, say, progress) -> list[Row]:
-    """Alternating repetitions of all contenders on a target, after a first one of each for compilation.
-
-    Args:
-      target: name of the target.
-      names: names of contenders.
-      chains: as in `contender`.
-      draws: as in `contender`.
-      repeats: number of repetitions.
-      say: called with messages on contenders that are left out, and why.
-      progress: called with a description and 1 after each repetition.
-    """
+    """Alternating repetitions of all contenders on a target, after a first one of each for compilation."""
     chosen = TARGETS[target]
     terms = chosen.problem().terms()
     rows, drawers = [], []
