@@ -143,19 +143,12 @@ _ANNEALING = {
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A problem on a few graphs.
+    """A problem on a few graphs."""
 
-    Attributes:
-      name: name in `--cases`, which begins with that of the problem.
-      graphs: draws the first graphs, given their number.
-      tuned: the choice that `--samplers=tuned` runs; None if there is none.
-      annealing: fields of `Settings`; None: those of the problem.
-    """
-
-    name: str
-    graphs: Family
-    tuned: Tuned | None = None
-    annealing: dict[str, Any] | None = None
+    name: str  # name in `--cases`, which begins with that of the problem
+    graphs: Family  # draws the first graphs, given their number
+    tuned: Tuned | None = None  # the choice that `--samplers=tuned` runs; None if there is none
+    annealing: dict[str, Any] | None = None  # fields of `Settings`; None: those of the problem
 
     @property
     def problem(self) -> str:

@@ -53,15 +53,10 @@ class Measurement(NamedTuple):
 
 
 class Contender(Protocol):
-    """An engine of this project, or a peer.
+    """An engine of this project, or a peer."""
 
-    Attributes:
-      name: name in the report.
-      unit: the unit of its `chain_steps`.
-    """
-
-    name: str
-    unit: str
+    name: str  # name in the report
+    unit: str  # the unit of its `chain_steps`
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One repetition; if `seconds` is given and quality depends on it, of about that many CPU-seconds."""
@@ -72,11 +67,7 @@ class NotPlayed(Exception):
 
 
 class Own:
-    """A sampler of this project on one of its engines; `more` are fields of its config that differ from the defaults.
-
-    Raises:
-      NotPlayed: the engine does not support the sampler.
-    """
+    """A sampler of this project on one of its engines, with `more` fields; NotPlayed if it is unsupported."""
 
     unit = "chain-steps"
 
@@ -113,11 +104,7 @@ class Own:
 
 
 class Default:
-    """`sl_discs.solve` with its defaults, which choose sampler and annealing, and a time limit per graph.
-
-    Raises:
-      NotPlayed: `solve` would choose another engine.
-    """
+    """`sl_discs.solve` with its defaults and a time limit; NotPlayed where it chooses another engine."""
 
     unit = "chain-steps"
 

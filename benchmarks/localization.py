@@ -41,19 +41,13 @@ _FEWEST = 3
 class Cost(NamedTuple):
     """The cost that localization adds to a sampler.
 
-    Attributes:
-      base_us: median microseconds of one core per chain-step of the base sampler.
-      added: median over pairs of the added time, as a fraction of the base's time.
-      error: standard error of `added`, from the median deviation under a normal distribution.
-      pairs: number of pairs of runs.
-
     For several processes these are means of their medians, the standard error of the mean of `added`, and all pairs.
     """
 
-    base_us: float
-    added: float
-    error: float
-    pairs: int
+    base_us: float  # median microseconds of one core per chain-step of the base sampler
+    added: float  # median over pairs of the added time, as a fraction of the base's time
+    error: float  # standard error of `added`, from the median deviation under a normal distribution
+    pairs: int  # number of pairs of runs
 
 
 class Task(NamedTuple):

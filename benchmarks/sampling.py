@@ -48,35 +48,21 @@ _SIDE, _SPINS = 64, 200
 
 
 class Target(NamedTuple):
-    """A distribution to draw from.
+    """A distribution to draw from."""
 
-    Attributes:
-      problem: makes the problem.
-      temperature: tau.
-      warm_up: sweeps of contenders that do not choose it themselves.
-      sweeps: between two draws of such contenders, about what method `chain` chooses.
-    """
-
-    problem: Callable[[], Problem]
-    temperature: float
-    warm_up: int
-    sweeps: int
+    problem: Callable[[], Problem]  # makes the problem
+    temperature: float  # tau
+    warm_up: int  # sweeps of contenders that do not choose it themselves
+    sweeps: int  # between two draws of such contenders, about what method `chain` chooses
 
 
 class Spins(NamedTuple):
-    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included.
+    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included."""
 
-    Attributes:
-      fields: [N].
-      edges: [M, 2].
-      couplings: [M].
-      blocks: sites of each colour of a colouring, none of which are neighbours.
-    """
-
-    fields: Float64[np.ndarray, "N"]
-    edges: Int[np.ndarray, "M 2"]
-    couplings: Float64[np.ndarray, "M"]
-    blocks: list[np.ndarray]
+    fields: Float64[np.ndarray, "N"]  # [N]
+    edges: Int[np.ndarray, "M 2"]  # [M, 2]
+    couplings: Float64[np.ndarray, "M"]  # [M]
+    blocks: list[np.ndarray]  # sites of each colour of a colouring, none of which are neighbours
 
 
 def _grid(temperature: float) -> Problem:

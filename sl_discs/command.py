@@ -176,11 +176,7 @@ def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
 
 
 def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:
-    """Parses flags; returns the other arguments, without the program's name.
-
-    Raises:
-      flags.Error: a flag is wrong, or a config file raises an error.
-    """
+    """Parses flags; returns the other arguments, without the program's name. flags.Error if one is wrong."""
     try:
         return values(list(argv), known_only=known_only)[1:]
     except flags.Error:
@@ -201,16 +197,7 @@ def error_of_file(error: Exception) -> str:
 
 
 def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:
-    """Refuses flags that would be ignored.
-
-    Args:
-      values: the parsed flags.
-      names: of the flags that have no effect.
-      where: the context, such as `with --method=exact`.
-
-    Raises:
-      InputError: one of them was given.
-    """
+    """InputError if a flag was given that would be ignored `where`, such as `with --method=exact`."""
     for name in names:
         if values[name].present:
             raise InputError(f"--{name} has no effect {where}; leave it out")
@@ -227,17 +214,7 @@ def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str
 def check_choice(
     flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
 ) -> None:
-    """Checks that all names of a list flag are known.
-
-    Args:
-      flag: name of the flag, without dashes.
-      chosen: the given names.
-      known: the available names.
-      absent: names that could be made available, and how.
-
-    Raises:
-      InputError: a name is not available.
-    """
+    """InputError unless all chosen names of a list flag are known; `absent` ones could be made available, and how."""
     unknown = [name for name in chosen if name not in known]
     if unknown:
         how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""

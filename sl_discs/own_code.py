@@ -16,16 +16,10 @@ _IMPORTED: dict[str, str] = {}
 
 
 def import_code(given: str) -> None:
-    """Imports a Python file or module; a second time does nothing.
+    """Imports a Python file, such as `samplers/mine.py`, or module, such as `mine.samplers`, once.
 
     What the code imports is also looked for in the file's folder, and a module in the working directory, after all
-    other places.
-
-    Args:
-      given: path of a file, such as `samplers/mine.py`, or name of a module, such as `mine.samplers`.
-
-    Raises:
-      InputError: it does not exist, or raises an error.
+    other places. InputError if it does not exist, or raises an error.
     """
     module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
     path = getattr(module, "__file__", None)

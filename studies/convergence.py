@@ -36,12 +36,7 @@ _COUPLING, _FIELD = 1.4, 0.02
 class Target(NamedTuple):
     """A target with its distribution over states, or over numbers of up spins.
 
-    Attributes:
-      name: name in tables.
-      form: its density.
-      law: distribution over the classes that `observe` counts.
-      observe: maps states to the number of chains in each class.
-      exact: the exact posterior mean.
+    `law` is over the classes in which `observe` counts chains, given their states.
     """
 
     name: str
@@ -52,21 +47,13 @@ class Target(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The size of the study.
+    """The size of the study."""
 
-    Attributes:
-      chains: chains of each cell on six sites.
-      levels: values of K with the exact mean.
-      sweeps: values of the sweeps per level, at 16 levels.
-      work: total sweeps of a chain in comparisons at equal work.
-      sites: values of N for the Curie-Weiss models.
-    """
-
-    chains: int = 40_000
-    levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
-    sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)
-    work: int = 128
-    sites: tuple[int, ...] = (6, 12, 24, 48)
+    chains: int = 40_000  # chains of each cell on six sites
+    levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)  # values of K with the exact mean
+    sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)  # values of the sweeps per level, at 16 levels
+    work: int = 128  # total sweeps of a chain in comparisons at equal work
+    sites: tuple[int, ...] = (6, 12, 24, 48)  # values of N for the Curie-Weiss models
 
 
 FULL = Size()
@@ -118,11 +105,8 @@ def noise_floor(law: Float64[np.ndarray, "S"], draws: int) -> float:
 def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int]:
     """An estimator of U that costs about `sweeps` per level, and the number of chains that share one Y.
 
-    Args:
-      way: `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
-        all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
-      target: the target.
-      sweeps: sweeps per level.
+    `way` is `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
+    all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
     """
     half = -(-sweeps // 2)
     if way == "exact":
@@ -137,16 +121,9 @@ def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int
 
 
 def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chains: int, grid: str) -> dict[str, Any]:
-    """The error of one estimator: its total variation, the noise floor, the excess over it, and seconds.
+    """The error of one estimator (see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps).
 
-    Args:
-      folder: folder of the cells.
-      target: the target.
-      way: the estimator, see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps.
-      levels: K.
-      sweeps: sweeps per level.
-      chains: number of draws.
-      grid: grid of the schedule.
+    Its total variation, the noise floor, the excess over it, and seconds.
     """
     identity = {
         "kind": "convergence", "target": target.name, "way": way, "levels": levels, "sweeps": sweeps,
@@ -182,16 +159,7 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
 
 
 def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
-    """Computes all cells, and writes the page and the figures.
-
-    Args:
-      folder: folder of the results.
-      size: size of the study.
-      report: called with a line at the end of each part.
-
-    Returns:
-      the rows of each part: `levels`, `sweeps`, `split`, `sites`, `ways`.
-    """
+    """Computes all cells, writes the page and the figure, and returns the rows of each part."""
     cells, draws = folder / "cells", size.chains
     small, levels = targets(), min(32, size.work)
     found: dict[str, list[dict[str, Any]]] = {}

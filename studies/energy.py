@@ -49,29 +49,17 @@ _BATCH = 64
 
 
 class Energy(NamedTuple):
-    """A family of log-densities on images of 64 pixels.
+    """A family of log-densities on images of 64 pixels."""
 
-    Attributes:
-      name: for tables.
-      log_density: of (params, v [64]), up to a constant.
-      chain_density: of (params, x [num_sites]), whose first 64 sites are v: what chains draw from.
-      num_sites: of a chain.
-      init: parameters from a key and the mean of the data.
-      sampler: fields of the base sampler's config.
-      steps: of a chain in an update.
-      levels: K of the localized variant.
-      rate: of learning, at the beginning; it falls linearly to 0.
-    """
-
-    name: str
-    log_density: Callable[..., Any]
-    chain_density: Callable[..., Any]
-    num_sites: int
-    init: Callable[[Any, Any], Params]
-    sampler: dict[str, Any]
-    steps: int
-    levels: int
-    rate: float
+    name: str  # for tables
+    log_density: Callable[..., Any]  # of (params, v [64]), up to a constant
+    chain_density: Callable[..., Any]  # of (params, x [num_sites]), whose first 64 sites are v: what chains draw from
+    num_sites: int  # of a chain
+    init: Callable[[Any, Any], Params]  # parameters from a key and the mean of the data
+    sampler: dict[str, Any]  # fields of the base sampler's config
+    steps: int  # of a chain in an update
+    levels: int  # K of the localized variant
+    rate: float  # of learning, at the beginning; it falls linearly to 0
 
 
 def boltzmann_machine(hidden: int) -> Energy:
@@ -230,21 +218,13 @@ _SHOWN = 12
 
 
 class Size(NamedTuple):
-    """How much is run.
+    """How much is run."""
 
-    Attributes:
-      hidden: units of the Boltzmann machine.
-      channels: of the convolutional energy.
-      updates: of the machine, and of the convolutional energy.
-      seeds: number of repetitions.
-      populations: of an estimate of log Z.
-    """
-
-    hidden: int = 16
-    channels: int = 4
-    updates: tuple[int, int] = (3_000, 600)
-    seeds: int = 3
-    populations: int = 4
+    hidden: int = 16  # units of the Boltzmann machine
+    channels: int = 4  # of the convolutional energy
+    updates: tuple[int, int] = (3_000, 600)  # of the machine, and of the convolutional energy
+    seeds: int = 3  # number of repetitions
+    populations: int = 4  # of an estimate of log Z
 
 
 FULL = Size()
@@ -252,21 +232,13 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One training run.
+    """One training run."""
 
-    Attributes:
-      energy: name of the model.
-      method: name of the sampler.
-      localized: whether it is the localized variant.
-      seed: of everything.
-      found: what was measured, in plain values.
-    """
-
-    energy: str
-    method: str
-    localized: bool
-    seed: int
-    found: dict[str, Any]
+    energy: str  # name of the model
+    method: str  # name of the sampler
+    localized: bool  # whether it is the localized variant
+    seed: int  # of everything
+    found: dict[str, Any]  # what was measured, in plain values
 
     @property
     def log_z(self) -> float:

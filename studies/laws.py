@@ -42,25 +42,15 @@ from sl_discs.files import check_writable, finished, write_atomically, write_jso
 
 
 class Profile(NamedTuple):
-    """The size of the study.
+    """The size of the study."""
 
-    Attributes:
-      targets: targets for all methods.
-      methods: the methods for these targets.
-      duels: targets for tempering and low_rank only.
-      plane: targets for these two at the last time limit, for the figure of the border.
-      seconds: time limits of these two methods.
-      others: time limits of all other methods.
-      seeds: number of seeds of each cell.
-    """
-
-    targets: list[str]
-    methods: list[str]
-    duels: list[str]
-    plane: list[str]
-    seconds: list[float]
-    others: list[float]
-    seeds: int
+    targets: list[str]  # targets for all methods
+    methods: list[str]  # the methods for these targets
+    duels: list[str]  # targets for tempering and low_rank only
+    plane: list[str]  # targets for these two at the last time limit, for the figure of the border
+    seconds: list[float]  # time limits of these two methods
+    others: list[float]  # time limits of all other methods
+    seeds: int  # number of seeds of each cell
 
 
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
@@ -87,18 +77,7 @@ PROFILES = {
 def measure_target(
     name: str, limits: Mapping[str, list[float]], seeds: int, folder: Path, advance=lambda words: None
 ) -> Found:
-    """Measures the cells of a target that are not finished yet.
-
-    Args:
-      name: of the target.
-      limits: time limits of each method.
-      seeds: how many.
-      folder: of the study.
-      advance: called with words after each cell.
-
-    Raises:
-      InputError: the target needs something that is not installed, or the folder cannot be written.
-    """
+    """Measures the cells of a target that are not finished yet; InputError if it needs what is not installed."""
     known = know(name, TARGETS[name], MEASURED, folder)
     plays: dict[str, dict[float, list[Play]]] = {}
     refused: dict[str, str] = {}
@@ -145,15 +124,7 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
 
 
 def run(profile: Profile, folder: Path) -> None:
-    """Measures what is not finished, and writes the tables and the figures.
-
-    Args:
-      profile: how much.
-      folder: of the study.
-
-    Raises:
-      InputError: no target could be run, or the folder cannot be written.
-    """
+    """Measures what is not finished, and writes the tables and the figures."""
     draws = can_draw()
     tasks = list(_tasks(profile))
     total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())

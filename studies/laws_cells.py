@@ -51,14 +51,7 @@ ERRORS = "mode", "energy", "marginals", "log_z", "tv"
 
 
 class Known(NamedTuple):
-    """A target with its truth.
-
-    Attributes:
-      name: name of the target.
-      truth: truth of the measured instance.
-      width: width of the rest of its spectrum.
-      evidence: round trips and standard errors of a truth from long tempering; empty for exact truths.
-    """
+    """A target with its truth; `evidence` are round trips and standard errors of a truth from long tempering."""
 
     name: str
     truth: Truth
@@ -67,11 +60,7 @@ class Known(NamedTuple):
 
 
 def know(name: str, target: Target, seed: int, folder: Path) -> Known:
-    """An instance of the family with its truth; a truth from long tempering is cached in the folder.
-
-    Raises:
-      InputError: something that the target needs is not installed.
-    """
+    """An instance of the family with its truth; a truth from long tempering is cached in the folder."""
     made = target.make(seed)
     width = width_of_rest(made.problem.terms(), made.temperature, target.rank)
     if isinstance(made, Truth):
@@ -105,19 +94,12 @@ def _plain(terms: Coefficients) -> dict[str, Any]:
 
 
 class Cell(NamedTuple):
-    """The definition of a measurement.
+    """The definition of a measurement."""
 
-    Attributes:
-      method: name of the method.
-      arguments: arguments of `sample`.
-      seconds: time limit.
-      seed: seed of the draws.
-    """
-
-    method: str
-    arguments: Mapping[str, Any]
-    seconds: float
-    seed: int
+    method: str  # name of the method
+    arguments: Mapping[str, Any]  # arguments of `sample`
+    seconds: float  # time limit
+    seed: int  # seed of the draws
 
 
 class Play(NamedTuple):
@@ -141,11 +123,9 @@ class Play(NamedTuple):
 
 
 def play(truth: Truth, cell: Cell) -> Play:
-    """Measures a cell.
+    """Measures a cell; InputError if the method refuses the target.
 
-    Raises:
-      InputError: the method refuses the target.
-      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they do not make a cell.
+    After Ctrl-C, `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
     samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
@@ -206,11 +186,7 @@ def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
 
 
 def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family.
-
-    Raises:
-      InputError: something that the target needs is not installed, or no settings can be run.
-    """
+    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family."""
 
     def compute() -> dict[str, Any]:
         truth = know(f"{name}-searched", target, SEARCHED_ON, folder).truth

@@ -44,25 +44,15 @@ def plain(number: float) -> str:
 
 
 class Found(NamedTuple):
-    """All cells of a target.
+    """All cells of a target."""
 
-    Attributes:
-      target: its name.
-      size: number of variables.
-      width: of the rest of the spectrum.
-      evidence: of a truth by long tempering.
-      null: errors of the null control.
-      plays: runs by method and time limit, one per seed.
-      refused: why methods were left out, by method.
-    """
-
-    target: str
-    size: int
-    width: float
-    evidence: Mapping[str, float]
-    null: Mapping[str, float | None]
-    plays: Mapping[str, Mapping[float, list[Play]]]
-    refused: Mapping[str, str]
+    target: str  # its name
+    size: int  # number of variables
+    width: float  # of the rest of the spectrum
+    evidence: Mapping[str, float]  # of a truth by long tempering
+    null: Mapping[str, float | None]  # errors of the null control
+    plays: Mapping[str, Mapping[float, list[Play]]]  # runs by method and time limit, one per seed
+    refused: Mapping[str, str]  # why methods were left out, by method
 
     @property
     def main_error(self) -> str:
@@ -241,11 +231,7 @@ _LEAST_SHOWN = 3e-4
 
 
 def draw_errors(all_found: list[Found], path: Path) -> Path:
-    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
-    """
+    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null."""
     rows = math.ceil(len(all_found) / _COLUMNS)
     # All panels have the same axes, for easy comparison.
 
@@ -287,17 +273,11 @@ def _draw_target(axes, found: Found) -> None:
 
 
 class Place(NamedTuple):
-    """A target of the plane.
+    """A target of the plane."""
 
-    Attributes:
-      width: of the rest.
-      ratio: CPU time of tempering over that of the method, for the same error of the mode weight.
-      reliable: share of the method's runs that call themselves so.
-    """
-
-    width: float
-    ratio: Interval
-    reliable: float
+    width: float  # of the rest
+    ratio: Interval  # CPU time of tempering over that of the method, for the same error of the mode weight
+    reliable: float  # share of the method's runs that call themselves so
 
 
 def border(all_found: list[Found], method: str) -> dict[str, Place]:
@@ -313,14 +293,6 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
     """A map of the plane: how much less CPU time than tempering a method needs for the same error of the mode weight.
 
     Left of the dashed line the rest is narrow enough for the method's proof.
-
-    Args:
-      places: of `border`, at least one.
-      method: what they belong to.
-      path: of the PNG file.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
     """
     strengths, glasses = (sorted(values) for values in map(set, zip(*(PLANE[name] for name in places), strict=True)))
 

@@ -37,14 +37,8 @@ def spin_glass(
     """Sherrington and Kirkpatrick's spin glass with a planted direction u, and a direction to look along.
 
     f(s) = 1/2 s'(glass G + strength u u'/N)s + field u . s, where G is a symmetric matrix of Gaussian numbers of
-    variance 1/N, whose spectrum is [-2, 2] for large N.
-
-    Args:
-      size: N.
-      glass: of the rest.
-      strength: of the direction; where it is 0, the direction has the signs of G's first eigenvector.
-      field: favours the direction.
-      seed: of everything.
+    variance 1/N, whose spectrum is [-2, 2] for large N. Without strength, the direction has the signs of G's first
+    eigenvector.
     """
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(size, size)) / np.sqrt(size), 1)
@@ -72,19 +66,12 @@ def by_tree(problem: Problem, temperature: float) -> Truth:
 
 
 class Observed(NamedTuple):
-    """Estimates from draws of the quantities that a truth contains.
+    """Estimates from draws of the quantities that a truth contains."""
 
-    Attributes:
-      mean_value: of f.
-      marginals: [N] P(x_i = 1).
-      counts: [D + 1] of spins that agree with the direction.
-      log_z: None where the method does not give it.
-    """
-
-    mean_value: float
-    marginals: Float64[np.ndarray, "N"]
-    counts: Float64[np.ndarray, "D+1"]
-    log_z: float | None
+    mean_value: float  # of f
+    marginals: Float64[np.ndarray, "N"]  # [N] P(x_i = 1)
+    counts: Float64[np.ndarray, "D+1"]  # [D + 1] of spins that agree with the direction
+    log_z: float | None  # None where the method does not give it
 
 
 def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] | None) -> np.ndarray:
@@ -113,21 +100,13 @@ def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | 
 
 
 class Reference(NamedTuple):
-    """A truth that is known only from long tempering.
+    """A truth that is known only from long tempering."""
 
-    Attributes:
-      truth: as it was estimated.
-      round_trips: of all ladders.
-      mode_error: standard error of the mode weight.
-      log_z_error: of log Z.
-      value_error: of the mean value.
-    """
-
-    truth: Truth
-    round_trips: int
-    mode_error: float
-    log_z_error: float
-    value_error: float
+    truth: Truth  # as it was estimated
+    round_trips: int  # of all ladders
+    mode_error: float  # standard error of the mode weight
+    log_z_error: float  # of log Z
+    value_error: float  # of the mean value
 
 
 def by_long_tempering(
@@ -148,31 +127,19 @@ def by_long_tempering(
 
 
 class Sampled(NamedTuple):
-    """A problem whose truth is to be found by long tempering.
+    """A problem whose truth is to be found by long tempering."""
 
-    Attributes:
-      problem: to be maximised.
-      temperature: of the law.
-      direction: the direction that defines the mode and the order parameter.
-      draws: number of draws of long tempering.
-    """
-
-    problem: Problem
-    temperature: float
-    direction: Int8[np.ndarray, "N"]
-    draws: int
+    problem: Problem  # to be maximised
+    temperature: float  # of the law
+    direction: Int8[np.ndarray, "N"]  # the direction that defines the mode and the order parameter
+    draws: int  # number of draws of long tempering
 
 
 class Target(NamedTuple):
-    """A family of problems; the study measures one instance and searches settings on another.
+    """A family of problems; the study measures one instance and searches settings on another."""
 
-    Attributes:
-      make: makes a truth from a seed.
-      rank: number of directions that stand out of the coupling by design.
-    """
-
-    make: Callable[[int], Truth | Sampled]
-    rank: int
+    make: Callable[[int], Truth | Sampled]  # makes a truth from a seed
+    rank: int  # number of directions that stand out of the coupling by design
 
 
 def _curie_weiss(size: int, temperature: float, field: float) -> Target:
@@ -254,16 +221,7 @@ TARGETS: dict[str, Target] = {
 
 
 def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
-    """Length of the spectrum of the spins' coupling over the temperature, without its first eigenvalues.
-
-    Args:
-      terms: of a problem.
-      temperature: above 0.
-      rank: how many of the largest eigenvalues are left out.
-
-    Raises:
-      InputError: the eigenvalues are not found.
-    """
+    """Length of the spectrum of the spins' coupling over the temperature, without its `rank` largest eigenvalues."""
     outer = outer_eigenvalues(spin_terms(terms, temperature), rank + 1)
     if outer is None:
         raise InputError("the largest eigenvalues of the couplings lie too close to be found")

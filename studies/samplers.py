@@ -52,29 +52,18 @@ _LEAST = 100
 
 
 class Size(NamedTuple):
-    """How much is run.
-
-    Attributes:
-      cases: names of benchmark cases.
-      steps: of a chain, at equal steps.
-      seconds: of CPU time per graph, at equal time.
-      chains: per graph.
-      tuning: graphs that temperatures are chosen on.
-      graphs: other graphs, which are measured.
-      draws: of each of `chains` chains on the lattice.
-      seeds: repetitions on the lattice.
-    """
+    """How much is run."""
 
     cases: tuple[str, ...] = (
         "mis-er-0.05", "mis-er-0.10", "mis-er-0.20", "mis-er-0.25", "mis-satlib-like", "maxcut-ba-512",
     )  # fmt: skip
-    steps: int = 10_000
-    seconds: float = 0.5
-    chains: int = 16
-    tuning: int = 2
-    graphs: int = 8
-    draws: int = 64
-    seeds: int = 4
+    steps: int = 10_000  # of a chain, at equal steps
+    seconds: float = 0.5  # of CPU time per graph, at equal time
+    chains: int = 16  # per graph
+    tuning: int = 2  # graphs that temperatures are chosen on
+    graphs: int = 8  # other graphs, which are measured
+    draws: int = 64  # of each of `chains` chains on the lattice
+    seeds: int = 4  # repetitions on the lattice
 
 
 FULL = Size()
@@ -82,19 +71,12 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`.
+    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`."""
 
-    Attributes:
-      temperatures: the chosen initial and final one.
-      steps: of a chain.
-      cpu_s: CPU-seconds per graph, without compilation.
-      best: the best verified objective of each measured graph.
-    """
-
-    temperatures: dict[str, Sequence[float]]
-    steps: dict[str, int]
-    cpu_s: dict[str, float]
-    best: dict[str, list[float]]
+    temperatures: dict[str, Sequence[float]]  # the chosen initial and final one
+    steps: dict[str, int]  # of a chain
+    cpu_s: dict[str, float]  # CPU-seconds per graph, without compilation
+    best: dict[str, list[float]]  # the best verified objective of each measured graph
 
 
 def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:

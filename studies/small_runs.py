@@ -65,14 +65,8 @@ def localize(
 ) -> tuple[Chains, Chains]:
     """sign(Y_K) and the last states, as spins.
 
-    Args:
-      form: the target.
-      localization: the schedule; its budget is ignored, since `mean` determines the cost of a level.
-      mean: estimates U at a level.
-      chains: number of chains.
-      seed: seed of all random numbers.
-      replica: number of this batch of chains.
-      watch: called with each level's number and tilts.
+    The budget of the schedule is ignored, since `mean`, which estimates U, determines the cost of a level. `watch` is
+    called with each level's number and tilts.
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
     rng = random_numbers(seed, replica, -1)
@@ -124,13 +118,10 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int 
 def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1) -> Mean:
     """U from sequential Gibbs sweeps, whose states continue from level to level.
 
-    Args:
-      form: the target.
-      sweeps: sweeps per level.
-      collected: number of sweeps, the last ones of a level, that count for U. If it is 1, U is the last state; then
-        (states, Y) is a Markov chain that keeps the joint distribution of X and Y_t once its states have that of X.
-      rao_blackwell: whether a site counts with its conditional mean instead of the spin drawn from it.
-      sharing: number of neighbouring chains that share one U, their mean, and one Y.
+    The last `collected` sweeps of a level count for U. If it is 1, U is the last state; then (states, Y) is a Markov
+    chain that keeps the joint distribution of X and Y_t once its states have that of X. With `rao_blackwell` a site
+    counts with its conditional mean instead of the spin drawn from it. `sharing` neighbouring chains share one U,
+    their mean, and one Y.
     """
 
     def mean(rng, tilt, states):

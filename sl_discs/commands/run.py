@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import re
@@ -64,11 +65,6 @@ from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 
-
-def _with_defaults(sampler: str) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
-
-
 _MODEL_FIELDS = {
     "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",
     "graph_type": "dataset, as DISCS names it.",
@@ -99,7 +95,11 @@ _SAMPLER = config_flags.DEFINE_config_file(
     None,
     "Sampler config; with --samplers, the config of one of those samplers. Fields, as "
     "--sampler_config.FIELD=VALUE, with their defaults:\n"
-    + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
+    + "\n".join(
+        f"{sampler}: {', '.join(f'{name}={value}' for name, value in sampler_fields(sampler).items()) or 'none'}"
+        for sampler in known_samplers()
+        if not is_localized(sampler)
+    )
     + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     flag_values=FLAGS,
 )
@@ -197,14 +197,6 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     return [build_method(configs[name], num_chains) for name in names], configs
 
 
-def _given_model() -> dict:
-    """The model config as it was given."""
-    model = _fields(_MODEL)
-    if model is None:
-        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
-    return model
-
-
 def _graph_model(model: dict) -> dict:
     """The model config of a problem on graphs, checked."""
     unknown = sorted(set(model) - set(_MODEL_FIELDS) - set(_MODEL_DISCS_ONLY))
@@ -225,39 +217,24 @@ def _graph_model(model: dict) -> dict:
     return model
 
 
-def _as_folder(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
-
-
 def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:
     if FLAGS.run_local:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
         return Path(settings.save_root)
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
-    return Path("results") / _as_folder(dataset) / _as_folder(run)
+    return Path("results").joinpath(*(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run)))
 
 
 def _load(settings: Settings, model: dict, part: Part) -> Dataset:
     """This part's share of the instances."""
-
-    def load(first: int, count: int | None) -> Dataset:
-        return load_dataset(
-            model["name"],
-            model.get("graph_type", ""),
-            model["cfg_str"],
-            model["data_root"],
-            num_instances=count,
-            first=first,
-            stride=stride,
-            data_seed=settings.data_seed,
-        )
-
     first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+    family = model["name"], model.get("graph_type", ""), model["cfg_str"], model["data_root"]
+    load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
     if part.count == 1:
-        return load(first, count)
-    share = part.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
-    return load(first + share.start * stride, len(share))
+        return load(first=first, num_instances=count)
+    share = part.share(-(-(load(first=first, num_instances=1).total - first) // stride) if count is None else count)
+    return load(first=first + share.start * stride, num_instances=len(share))
 
 
 def _run(_) -> int:
@@ -267,7 +244,9 @@ def _run(_) -> int:
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
-    model = _given_model()
+    model = _fields(_MODEL)
+    if model is None:
+        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
     run_model = _sample if model.get("name") == _ISING else _optimise
     # DISCS's config of experiments that are not combinatorial names no schedule.
     schedule = {"t_schedule": "constant"} if run_model is _sample else {}

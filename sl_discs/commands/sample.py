@@ -19,6 +19,7 @@ and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import functools
 import signal
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, whole
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
+from sl_discs.experiment.summary import aligned
 from sl_discs.sampling import report
 from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
@@ -41,7 +43,7 @@ _STOPPING = "\nstopping with the draws made so far; a second signal ends at once
 _ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
 
 
-define_flags(FLAGS)
+define_flags(define)
 define.float("temperature", None, "TAU above 0, in units of the problem's value; required.")
 define.integer("draws", 1000, "Minimum number of draws; not used with --time_limit.")
 define.enum("method", AUTO, [AUTO, *METHODS], "auto switches to low_rank or tempering where chains disagree.")
@@ -98,15 +100,18 @@ def _sample(given: Given) -> int:
             samples = sample(one.problem, **own, interrupt=lambda: notice.given, progress=True)
             runs.append(Run(samples, one.given, read_s))
             say(_summary(runs[-1], FLAGS.top))
-            _write(samples, files["save"], files["plot"])
+            if files["save"]:
+                say(f"saved: {samples.save(files['save'])}")
+            if files["plot"] and (plot := or_warn(functools.partial(samples.plot, files["plot"]))):
+                say(f"plot: {plot}")
             if notice.given:
                 break
         interrupted = len(runs) < len(found) or runs[-1].samples.interrupted
         if len(runs) < len(found):
             note = f"Interrupted: {len(runs)} of {len(found)} problems have draws."
             say(note)
-        if FLAGS.report:
-            _say_written("report", lambda: write_report(Path(FLAGS.report), runs, given.typed, note))
+        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
+            say(f"report: {page}")
     for run in runs:
         say(f"{run.samples.name}: {run.samples.verdict}")
     if interrupted:
@@ -116,39 +121,18 @@ def _sample(given: Given) -> int:
 
 def _numbered(path: str | None, number: int, count: int) -> str | None:
     """The file of one of several problems."""
-    if path is None or count == 1:
-        return path
-    return str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
-
-
-def _write(samples: Samples, save: str | None, plot: str | None) -> None:
-    if save is not None:
-        say(f"saved: {samples.save(save)}")
-    if plot is not None:
-        _say_written("plot", lambda: samples.plot(plot))
-
-
-def _say_written(what: str, write) -> None:
-    written = or_warn(write)
-    if written is not None:
-        say(f"{what}: {written}")
+    return path if path is None or count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
 
 
 def _summary(run: Run, top: int) -> str:
     samples: Samples = run.samples
-    lines = [report.played(samples), *samples.notes, "", *_aligned([report.ESTIMATES, *report.estimates(samples)])]
+    lines = [*(f"  {line}" for line in (report.played(samples), *samples.notes)), ""]
+    lines += aligned([report.ESTIMATES, *report.estimates(samples)])
     if top:
         rows, which = report.marginals(samples, top)
-        lines += ["", *_aligned(rows), *([f"({which})"] if which != "all" else [])]
-    lines += ["", f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
-    return "\n".join(f"  {line}".rstrip() for line in lines)
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows as lines: titles to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    ordered = [(str.ljust, widths[0]), *((str.rjust, width) for width in widths[1:])]
-    return ["  ".join(move(cell, width) for cell, (move, width) in zip(row, ordered, strict=True)) for row in rows]
+        lines += ["", *aligned(rows), *([f"  ({which})"] if which != "all" else [])]
+    lines += ["", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
+    return "\n".join(line.rstrip() for line in lines)
 
 
 main = Command("FILE", __doc__, FLAGS, _sample)

@@ -57,7 +57,7 @@ FLAGS, define = own_flags()
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 
-define_flags(FLAGS)
+define_flags(define)
 define.string(
     "sampler",
     "auto",
@@ -103,11 +103,14 @@ def _solve(given: Given) -> int:
             note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
             say(note)
         if FLAGS.save:
-            say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, given.typed, interrupted))}")
-        if FLAGS.report:
-            page = or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))
-            if page is not None:
-                say(f"report: {page}")
+            answers = []
+            for run in runs:
+                best = run.result.best_sample
+                answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
+            origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
+            say(f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted))}")
+        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
+            say(f"report: {page}")
     if interrupted:
         return 128 + notice.signal
     return 0 if good else 1
@@ -155,19 +158,10 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> Answers:
-    found = tuple(
-        Answer(run.problem.name, run.result.best_value, list(best), list(best.values()))
-        for run in runs
-        for best in [run.result.best_sample]
-    )
-    return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
-
-
 main = Command("FILE", __doc__, FLAGS, _solve)
 
 CHECK_FLAGS, define = own_flags()
-define_format(CHECK_FLAGS)
+define_format(define)
 
 
 def _check(given: Given) -> int:
