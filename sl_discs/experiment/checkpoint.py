@@ -38,7 +38,7 @@ from sl_discs.localization.method import Method
 # Fields of `Settings` that affect neither the results of a run on graphs nor its division into parts.
 _FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
 # Fields that affect only the division.
-_DIVISION = ("instances_per_batch", "use_devices", "mesh")
+DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
 
 def kind_of_run(
@@ -93,7 +93,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
     """A config without the fields of the experiment that do not affect results."""
-    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *_DIVISION)}
+    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *DIVISION)}
     return config | {"experiment": kept}
 
 

@@ -30,11 +30,7 @@ from sl_discs.experiment.settings import Settings
 
 
 def check_tensorboardx() -> None:
-    """For commands that will write events: fails early, rather than at the end of a long run.
-
-    Raises:
-      InputError: tensorboardX is not installed.
-    """
+    """For commands that will write events: InputError without tensorboardX, before a long run."""
     if importlib.util.find_spec("tensorboardX") is None:
         raise InputError(
             "tensorboardX is missing, so no events; install it with: pip install -e '.[run]' in the clone"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sl_discs.errors import InputError
+from sl_discs.experiment.checkpoint import DIVISION
 from sl_discs.experiment.record import ARRAYS, InstanceRecord, SamplerRecord
 from sl_discs.files import Damaged, differences, read_json, read_npz, save_npz, write_atomically, write_json
 
@@ -108,15 +109,9 @@ def _kept_records(path: Path) -> dict[str, SamplerRecord]:
 
 
 def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dict[str, SamplerRecord] | None:
-    """The records of a part that is done, None if it is not.
+    """The records of a part that is done, None if it is not; InputError if they are of another run.
 
-    Args:
-      folder: of the part.
-      kind: identity of a part of the run.
-      whole: whether this is the same part; others have other instances.
-
-    Raises:
-      InputError: the records are of another run.
+    `kind` identifies a part of the run: unless `whole`, another one, which has other instances.
     """
     if not (folder / "records.npz").exists():
         return None
@@ -135,8 +130,7 @@ def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dic
 def _identity(kind: dict[str, Any], whole: bool) -> dict[str, Any]:
     """What results depend on; parts on other machines may have other devices."""
     graphs = kind.get("graphs", {})
-    division = ("instances_per_batch", "use_devices", "mesh")
-    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in division}
+    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in DIVISION}
     kept = {name: kind.get(name) for name in ("model", "samplers", "engines", "versions")}
     return kept | {"experiment": experiment, "graphs": graphs if whole else graphs.get("name")}
 

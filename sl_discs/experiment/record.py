@@ -141,19 +141,13 @@ def device_in_words(num_parts: int = 1) -> str:
     return f"{count} x {devices[0].device_kind} ({platform.machine()}{parts})"
 
 
-def _engines(samplers: dict[str, SamplerRecord]) -> str:
-    """The engine of all samplers, or of each if they differ."""
-    engines = {name: sampler.engine for name, sampler in samplers.items()}
-    if len(set(engines.values())) == 1:
-        return next(iter(engines.values()))
-    return "; ".join(f"{name} {engine}" for name, engine in engines.items())
-
-
 def experiment_record(
     dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_parts: int = 1
 ) -> ExperimentRecord:
     """The record of an experiment, with its settings, joined from so many parts."""
     every = settings.log_every_steps
+    engines = {name: sampler.engine for name, sampler in samplers.items()}
+    same = len(set(engines.values())) == 1
     logged = np.arange(every, settings.chain_length + 1, every)
     return ExperimentRecord(
         dataset=dataset.name,
@@ -167,7 +161,7 @@ def experiment_record(
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
         device=device_in_words(num_parts),
-        engine=_engines(samplers),
+        engine=next(iter(engines.values())) if same else "; ".join(map(" ".join, engines.items())),
         samplers=samplers,
     )
 
@@ -228,11 +222,7 @@ def half_width(values: Float64[np.ndarray, "N"]) -> float:
 
 
 def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
-    """(`sl_x`, `x`) for each sampler x whose SL variant is in the record too, in the record's order.
-
-    Raises:
-      InputError: the two samplers of a pair did not run on the same instances in the same order.
-    """
+    """(`sl_x`, `x`) for each sampler x whose SL variant ran too; InputError unless on the same instances."""
     pairs = [(f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers]
     for sl_name, name in pairs:
         ours, theirs = ([i.name for i in record.samplers[key].instances] for key in (sl_name, name))
@@ -247,13 +237,8 @@ def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
 def paired_differences(record: ExperimentRecord, values=best_values) -> dict[str, Spread]:
     """Spread over instances of the differences sl_x - x, keyed `sl_x - x`.
 
-    Args:
-      record: the finished experiment.
-      values: what is compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage
-        points, without which a pair is left out.
-
-    Raises:
-      InputError: as `sl_pairs`.
+    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage points,
+    without which a pair is left out. InputError as `sl_pairs`.
     """
     differences = {}
     for sl_name, name in sl_pairs(record):

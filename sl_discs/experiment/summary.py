@@ -212,13 +212,7 @@ def draw_trajectories(record: ExperimentRecord, path: str | Path) -> Path:
     """Draws each sampler's running best, the temperature, and the final values beside the published ones.
 
     Problems that are compared in per cent of the reference are drawn in per cent if every instance has a reference.
-
-    Args:
-      record: the finished experiment.
-      path: the PNG file to write, atomically.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
+    The PNG file is written atomically; InputError without matplotlib.
     """
     kind, samplers = graph_kind(record.problem), record.samplers
     in_percent = kind.in_percent and all(references(sampler) is not None for sampler in samplers.values())
