@@ -134,11 +134,7 @@ def _exp_decay(rate: float, floor: float) -> dict[str, Any]:
     return {"t_schedule": "exp_decay", "init_temperature": 1.0, "decay_rate": rate, "final_temperature": floor}
 
 
-_ANNEALING = {
-    "mis": _exp_decay(0.05, 1e-4),
-    "maxcut": _exp_decay(0.1, 1e-6),
-    "maxclique": _exp_decay(0.1, 1e-3),
-}
+_ANNEALING = {"mis": _exp_decay(0.05, 1e-4), "maxcut": _exp_decay(0.1, 1e-6), "maxclique": _exp_decay(0.1, 1e-3)}
 
 
 @dataclasses.dataclass(frozen=True)

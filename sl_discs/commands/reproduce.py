@@ -35,15 +35,7 @@ from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, load_dataset
-from sl_discs.reproduction.best_known import (
-    DATA_SEED,
-    FOLDER,
-    PLANS,
-    describe,
-    path_of,
-    search_set,
-    with_references,
-)
+from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, describe, path_of, search_set, with_references
 from sl_discs.reproduction.cells import (
     ABLATION,
     ALLOCATION,
