@@ -139,8 +139,6 @@ _ANNEALING = {"mis": _exp_decay(0.05, 1e-4), "maxcut": _exp_decay(0.1, 1e-6), "m
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A problem on a few graphs."""
-
     name: str  # name in `--cases`, which begins with that of the problem
     graphs: Family  # draws the first graphs, given their number
     tuned: Tuned | None = None  # the choice that `--samplers=tuned` runs; None if there is none
@@ -148,7 +146,6 @@ class Case:
 
     @property
     def problem(self) -> str:
-        """The problem's name."""
         return self.name.partition("-")[0]
 
     def dataset(self, num_graphs: int) -> Dataset:
@@ -202,6 +199,5 @@ CASES = {
 
 
 def chosen_cases(names: list[str]) -> list[Case]:
-    """Cases by name; InputError for an unknown one."""
     check_choice("cases", names, CASES)
     return [CASES[name] for name in names]

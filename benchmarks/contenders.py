@@ -91,7 +91,6 @@ class Own:
             raise NotPlayed(str(error)) from error
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Runs the whole chain, whatever `seconds`."""
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         cpu_seconds, _, record = timed(
@@ -120,7 +119,6 @@ class Default:
         return [solve(problem, seed=seed, time_limit=self._seconds) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Solves one graph after the other; `seconds` only applies to the peers."""
         del seconds
         cpu_seconds, elapsed, results = timed(self._solve, seed)
         steps = [result.steps * len(result.values) for result in results]
@@ -192,7 +190,6 @@ class _Heuristic(abc.ABC):
         raise NotImplementedError
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Searches all graphs, each for its part of the seconds."""
         limit = None if seconds is None else seconds / len(self._problems)
         cpu_seconds, elapsed, reads = timed(
             lambda: [self._search(problem, limit, seed) for problem in self._problems]
@@ -316,7 +313,6 @@ class _Annealer(_Heuristic):
         return [self._states(problem, sweeps, seed + 1) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Anneals all graphs."""
         if self._sweep_s is None:
             self._anneal(1, seed)  # loads libraries
             self._fixed_s = timed(self._anneal, 1, seed)[0]

@@ -10,7 +10,6 @@ the median). Compilation does not count. `sl-discs discs overhead` measures the 
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import sys
 import time
@@ -27,7 +26,7 @@ from sl_discs.command import Command, check_choice, own_flags
 from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_file, write_atomically
+from sl_discs.files import check_file, write_json
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import import_code, imported
 from sl_discs.samplers import known_samplers
@@ -144,7 +143,6 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 
 
 def run(_) -> int:
-    """Measures every pair, prints a line for each, and saves the results."""
     check_choice("samplers", FLAGS.samplers, _BASES)
     check_choice("engines", FLAGS.engines, ENGINES)
     cases, output = chosen_cases(FLAGS.cases), check_file(FLAGS.output)
@@ -171,9 +169,8 @@ def run(_) -> int:
                     sys.stdout.flush()
                     progress("localization", 1)
     shape = {"graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "processes": FLAGS.processes}
-    text = json.dumps({"machine": machine} | shape | {"cases": found}, indent=1)
-    path = write_atomically(output, lambda file: file.write(text.encode()))
-    sys.stdout.write(f"saved {path}\n")
+    write_json(output, {"machine": machine} | shape | {"cases": found})
+    sys.stdout.write(f"saved {output}\n")
     return 0
 
 

@@ -12,8 +12,6 @@ defaults. `discs` needs a checkout of DISCS on PYTHONPATH, and only its speed is
 
 from __future__ import annotations
 
-import json
-import operator
 import statistics
 import sys
 from typing import Any, NamedTuple
@@ -28,7 +26,7 @@ from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import half_width
-from sl_discs.files import check_file, write_atomically
+from sl_discs.files import check_file, write_json
 from sl_discs.samplers import known_samplers
 
 
@@ -181,7 +179,6 @@ def _contenders() -> list[str]:
 
 
 def _run_case(case: Case, names: list[str], progress) -> list[Row]:
-    """Alternating repetitions of all contenders."""
     dataset = case.dataset(FLAGS.graphs)
     settings = case.settings(FLAGS.graphs, FLAGS.chains, FLAGS.steps)
     peers = available_peers()
@@ -220,7 +217,6 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 
 def run(_) -> int:
-    """Runs all cases, prints a table after each, and saves the results."""
     one_device_per_core()
     check_choice("samplers", FLAGS.samplers, [*TUNED, "default", *known_samplers()])
     cases = chosen_cases(FLAGS.cases)
@@ -247,9 +243,8 @@ def run(_) -> int:
                 "machine": machine, "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
                 "repeats": FLAGS.repeats,
             }  # fmt: skip
-            text = json.dumps(as_json(rows, settings), indent=1)
-            path = write_atomically(output, operator.methodcaller("write", text.encode()))
-    sys.stdout.write(f"\nsaved {path}\n")
+            write_json(output, as_json(rows, settings))
+    sys.stdout.write(f"\nsaved {output}\n")
     return 0
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import json
 import os
 import statistics
 import sys
@@ -30,11 +29,11 @@ from scipy import sparse
 
 from cases import ENGINES, family
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.command import Command, check_choice, own_flags
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.files import check_file, write_atomically
+from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
@@ -48,8 +47,6 @@ _SIDE, _SPINS = 64, 200
 
 
 class Target(NamedTuple):
-    """A distribution to draw from."""
-
     problem: Callable[[], Problem]  # makes the problem
     temperature: float  # tau
     warm_up: int  # sweeps of contenders that do not choose it themselves
@@ -247,8 +244,6 @@ class Played(NamedTuple):
 
 
 class Row(NamedTuple):
-    """All repetitions of a contender on a target."""
-
     target: str
     contender: str
     played: list[Played]
@@ -341,7 +336,6 @@ def effective_rates(row: Row) -> list[tuple[float, float]] | None:
 
 
 def as_json(rows: list[Row]) -> list[dict[str, Any]]:
-    """A dictionary for each row, with all its repetitions."""
     return [
         {"target": row.target, "contender": row.contender, "repetitions": [one._asdict() for one in row.played]}
         for row in rows
@@ -391,7 +385,6 @@ def _stay_on(cores: int) -> None:
 
 
 def run(_) -> int:
-    """Measures everything that the flags ask for, prints tables and saves the results."""
     check_choice("targets", FLAGS.targets, TARGETS)
     check_choice("methods", FLAGS.methods, OWN)
     check_choice("engines", FLAGS.engines, ENGINES)
@@ -409,17 +402,14 @@ def run(_) -> int:
     total = len(FLAGS.targets) * len(names) * (FLAGS.repeats + 1)
     with progress_bar(total, " repetitions") as progress:
         for target in FLAGS.targets:
-            found = compare(
-                target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats,
-                lambda words: sys.stdout.write(words + "\n"), progress,
-            )  # fmt: skip
+            found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, say, progress)
             if found:
                 sys.stdout.write("\n" + format_rows(found) + "\n")
                 sys.stdout.flush()
             rows += found
     record["draws"] = as_json(rows)
-    path = write_atomically(output, lambda file: file.write(json.dumps(record, indent=1).encode()))
-    sys.stdout.write(f"\nsaved {path}\n")
+    write_json(output, record)
+    sys.stdout.write(f"\nsaved {output}\n")
     return 0
 
 

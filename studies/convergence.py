@@ -26,6 +26,7 @@ from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
+from sl_discs.reproduction.markdown import table
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
@@ -47,8 +48,6 @@ class Target(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The size of the study."""
-
     chains: int = 40_000  # chains of each cell on six sites
     levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)  # values of K with the exact mean
     sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)  # values of the sweeps per level, at 16 levels
@@ -60,7 +59,6 @@ FULL = Size()
 
 
 def enumerated(name: str, form: SpinForm) -> Target:
-    """A target for which each state is a class."""
     return Target(name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form))
 
 
@@ -92,7 +90,6 @@ def targets() -> list[Target]:
 
 
 def total_variation(counts: Float64[np.ndarray, "S"], law: Float64[np.ndarray, "S"]) -> float:
-    """Total variation between the empirical distribution of the draws and the target's."""
     return float(np.abs(counts / counts.sum() - law).sum() / 2)
 
 
@@ -187,27 +184,21 @@ def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) 
 
 
 def page(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Tables of all parts in Markdown."""
-    return "\n\n".join([*(_table(name, rows) for name, rows in found.items()), _rates(found)]) + "\n"
-
-
-def _table(part: str, rows: list[dict[str, Any]]) -> str:
-    lines = [f"## {part}", "", "| target | way | grid | K | sweeps a level | draws | error | exact draws |"]
-    lines.append("|" + "---|" * 8)
-    for row in rows:
-        names = " | ".join(str(row[name]) for name in ("target", "way", "grid", "levels", "sweeps", "chains"))
-        lines.append(f"| {names} | {row['error']:.4f} | {row['floor']:.4f} |")
-    return "\n".join(lines)
-
-
-def _rates(found: dict[str, list[dict[str, Any]]]) -> str:
-    lines = ["## rates", "", "| part | target | way | grid | error falls as | points |", "|" + "---|" * 6]
+    names = {name: name for name in ("target", "way", "grid")}
+    names |= {"levels": "K", "sweeps": "sweeps a level", "chains": "draws"}
+    parts = []
+    for part, rows in found.items():
+        numbers = ([f"{row['error']:.4f}", f"{row['floor']:.4f}"] for row in rows)
+        cells = [[*(str(row[name]) for name in names), *two] for row, two in zip(rows, numbers, strict=True)]
+        parts.append(f"## {part}\n\n" + table([*names.values(), "error", "exact draws"], cells))
+    rates = []
     for part, name in (("levels", "levels"), ("sweeps", "sweeps"), ("split", "levels")):
         for key in dict.fromkeys((row["target"], row["way"], row["grid"]) for row in found[part]):
             rate = fitted_rate([row for row in found[part] if (row["target"], row["way"], row["grid"]) == key], name)
             said = "within noise" if rate is None else f"{'K' if name == 'levels' else 'n'}^{-rate[0]:.2f}"
-            lines.append(f"| {part} | {' | '.join(key)} | {said} | {rate[1] if rate else '-'} |")
-    return "\n".join(lines)
+            rates.append([part, *key, said, str(rate[1]) if rate else "-"])
+    titles = ["part", "target", "way", "grid", "error falls as", "points"]
+    return "\n\n".join([*parts, "## rates\n\n" + table(titles, rates)]) + "\n"
 
 
 def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:

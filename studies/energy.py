@@ -37,6 +37,7 @@ from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.density import from_log_density
+from sl_discs.reproduction.markdown import table
 from sl_discs.sampling.sample import sample
 from truths import digit_images
 
@@ -70,23 +71,15 @@ def boltzmann_machine(hidden: int) -> Energy:
         return functions.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
     sampler = {"name": "bipartite_gibbs", "split": PIXELS}
-    return Energy(
-        "RBM",
-        functions.log_density,
-        functions.joint_log_density,
-        PIXELS + hidden,
-        init,
-        sampler,
-        steps=10,
-        levels=5,
-        rate=1e-2,
-    )
+    densities = functions.log_density, functions.joint_log_density
+    return Energy("RBM", *densities, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2)
 
 
-def residual_energy(channels: int, blocks: int) -> Any:
-    """A small residual convolutional energy in flax; InputError without it.
+def convolutional(channels: int, blocks: int = 1) -> Energy:
+    """Chains of pixels, by path_auxiliary with an adaptive number of flips; InputError without flax.
 
-    It is a bias of each pixel, and a sum over pixels of features of residual blocks, of two 3 x 3 convolutions each.
+    Log p is a bias of each pixel, and a sum over pixels of features of residual blocks, of two 3 x 3 convolutions
+    each.
     """
     try:
         from flax import linen
@@ -104,12 +97,7 @@ def residual_energy(channels: int, blocks: int) -> Any:
             weights = self.param("weights", linen.initializers.normal(0.1), (channels,))
             return (bias * x).sum() + (jax.nn.swish(features) @ weights).sum()
 
-    return ResidualEnergy()
-
-
-def convolutional(channels: int, blocks: int = 1) -> Energy:
-    """Chains of pixels, by path_auxiliary with an adaptive number of flips."""
-    module = residual_energy(channels, blocks)
+    module = ResidualEnergy()
 
     def log_density(params, v):
         return module.apply(params, v.reshape(SIDE, SIDE))
@@ -183,7 +171,6 @@ def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, up
 
 
 def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, state):
-    """The steps of one chain in one update."""
     model, mask = Tilted(DifferentiableModel(energy.chain_density, energy.num_sites)), jnp.ones(x.shape, bool)
 
     def kernel(number, tilt, x, field, state):
@@ -218,8 +205,6 @@ _SHOWN = 12
 
 
 class Size(NamedTuple):
-    """How much is run."""
-
     hidden: int = 16  # units of the Boltzmann machine
     channels: int = 4  # of the convolutional energy
     updates: tuple[int, int] = (3_000, 600)  # of the machine, and of the convolutional energy
@@ -232,8 +217,6 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One training run."""
-
     energy: str  # name of the model
     method: str  # name of the sampler
     localized: bool  # whether it is the localized variant
@@ -299,24 +282,17 @@ def _measured(energy: Energy, updates: int, localized: bool, seed: int, populati
 
 
 def page(arms: list[Arm]) -> str:
-    """The table and what it says, in Markdown."""
-    lines = [
-        "| energy | sampler | seed | test log-likelihood | training | log Z, population | log Z, exact | CPU s |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    titles = ["energy", "sampler", "seed", "test log-likelihood", "training"]
+    titles += ["log Z, population", "log Z, exact", "CPU s"]
+    rows = []
     for arm in arms:
         found, exact = arm.found, arm.found["exact_log_z"]
-        lines.append(
-            f"| {arm.energy} | {arm.method} | {arm.seed} | {arm.likelihood:.2f} | {found['train'] - arm.log_z:.2f} | "
-            f"{found['log_z']:.2f} ± {found['error']:.2f} | {'' if exact is None else f'{exact:.2f}'} | "
-            f"{found['cpu_s']:.0f} |"
-        )
-    lines += ["", *(_difference([arm for arm in arms if arm.energy == name]) for name in _names(arms))]
-    return "\n".join(lines) + "\n"
-
-
-def _names(arms: list[Arm]) -> list[str]:
-    return list(dict.fromkeys(arm.energy for arm in arms))
+        numbers = f"{arm.likelihood:.2f}", f"{found['train'] - arm.log_z:.2f}"
+        log_z = f"{found['log_z']:.2f} ± {found['error']:.2f}", "" if exact is None else f"{exact:.2f}"
+        rows.append([arm.energy, arm.method, str(arm.seed), *numbers, *log_z, f"{found['cpu_s']:.0f}"])
+    names = dict.fromkeys(arm.energy for arm in arms)
+    said = [_difference([arm for arm in arms if arm.energy == name]) for name in names]
+    return "\n".join([table(titles, rows), "", *said]) + "\n"
 
 
 def _difference(arms: list[Arm]) -> str:

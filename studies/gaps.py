@@ -60,7 +60,6 @@ def log_density(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0) ->
 
 
 def flip_gains(density: Float64[np.ndarray, "S"]) -> Float64[np.ndarray, "S N"]:
-    """The change of the log-density by each flip."""
     states, sites = np.arange(len(density)), len(density).bit_length() - 1
     return np.stack([density[states ^ (1 << site)] - density for site in range(sites)], axis=1)
 
@@ -108,7 +107,6 @@ def spectrum(matrix: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "S"]:
 
 
 def gap_of(matrix: Float64[np.ndarray, "S S"]) -> Gap:
-    """The gaps of a reversible kernel."""
     values = spectrum(matrix)
     return Gap(float(1 - values[-2]), float(1 - max(values[-2], -values[0])))
 

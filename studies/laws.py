@@ -31,7 +31,7 @@ from laws_cells import (
     play,
     searched,
 )
-from laws_report import Found, as_json, border, draw_border, draw_errors, summary, table
+from laws_report import Found, as_json, border, draw_border, draw_errors, summary, target_table
 from laws_targets import PLANE, TARGETS
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine
@@ -42,8 +42,6 @@ from sl_discs.files import check_writable, finished, write_atomically, write_jso
 
 
 class Profile(NamedTuple):
-    """The size of the study."""
-
     targets: list[str]  # targets for all methods
     methods: list[str]  # the methods for these targets
     duels: list[str]  # targets for tempering and low_rank only
@@ -124,7 +122,6 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
 
 
 def run(profile: Profile, folder: Path) -> None:
-    """Measures what is not finished, and writes the tables and the figures."""
     draws = can_draw()
     tasks = list(_tasks(profile))
     total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())
@@ -138,7 +135,7 @@ def run(profile: Profile, folder: Path) -> None:
             except InputError as error:
                 say(f"{name} is left out: {error}\n")
                 continue
-            say(table(found) + "\n")
+            say(target_table(found) + "\n")
             all_found.append(found)
             if name in PLANE:
                 plane.append(found)
@@ -146,7 +143,7 @@ def run(profile: Profile, folder: Path) -> None:
         raise InputError("no target could be played")
     others = [found for found in all_found if found not in plane]
     tables = "\n\n".join(summary(part) for part in (others, plane) if part)
-    words = "\n\n".join([tables, *map(table, all_found)]) + "\n"
+    words = "\n\n".join([tables, *map(target_table, all_found)]) + "\n"
     say(tables + "\n")
     saved: list[Path | None] = [
         write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),

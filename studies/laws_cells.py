@@ -94,8 +94,6 @@ def _plain(terms: Coefficients) -> dict[str, Any]:
 
 
 class Cell(NamedTuple):
-    """The definition of a measurement."""
-
     method: str  # name of the method
     arguments: Mapping[str, Any]  # arguments of `sample`
     seconds: float  # time limit
@@ -138,7 +136,6 @@ def play(truth: Truth, cell: Cell) -> Play:
 
 
 def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
-    """The errors, as in `Play`."""
     size = len(truth.marginals)
     mode = tv = log_z = None
     if truth.counts is not None and truth.mode_weight is not None:

@@ -77,7 +77,6 @@ def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] |
 
 
 def observe(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> Observed:
-    """Weighted means over draws."""
     states, weights = samples.states, samples.weights
     size = states.shape[1] if direction is None else int(np.count_nonzero(direction))
     counts = np.bincount(agreeing(states, direction), weights, size + 1)

@@ -28,6 +28,7 @@ from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
+from sl_discs.reproduction.markdown import table
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS
@@ -52,8 +53,6 @@ _LEAST = 100
 
 
 class Size(NamedTuple):
-    """How much is run."""
-
     cases: tuple[str, ...] = (
         "mis-er-0.05", "mis-er-0.10", "mis-er-0.20", "mis-er-0.25", "mis-satlib-like", "maxcut-ba-512",
     )  # fmt: skip
@@ -166,21 +165,19 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
 
 
 def page(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]], size: Size) -> str:
-    """The tables, in Markdown."""
     parts = []
     for budget, amount in zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True):
-        parts += [f"Best objective after {amount} per graph:", ""]
-        parts += [f"| sampler | {' | '.join(cells)} |", "|---" * (1 + len(cells)) + "|"]
         columns = [_column({name: cell.best[budget] for name, cell in column.items()}) for column in cells.values()]
-        parts += [f"| `{name}` | {' | '.join(column[name] for column in columns)} |" for name in columns[0]] + [""]
-    parts += [f"{LATTICE}, temperature {_TEMPERATURE:g}:", ""]
-    parts += ["| sampler | effective draws per million steps | per CPU-second | R-hat |", "|---|---|---|---|"]
+        rows = [[f"`{name}`", *(column[name] for column in columns)] for name in columns[0]]
+        parts += [f"Best objective after {amount} per graph:", table(["sampler", *cells], rows)]
+    rows = []
     for name, runs in drawn.items():
         least = np.array([min(one["effective"]) for one in runs])
         rates = [least / [one[of] for one in runs] for of in ("steps", "cpu_s")]
         worst = max(one["r_hat"] for one in runs)
-        parts.append(f"| `{name}` | {_interval(1e6 * rates[0])} | {_interval(rates[1])} | {worst:.2f} |")
-    return "\n".join(parts) + "\n"
+        rows.append([f"`{name}`", _interval(1e6 * rates[0]), _interval(rates[1]), f"{worst:.2f}"])
+    titles = ["sampler", "effective draws per million steps", "per CPU-second", "R-hat"]
+    return "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)]) + "\n"
 
 
 def _column(best: dict[str, list[float]]) -> dict[str, str]:

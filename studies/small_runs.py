@@ -44,7 +44,6 @@ def name_of(form: SpinForm) -> str:
 
 
 def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
-    """All probabilities, by enumeration."""
     return np.exp(special.log_softmax(log_density(form)))
 
 
@@ -83,7 +82,6 @@ def localize(
 
 
 def exact_mean(form: SpinForm) -> Mean:
-    """The posterior mean by enumeration."""
     table, density = spins(len(form.b)), log_density(form)
 
     def mean(rng, tilt, states):
@@ -171,6 +169,5 @@ def gibbs_chain(form: SpinForm, sweeps: int, chains: int, *, seed: int = 0, repl
 
 
 def counts_of(states: Chains) -> Float64[np.ndarray, "S"]:
-    """The number of chains in each state."""
     index = (states > 0) @ (1 << np.arange(states.shape[1]))
     return np.bincount(index, minlength=2 ** states.shape[1]).astype(np.float64)

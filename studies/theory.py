@@ -51,7 +51,6 @@ class Fields(NamedTuple):
 
     @classmethod
     def of(cls, terms: Coefficients) -> Fields:
-        """Of a model."""
         listed = terms.listed()
         couplings = listed.scale * listed.weights
         ends, size = listed.edges.ravel(), len(listed.linear)
@@ -123,8 +122,6 @@ _METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """The size of the study."""
-
     sites: tuple[int, ...] = (1, 2, 3, 4, 6)  # values of N in the scan of bounds
     fields: int = 25  # values of |h| in the scan, from 0.05 to 30
     random: int = 300  # random models in the scan
@@ -161,7 +158,6 @@ def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarra
 
 
 def snr_of(levels: int) -> list[float]:
-    """alpha^2/(sigma^2 t) at the levels."""
     alpha = parse_alpha(SCHEDULE.alpha)
     times = time_grid(alpha, SCHEDULE.grid, levels, SCHEDULE.eps, SCHEDULE.eps_end)[:-1]
     return (np.exp(log_snr(alpha, times)) / SCHEDULE.sigma**2).tolist()
@@ -183,7 +179,6 @@ def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
 
 
 def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
-    """The `looks` at a real run."""
     problem, graph_type, cfg_str, annealing = _INSTANCES[name]
     sampler, schedule = _RUNS[run]
     fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler

@@ -56,7 +56,7 @@ def can_draw() -> bool:
 
 
 def new_figure(size: tuple[float, float], paint: Callable):
-    """Lets `paint` fill a matplotlib figure and returns it; names in it are never read as TeX. InputError as above."""
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError as above."""
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
