@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from laws_targets import Observed, Sampled, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
+from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
 from sl_discs.files import digest, finished
-from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.sample import sample
 from sl_discs.testing.truths import Truth
 from truths import weight_of_mode
@@ -62,24 +61,21 @@ class Known(NamedTuple):
 def know(name: str, target: Target, seed: int, folder: Path) -> Known:
     """An instance of the family with its truth; a truth from long tempering is cached in the folder."""
     made = target.make(seed)
-    width = width_of_rest(made.problem.terms(), made.temperature, target.rank)
+    terms = made.problem.terms()
+    width = width_of_rest(terms, made.temperature, target.rank)
     if isinstance(made, Truth):
         return Known(name, made, width, {})
-    return _long_tempering(name, made, width, folder)
 
-
-def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> Known:
     def compute() -> dict[str, Any]:
-        reference = by_long_tempering(made.problem, made.temperature, made.direction, made.draws)
-        truth, evidence = reference.truth, reference._asdict()
-        del evidence["truth"]
+        truth, evidence = by_long_tempering(made)
         assert truth.counts is not None
         return {
             "log_z": truth.log_z, "mean_value": truth.mean_value, "marginals": truth.marginals.tolist(),
             "counts": truth.counts.tolist(), "evidence": evidence,
         }  # fmt: skip
 
-    identity = {"kind": name, "problem": digest(_plain(made.problem.terms())), "draws": made.draws}
+    plain = {field: np.asarray(value).tolist() for field, value in terms._asdict().items()}
+    identity = {"kind": name, "problem": digest(plain), "draws": made.draws}
     found = finished(folder / "truths", identity, compute)
     counts = np.array(found["counts"])
     truth = Truth(
@@ -87,10 +83,6 @@ def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> Kno
         weight_of_mode(counts), counts, made.direction,
     )  # fmt: skip
     return Known(name, truth, width, found["evidence"])
-
-
-def _plain(terms: Coefficients) -> dict[str, Any]:
-    return {name: np.asarray(value).tolist() for name, value in terms._asdict().items()}
 
 
 class Cell(NamedTuple):

@@ -91,33 +91,6 @@ def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | 
     return float(samples.expectation(lambda states: 2.0 * agreeing(states, direction) > size).error)
 
 
-class Reference(NamedTuple):
-    """A truth that is known only from long tempering."""
-
-    truth: Truth  # as it was estimated
-    round_trips: int  # of all ladders
-    mode_error: float  # standard error of the mode weight
-    log_z_error: float  # of log Z
-    value_error: float  # of the mean value
-
-
-def by_long_tempering(
-    problem: Problem, temperature: float, direction: Int8[np.ndarray, "N"], draws: int
-) -> Reference:
-    """A truth estimated from many draws of tempering, with its errors and round trips."""
-    samples = sample(problem, temperature, draws, "tempering", seed=2**31)
-    found = observe(samples, direction)
-    log_z, ladder = samples.log_z, samples.ladder
-    assert log_z is not None and ladder is not None
-    mode_error = standard_error_of_mode(samples, direction)
-    truth = Truth(
-        problem, temperature, log_z.mean, found.mean_value, found.marginals, weight_of_mode(found.counts),
-        found.counts, direction,
-    )  # fmt: skip
-    trips = int(np.sum(ladder.round_trips))
-    return Reference(truth, trips, mode_error, float(log_z.error), float(samples.mean().error))
-
-
 class Sampled(NamedTuple):
     """A problem whose truth is to be found by long tempering."""
 
@@ -125,6 +98,24 @@ class Sampled(NamedTuple):
     temperature: float  # of the law
     direction: Int8[np.ndarray, "N"]  # the direction that defines the mode and the order parameter
     draws: int  # number of draws of long tempering
+
+
+def by_long_tempering(made: Sampled) -> tuple[Truth, dict[str, float]]:
+    """A truth estimated from many draws of tempering, with round trips of all ladders and standard errors."""
+    samples = sample(made.problem, made.temperature, made.draws, "tempering", seed=2**31)
+    found = observe(samples, made.direction)
+    log_z, ladder = samples.log_z, samples.ladder
+    assert log_z is not None and ladder is not None
+    truth = Truth(
+        made.problem, made.temperature, log_z.mean, found.mean_value, found.marginals, weight_of_mode(found.counts),
+        found.counts, made.direction,
+    )  # fmt: skip
+    return truth, {
+        "round_trips": int(np.sum(ladder.round_trips)),
+        "mode_error": standard_error_of_mode(samples, made.direction),
+        "log_z_error": float(log_z.error),
+        "value_error": float(samples.mean().error),
+    }
 
 
 class Target(NamedTuple):
@@ -153,12 +144,11 @@ def _strip(strength: float, glass: float, length: int = 24) -> Target:
 
 
 def _enumerated_glass(glass: float, strength: float, field: float) -> Target:
-    return Target(lambda seed: _of_glass(20, glass, strength, field, seed), int(strength > 0))
+    def make(seed: int) -> Truth:
+        problem, direction = spin_glass(20, glass, strength, field, seed)
+        return enumerated(problem, 1.0, direction)
 
-
-def _of_glass(size: int, glass: float, strength: float, field: float, seed: int) -> Truth:
-    problem, direction = spin_glass(size, glass, strength, field, seed)
-    return enumerated(problem, 1.0, direction)
+    return Target(make, int(strength > 0))
 
 
 def _large_glass(glass: float, strength: float, field: float, draws: int) -> Target:
