@@ -22,7 +22,7 @@ from jaxtyping import Float64
 
 from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
-from sl_discs.command import Command, check_choice, own_flags
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
@@ -148,10 +148,10 @@ def run(_) -> int:
     cases, output = chosen_cases(FLAGS.cases), check_file(FLAGS.output)
     # In a process of its own, which would otherwise hold most of a GPU's memory while others measure.
     machine = in_new_processes(1, describe_machine)[0]
-    sys.stdout.write(
+    say(
         f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
         f"{FLAGS.processes} processes\n"
-        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}\n"
+        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}"
     )
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     with progress_bar(len(cases) * len(FLAGS.engines) * len(FLAGS.samplers), " pairs") as progress:
@@ -162,15 +162,14 @@ def run(_) -> int:
                     try:
                         cost = measure_in_processes(task, FLAGS.processes)
                     except NotPlayed as reason:
-                        sys.stdout.write(f"  {case.name}, {sampler}: skipped on {engine}: {reason}\n")
+                        say(f"  {case.name}, {sampler}: skipped on {engine}: {reason}")
                     else:
                         found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
-                        sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
-                    sys.stdout.flush()
+                        say(_line(case.name, engine, sampler, cost))
                     progress("localization", 1)
     shape = {"graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "processes": FLAGS.processes}
     write_json(output, {"machine": machine} | shape | {"cases": found})
-    sys.stdout.write(f"saved {output}\n")
+    say(f"saved {output}")
     return 0
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import Command, check_choice, own_flags, refuse_flags
+from sl_discs.command import Command, check_choice, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
@@ -199,7 +199,7 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
-                sys.stdout.write(f"{case.name}, {sampler}: skipped on {name}: {reason}\n")
+                say(f"{case.name}, {sampler}: skipped on {name}: {reason}")
     for (_, name), contender in contenders.items():
         if name in ENGINES:
             contender.play(0)  # compiles
@@ -228,23 +228,22 @@ def run(_) -> int:
     if "default" not in FLAGS.samplers:
         refuse_flags(FLAGS, ["seconds"], "unless --samplers includes default")
     machine = describe_machine()
-    sys.stdout.write(
+    say(
         f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
-        f"{FLAGS.repeats} repetitions of {', '.join(names)}\n"
+        f"{FLAGS.repeats} repetitions of {', '.join(names)}"
     )
     rows = []
     with progress_bar(len(cases) * len(FLAGS.samplers) * len(names) * FLAGS.repeats, " repetitions") as progress:
         for case in cases:
             found = _run_case(case, names, progress)
-            sys.stdout.write("\n" + format_case(found, FLAGS.graphs) + "\n")
-            sys.stdout.flush()
+            say("\n" + format_case(found, FLAGS.graphs))
             rows += found
             settings = {
                 "machine": machine, "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
                 "repeats": FLAGS.repeats,
             }  # fmt: skip
             write_json(output, as_json(rows, settings))
-    sys.stdout.write(f"\nsaved {output}\n")
+    say(f"\nsaved {output}")
     return 0
 
 

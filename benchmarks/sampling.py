@@ -393,9 +393,9 @@ def run(_) -> int:
     _stay_on(FLAGS.cores)
     names = [f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods] + FLAGS.peers
     machine = describe_machine()
-    sys.stdout.write(
+    say(
         f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, alternating; "
-        "standard errors in brackets\n"
+        "standard errors in brackets"
     )
     record: dict = {"machine": machine, "chains": FLAGS.chains, "draws_each": FLAGS.draws}
     rows = []
@@ -404,12 +404,11 @@ def run(_) -> int:
         for target in FLAGS.targets:
             found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, say, progress)
             if found:
-                sys.stdout.write("\n" + format_rows(found) + "\n")
-                sys.stdout.flush()
+                say("\n" + format_rows(found))
             rows += found
     record["draws"] = as_json(rows)
     write_json(output, record)
-    sys.stdout.write(f"\nsaved {output}\n")
+    say(f"\nsaved {output}")
     return 0
 
 

@@ -57,17 +57,11 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 class Given(NamedTuple):
-    """What a command was given besides its flags.
+    """What a command was given besides its flags."""
 
-    Attributes:
-      arguments: those that are not flags.
-      more: those after `--`, if the command passes them on.
-      typed: the shell command that repeats it.
-    """
-
-    arguments: list[str]
-    more: list[str]
-    typed: str
+    arguments: list[str]  # those that are not flags
+    more: list[str]  # those after `--`, if the command passes them on
+    typed: str  # the shell command that repeats it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,29 +70,20 @@ class Command:
 
     Called with its name, such as `discs data`, and its arguments, it returns the body's exit code; 0 after the help,
     2 after a one-line message about bad input, 130 after Ctrl-C.
-
-    Attributes:
-      takes: the arguments before the flags; if empty, every argument that is not a flag is refused.
-      words: what it does, for --help.
-      flags: its flags, which are parsed after what --import names was imported: the flags' own config files, choices
-        and defaults may need it.
-      body: does it, and returns the exit code.
-      foreign_help: for a command that starts another program: takes the arguments that are not its own flags and
-        returns the list of that program's flags. The body gets the same arguments.
-      passes_on: whether the arguments after `--` are for runs that it starts.
-      prepare: called before anything else.
-      program: what is typed before the name: `python` for a script.
     """
 
-    takes: str
-    words: str | None
+    takes: str  # the arguments before the flags; if empty, every argument that is not a flag is refused
+    words: str | None  # what it does, for --help
+    # They are parsed after what --import names was imported: config files, choices and defaults may need it.
     flags: flags.FlagValues
-    body: Callable[[Given], int]
+    body: Callable[[Given], int]  # does it, and returns the exit code
     _: dataclasses.KW_ONLY
+    # Of a command that starts another program: takes the arguments that are not its own flags and returns the list of
+    # that program's flags. The body gets the same arguments.
     foreign_help: Callable[[list[str]], str] | None = None
-    passes_on: bool = False
-    prepare: Callable[[], object] | None = None
-    program: str = "sl-discs"
+    passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
+    prepare: Callable[[], object] | None = None  # called before anything else
+    program: str = "sl-discs"  # what is typed before the name: `python` for a script
 
     def __call__(self, argv: Sequence[str]) -> int:
         """Runs the command; see the class."""

@@ -211,7 +211,7 @@ def _main(_) -> int:
     check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
     folder = check_writable(FLAGS.output)
     text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))
-    sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
+    say(f"\n{text}\nsaved {folder / 'samplers.md'}")
     return 0
 
 

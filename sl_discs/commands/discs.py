@@ -80,9 +80,9 @@ def _summarize(folder: Path, start: float, sampler: str) -> int:
             "model_config.data_root, graph_type and cfg_str\n"
         )
         return 1
-    sys.stdout.write(f"took {time.time() - start:.1f} s\n")
+    say(f"took {time.time() - start:.1f} s")
     for path in results:
-        sys.stdout.write(f"saved {path}{_headline(path, sampler)}\n")
+        say(f"saved {path}{_headline(path, sampler)}")
     return 0
 
 

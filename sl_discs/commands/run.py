@@ -30,7 +30,7 @@ from typing import Any
 
 from ml_collections import config_flags
 
-from sl_discs.command import Command, attributes_of, error_of_file, own_flags
+from sl_discs.command import Command, attributes_of, error_of_file, own_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -282,7 +282,7 @@ def _sample(settings: Settings, model: dict, part: Part) -> None:
             check_finished(folder, config, lattice.name)
         found = run_ess(lattice, methods, settings, config)
         paths = write_ess(found, folder)
-    sys.stdout.write(format_ess(found, paths) + "\n")
+    say(format_ess(found, paths))
 
 
 def _optimise(settings: Settings, model: dict, part: Part) -> None:
@@ -302,7 +302,7 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
     own, done = part.folder(folder), (folder / "results.json").exists() and not FLAGS.overwrite
     if part.count > 1 and done:
         check_finished(folder, config, dataset.name)
-        sys.stdout.write(f"{part.label}: all parts are done and joined in {folder}\n")
+        say(f"{part.label}: all parts are done and joined in {folder}")
         return
     with contextlib.ExitStack() as stack:
         stack.enter_context(only_run_in(check_writable(own)))
@@ -328,26 +328,26 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
             if not own.exists():
-                sys.stdout.write(f"{part.label}: done; another part has joined the results in {folder}\n")
+                say(f"{part.label}: done; another part has joined the results in {folder}")
                 return
             found = part.others(folder, kind)
             missing = [str(k) for k, records in enumerate(found, 1) if records is None]
             if missing:
-                sys.stdout.write(f"{part.label}: done; missing: {', '.join(missing)}\n")
+                say(f"{part.label}: done; missing: {', '.join(missing)}")
                 return
             samplers = join_records([records for records in found if records is not None])
         record = experiment_record(dataset, config, settings, samplers, part.count)
         try:
             paths = write_results(record, folder)
         except InputError:
-            sys.stdout.write(format_summary(record, resumed=checkpoints.resumed()) + "\n")
+            say(format_summary(record, resumed=checkpoints.resumed()))
             raise
         for name in ("checkpoint", "parts"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    sys.stdout.write(format_summary(record, paths, checkpoints.resumed()) + "\n")
+    say(format_summary(record, paths, checkpoints.resumed()))
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
-        sys.stdout.write(f"  {figure.name}\n")
+        say(f"  {figure.name}")
 
 
 main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)

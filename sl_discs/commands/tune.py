@@ -22,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sl_discs.command import Command, Given, own_flags
+from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -245,19 +245,18 @@ def _run(command: str, notice: Notice) -> int:
         [space.restricted(dimensions, point) for point in firsts],
         maximise=graph_kind(names.problem).maximise,
     )
-    sys.stdout.write(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {split.train_words}\n")
+    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {split.train_words}")
     steps = total_chain_steps(split.train, settings)
     with progress_bar(steps * FLAGS.trials) as progress:
 
         def tell(trial) -> None:
             best = best_of_curve(study)
             so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
-            sys.stdout.write(
+            say(
                 f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
                 f"{', pruned' if trial.state.name == 'PRUNED' else ''}; {so_far}; "
-                f"{trial.duration.total_seconds():.1f} s\n"
+                f"{trial.duration.total_seconds():.1f} s"
             )
-            sys.stdout.flush()
 
         advance = functools.partial(_until(notice, progress), "trials")
         play_trials(study, search, stage, FLAGS.trials, advance, tell)
@@ -303,7 +302,7 @@ def _report(
     if tuned_base is not None:
         other = found["tuned_base"]
         lines.append(f"{base} as found ({beside}): {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
-    sys.stdout.write("\n".join([*lines, f"saved {saved}"]) + "\n")
+    say("\n".join([*lines, f"saved {saved}"]))
     return 0
 
 

@@ -23,15 +23,10 @@ from sl_discs.files import Damaged, differences, read_json, read_npz, save_npz, 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a run.
+    """A part of a run."""
 
-    Attributes:
-      index: its number, from 1.
-      count: number of parts; 1 for a run as a whole.
-    """
-
-    index: int = 1
-    count: int = 1
+    index: int = 1  # its number, from 1
+    count: int = 1  # number of parts; 1 for a run as a whole
 
     @staticmethod
     def parse(text: str) -> Part:

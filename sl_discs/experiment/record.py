@@ -27,87 +27,49 @@ ARRAYS = ("trajectory", "acceptance", "hops")
 
 @dataclasses.dataclass(frozen=True)
 class InstanceRecord:
-    """The outcome of one sampler on one instance, verified on the host.
-
-    Attributes:
-      name: the instance's name.
-      best: objective of `solution`, the best state over every step, recomputed exactly from the instance.
-      best_logged: best objective among the states at logged steps only (DISCS's figure), same evaluation.
-      final: best objective of the chains' final samples.
-      feasible: whether `solution` satisfies the problem's constraints (always True for MaxCut).
-      reference: best known objective, or None.
-      solution: [N] zeros and ones.
-    """
+    """The outcome of one sampler on one instance, verified on the host."""
 
     name: str
-    best: float
-    best_logged: float
-    final: float
-    feasible: bool
-    reference: float | None
-    solution: Int8[np.ndarray, "N"]
+    best: float  # objective of `solution`, the best state over every step, recomputed exactly from the instance
+    best_logged: float  # best objective among the states at logged steps only (DISCS's figure), same evaluation
+    final: float  # best objective of the chains' final samples
+    feasible: bool  # whether `solution` satisfies the problem's constraints (always True for MaxCut)
+    reference: float | None  # best known objective, or None
+    solution: Int8[np.ndarray, "N"]  # [N] zeros and ones
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplerRecord:
-    """All instances of one sampler, with traces at the logged steps (L of them, G instances).
-
-    Attributes:
-      instances: one record per instance.
-      trajectory: [L, G] running best over logged steps and chains of the objective with its penalty, as DISCS logs.
-      acceptance: [L, G] mean acceptance probability of the steps since the previous logged step.
-      hops: [L, G] mean number of sites changed per step since the previous logged step.
-      chain_steps_per_s: chain-steps per second of run time.
-      compile_s: seconds spent tracing and compiling.
-      run_s: seconds of running, after compilation.
-      engine: the engine used, and why if it was not asked for by name.
-      final_is: what the final samples are: `last state`, `sign(Y)` or `last state (not localized)`.
-    """
+    """All instances of one sampler, with traces at the logged steps (L of them, G instances)."""
 
     instances: list[InstanceRecord]
-    trajectory: Float64[np.ndarray, "L G"]
-    acceptance: Float64[np.ndarray, "L G"]
-    hops: Float64[np.ndarray, "L G"]
-    chain_steps_per_s: float
-    compile_s: float
-    run_s: float
-    engine: str = "reference"
-    final_is: str = "last state"
+    trajectory: Float64[np.ndarray, "L G"]  # running best over logged steps and chains, less its penalty, as in DISCS
+    acceptance: Float64[np.ndarray, "L G"]  # mean acceptance probability of the steps since the previous logged step
+    hops: Float64[np.ndarray, "L G"]  # mean number of sites changed per step since the previous logged step
+    chain_steps_per_s: float  # of run time
+    compile_s: float  # seconds spent tracing and compiling
+    run_s: float  # seconds of running, after compilation
+    engine: str = "reference"  # the engine used, and why if it was not asked for by name
+    final_is: str = "last state"  # or `sign(Y)`, or `last state (not localized)`: what the final samples are
 
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentRecord:
-    """One command's result: several samplers on the same instances with the same seed.
+    """One command's result: several samplers on the same instances with the same seed."""
 
-    Attributes:
-      dataset: name of the dataset, such as `mis/er_density/r-0.10`.
-      problem: name of the problem, such as `mis`.
-      source: source of the instances: `discs files`, `archive` or `generated`.
-      source_detail: the path, or the generator with its seed.
-      config: the full configuration as nested plain dicts.
-      seed: the run's seed.
-      num_chains: chains per instance.
-      logged_steps: [L] step numbers (1-based) of the traces.
-      temperature: [L] temperature at those steps.
-      versions: package name to version.
-      device: what it ran on, in words.
-      engine: the engine used, or that of each sampler if they differ.
-      samplers: name to record, in the order given.
-    """
-
-    dataset: str
-    problem: str
-    source: str
-    source_detail: str
-    config: dict
+    dataset: str  # its name, such as `mis/er_density/r-0.10`
+    problem: str  # its name, such as `mis`
+    source: str  # source of the instances: `discs files`, `archive` or `generated`
+    source_detail: str  # the path, or the generator with its seed
+    config: dict  # the full configuration as nested plain dicts
     seed: int
-    num_chains: int
-    logged_steps: np.ndarray
-    temperature: np.ndarray
-    versions: dict[str, str]
-    device: str
-    engine: str
-    samplers: dict[str, SamplerRecord]
+    num_chains: int  # chains per instance
+    logged_steps: np.ndarray  # [L] step numbers (1-based) of the traces
+    temperature: np.ndarray  # [L] temperature at those steps
+    versions: dict[str, str]  # package name to version
+    device: str  # what it ran on, in words
+    engine: str  # the engine used, or that of each sampler if they differ
+    samplers: dict[str, SamplerRecord]  # name to record, in the order given
 
 
 def versions() -> dict[str, str]:
@@ -171,18 +133,11 @@ def experiment_record(
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """Mean over n instances, and their spread.
-
-    Attributes:
-      mean: the mean.
-      std: standard deviation over the instances with divisor n, as in DISCS and in the paper's +-.
-      se: standard error of the mean, sample standard deviation (divisor n - 1) over sqrt(n); None for n = 1.
-      n: number of instances.
-    """
+    """Mean over n instances, and their spread."""
 
     mean: float
-    std: float
-    se: float | None
+    std: float  # standard deviation over the instances with divisor n, as in DISCS and in the paper's +-
+    se: float | None  # standard error of the mean, from divisor n - 1; None for n = 1
     n: int
 
     @classmethod
