@@ -86,17 +86,20 @@ def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, Sampler
         arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
         solutions = [instance.pop("solution") for instance in fields["instances"]]
         arrays[f"{number}/solutions"] = np.concatenate(solutions)
-        fields["sizes"] = [len(solution) for solution in solutions]
-    arrays["json"] = json.dumps(values, default=lambda value: value.item())
+        for instance, solution in zip(fields["instances"], solutions, strict=True):
+            instance["size"] = len(solution)
+    text = json.dumps(values, default=lambda value: value.item())
+    arrays["plain"] = np.frombuffer(text.encode(), np.uint8)
     write_atomically(folder / "records.npz", lambda file: save_npz(file, arrays))
 
 
 def _kept_records(path: Path) -> dict[str, SamplerRecord]:
     arrays = read_npz(path)
     samplers = {}
-    for number, (name, fields) in enumerate(json.loads(str(arrays["json"])).items()):
-        solutions = np.split(arrays[f"{number}/solutions"], np.cumsum(fields.pop("sizes"))[:-1])
-        instances = zip(fields.pop("instances"), solutions, strict=True)
+    for number, (name, fields) in enumerate(json.loads(arrays["plain"].tobytes()).items()):
+        ends = np.cumsum([instance.pop("size") for instance in fields["instances"]])
+        solutions = np.split(arrays[f"{number}/solutions"], ends[:-1])
+        instances = zip(fields["instances"], solutions, strict=True)
         fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
         fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
         samplers[name] = SamplerRecord(**fields)
