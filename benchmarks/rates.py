@@ -52,22 +52,22 @@ class Row(NamedTuple):
         flips = [one.flips / one.seconds for one in self.measurements if one.flips is not None]
         return statistics.median(flips) if flips else None
 
-    def mean_best(self) -> float | None:
-        """Mean over repetitions and graphs of the verified objective, None where it was not measured."""
-        values = [one.best.mean() for one in self.measurements if one.best is not None]
-        return float(np.mean(values)) if values else None
-
-    def best_of_graphs(self) -> np.ndarray | None:
-        """[G] means over repetitions of the verified objectives, None where they were not measured."""
+    def bests(self) -> np.ndarray | None:
+        """[R, G] verified objectives of each repetition, None where they were not measured."""
         values = [one.best for one in self.measurements if one.best is not None]
-        return np.mean(values, axis=0) if values else None
+        return np.array(values) if values else None
+
+    def mean_best(self) -> float | None:
+        """Mean over repetitions and graphs of the verified objective."""
+        bests = self.bests()
+        return None if bests is None else float(bests.mean())
 
     def error_of_mean(self) -> float | None:
         """Standard error of that mean over repetitions with fixed graphs; None for a single repetition."""
-        values = np.array([one.best for one in self.measurements if one.best is not None])
-        if len(values) < 2:
+        bests = self.bests()
+        if bests is None or len(bests) < 2:
             return None
-        return float(np.sqrt(values.var(axis=0, ddof=1).mean() / values.size))
+        return float(np.sqrt(bests.var(axis=0, ddof=1).mean() / bests.size))
 
 
 class Lead(NamedTuple):
@@ -85,10 +85,10 @@ class Lead(NamedTuple):
 
 def lead(first: Row, other: Row) -> Lead | None:
     """By Student's t on the differences of each graph; None without objectives or with a single graph."""
-    ours, theirs = first.best_of_graphs(), other.best_of_graphs()
-    if ours is None or theirs is None or len(ours) < 2:
+    ours, theirs = first.bests(), other.bests()
+    if ours is None or theirs is None or ours.shape[1] < 2:
         return None
-    differences = ours - theirs
+    differences = ours.mean(axis=0) - theirs.mean(axis=0)
     mean, half = float(differences.mean()), half_width(differences)
     return Lead(mean, mean - half, mean + half)
 
@@ -97,7 +97,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     """`cases -> case -> sampler -> engine or peer -> figures`, and the settings."""
     cases: dict[str, Any] = {}
     for row in rows:
-        rates, of_graphs = row.rates(), row.best_of_graphs()
+        rates, bests = row.rates(), row.bests()
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
             "per_cpu_second": row.rate_of_core(),
@@ -107,7 +107,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
             "flips_per_s": row.flip_rate(),
             "mean_best": row.mean_best(),
             "error_of_mean": row.error_of_mean(),
-            "best_of_graphs": None if of_graphs is None else of_graphs.tolist(),
+            "best_of_graphs": None if bests is None else bests.mean(axis=0).tolist(),
             "seconds": [one.seconds for one in row.measurements],
         }
     return {"settings": settings, "cases": cases}

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 import types
 from pathlib import Path
 
@@ -72,19 +73,12 @@ def _look_in(folder: Path) -> None:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """The line of the file at which an error arose, if it arose there."""
-    if isinstance(error, SyntaxError):
-        return ""  # names it
-    lines, trace = [], error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return f"line {lines[-1]}: " if lines else ""
+    """The line of the file at which an error arose, if it arose there; a SyntaxError names it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
 
 
 def _in_words(error: BaseException) -> str:
-    words = str(error)
-    return (
-        words if isinstance(error, InputError) and words else f"{type(error).__name__}{f': {words}' if words else ''}"
-    )
+    if isinstance(error, InputError) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

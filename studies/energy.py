@@ -75,11 +75,10 @@ def boltzmann_machine(hidden: int) -> Energy:
     return Energy("RBM", *densities, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2)
 
 
-def convolutional(channels: int, blocks: int = 1) -> Energy:
+def convolutional(channels: int) -> Energy:
     """Chains of pixels, by path_auxiliary with an adaptive number of flips; InputError without flax.
 
-    Log p is a bias of each pixel, and a sum over pixels of features of residual blocks, of two 3 x 3 convolutions
-    each.
+    Log p is a bias of each pixel, and a sum over pixels of features of a residual block of two 3 x 3 convolutions.
     """
     try:
         from flax import linen
@@ -91,9 +90,8 @@ def convolutional(channels: int, blocks: int = 1) -> Energy:
         def __call__(self, x: Float[Array, "height width"]) -> Float[Array, ""]:
             bias = self.param("bias", linen.initializers.zeros, x.shape)
             features = linen.Conv(channels, (3, 3))((2 * x - 1)[..., None])
-            for _ in range(blocks):
-                inner = linen.Conv(channels, (3, 3))(jax.nn.swish(features))
-                features += linen.Conv(channels, (3, 3))(jax.nn.swish(inner))
+            inner = linen.Conv(channels, (3, 3))(jax.nn.swish(features))
+            features += linen.Conv(channels, (3, 3))(jax.nn.swish(inner))
             weights = self.param("weights", linen.initializers.normal(0.1), (channels,))
             return (bias * x).sum() + (jax.nn.swish(features) @ weights).sum()
 

@@ -95,12 +95,6 @@ def dula(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndar
     return np.exp(np.einsum("xyi,xi->xy", differs, flips - stays) + stays.sum(axis=1)[:, None])
 
 
-def dula_law(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndarray, "S"]:
-    """The distribution that DULA leaves invariant on a quadratic model, see the module."""
-    exponents = density + np.logaddexp(0, flip_gains(density) / 2 - 1 / (2 * step_size)).sum(axis=1)
-    return np.exp(exponents - np.logaddexp.reduce(exponents))
-
-
 def spectrum(matrix: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "S"]:
     """Eigenvalues of a reversible kernel, in increasing order; the last one is 1."""
     return linalg.eigvalsh(np.sqrt(matrix * matrix.T))

@@ -91,7 +91,7 @@ def exact_mean(form: SpinForm) -> Mean:
     return mean
 
 
-def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int = 81) -> Mean:
+def curie_weiss_mean(coupling: float, field: float, num_sites: int) -> Mean:
     """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its spins.
 
     exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth integrands the
@@ -99,10 +99,10 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int 
     """
     root = (coupling / num_sites) ** 0.5
     reach = coupling**0.5 * num_sites**0.5 + 6
-    z = np.linspace(-reach, reach, points)
+    z = np.linspace(-reach, reach, 81)
 
     def mean(rng, tilt, states):
-        weights = np.zeros((len(tilt), points))
+        weights = np.zeros((len(tilt), len(z)))
         for site in range(num_sites):
             one = np.abs(root * z + field + tilt[:, site, None])
             weights += one + np.log1p(np.exp(-2 * one))
@@ -148,22 +148,22 @@ def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bo
     return shared
 
 
-def tap_mean(form: SpinForm, rounds: int = 50, damping: float = 0.5) -> Mean:
+def tap_mean(form: SpinForm) -> Mean:
     """The Thouless-Anderson-Palmer equations, m = tanh(h - Wm - (W^2)(1 - m^2) m), iterated."""
     W = form.beta * form.W
 
     def mean(rng, tilt, states):
         m = np.tanh(form.b + tilt)
-        for _ in range(rounds):
-            m = damping * m + (1 - damping) * np.tanh(form.b + tilt - m @ W - ((1 - m**2) @ W**2) * m)
+        for _ in range(50):
+            m = 0.5 * m + 0.5 * np.tanh(form.b + tilt - m @ W - ((1 - m**2) @ W**2) * m)
         return m, states
 
     return mean
 
 
-def gibbs_chain(form: SpinForm, sweeps: int, chains: int, *, seed: int = 0, replica: int = 0) -> Chains:
+def gibbs_chain(form: SpinForm, sweeps: int, chains: int) -> Chains:
     """Last states of chains without localization, after `sweeps` from random states."""
-    rng = random_numbers(seed, replica, -1)
+    rng = random_numbers(0, 0, -1)
     states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))
     return gibbs_mean(form, sweeps, 1)(rng, np.zeros_like(states), states)[1]
 

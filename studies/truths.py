@@ -268,9 +268,9 @@ def digit_images() -> Bool[np.ndarray, "S 64"]:
     return load_digits().data > _ON
 
 
-def digits_machine(hidden: int, seed: int, epochs: int = 200) -> Truth:
-    """The known quantities of a machine with 64 pixels and a few hidden units after `epochs` of training."""
-    return boltzmann_machine(*fit(digit_images(), hidden, seed, epochs))
+def digits_machine(hidden: int, seed: int) -> Truth:
+    """The known quantities of a machine with 64 pixels and a few hidden units after 200 epochs of training."""
+    return boltzmann_machine(*fit(digit_images(), hidden, seed, 200))
 
 
 def fit(
