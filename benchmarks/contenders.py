@@ -53,15 +53,10 @@ class Measurement(NamedTuple):
 
 
 class Contender(Protocol):
-    """An engine of this project, or a peer.
+    """An engine of this project, or a peer."""
 
-    Attributes:
-      name: name in the report.
-      unit: the unit of its `chain_steps`.
-    """
-
-    name: str
-    unit: str
+    name: str  # name in the report
+    unit: str  # the unit of its `chain_steps`
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
         """One repetition; if `seconds` is given and quality depends on it, of about that many CPU-seconds."""
@@ -72,11 +67,7 @@ class NotPlayed(Exception):
 
 
 class Own:
-    """A sampler of this project on one of its engines; `more` are fields of its config that differ from the defaults.
-
-    Raises:
-      NotPlayed: the engine does not support the sampler.
-    """
+    """A sampler of this project on one of its engines, with `more` fields; NotPlayed if it is unsupported."""
 
     unit = "chain-steps"
 
@@ -100,7 +91,6 @@ class Own:
             raise NotPlayed(str(error)) from error
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Runs the whole chain, whatever `seconds`."""
         del seconds
         settings = dataclasses.replace(self._settings, seed=seed)
         cpu_seconds, _, record = timed(
@@ -113,11 +103,7 @@ class Own:
 
 
 class Default:
-    """`sl_discs.solve` with its defaults, which choose sampler and annealing, and a time limit per graph.
-
-    Raises:
-      NotPlayed: `solve` would choose another engine.
-    """
+    """`sl_discs.solve` with its defaults and a time limit; NotPlayed where it chooses another engine."""
 
     unit = "chain-steps"
 
@@ -133,7 +119,6 @@ class Default:
         return [solve(problem, seed=seed, time_limit=self._seconds) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Solves one graph after the other; `seconds` only applies to the peers."""
         del seconds
         cpu_seconds, elapsed, results = timed(self._solve, seed)
         steps = [result.steps * len(result.values) for result in results]
@@ -160,100 +145,6 @@ def timed(function, *arguments):
     return time.process_time() - cpu_begin, time.perf_counter() - begin, result
 
 
-_DEFAULT_S = 0.1
-
-
-class KaMIS:
-    """ReduMIS of the package `chszlablib`, on the graph for sets and on its complement for cliques.
-
-    Raises:
-      NotPlayed: the problem is another one.
-    """
-
-    name = "kamis"
-    unit = "graphs"
-
-    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
-        del sampler, settings
-        if dataset.problem not in ("mis", "maxclique"):
-            raise NotPlayed("it solves mis and maxclique")
-        package = importlib.import_module("chszlablib")
-        self._search = package.IndependenceProblems.redumis
-        self._dataset = dataset
-        own = dataset.graphs if dataset.problem == "mis" else [complement(graph) for graph in dataset.graphs]
-        self._graphs = [package.Graph.from_csr(*_adjacency(graph)) for graph in own]
-
-    def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """One graph after the other, each for its part of the seconds; it may take longer than it is told."""
-        limit = _DEFAULT_S if seconds is None else seconds / len(self._graphs)
-
-        def search():
-            return [self._search(graph, time_limit=limit, seed=seed) for graph in self._graphs]
-
-        cpu_seconds, elapsed, results = timed(search)
-        states = []
-        for graph, result in zip(self._dataset.graphs, results, strict=True):
-            states.append(np.zeros((1, graph.num_nodes), np.int8))
-            states[-1][0, result.vertices] = 1
-        return Measurement(len(states), None, elapsed, cpu_seconds, best_of_reads(self._dataset, states))
-
-
-def _adjacency(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """Starts [N + 1] of the nodes' neighbours, and the neighbours."""
-    ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
-    ends = ends[np.lexsort(ends.T[::-1])]
-    starts = np.searchsorted(ends[:, 0], np.arange(graph.num_nodes + 1))
-    return starts.astype(np.int64), ends[:, 1].astype(np.int32)
-
-
-class Bifurcation:
-    """Discrete simulated bifurcation (Goto et al. 2021) of the package `simulated-bifurcation`, on one core.
-
-    Raises:
-      NotPlayed: a graph is too large for its dense matrices.
-    """
-
-    name = "bifurcation"
-    unit = "runs"
-    _MOST_NODES = 4_000
-
-    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
-        del sampler
-        if max(graph.num_nodes for graph in dataset.graphs) > self._MOST_NODES:
-            raise NotPlayed(f"it keeps dense matrices; more than {self._MOST_NODES:,} nodes take too long")
-        self._package = importlib.import_module("simulated_bifurcation")
-        self._torch = importlib.import_module("torch")
-        self._torch.set_num_threads(1)
-        self._dataset, self._agents = dataset, settings.batch_size
-        kind = graph_kind(dataset.problem)
-        self._problems = []
-        for terms in (kind.terms(graph).listed() for graph in dataset.graphs):
-            matrix = np.zeros((len(terms.linear),) * 2)
-            u, v = terms.edges.T
-            matrix[u, v] = terms.scale * terms.weights
-            self._problems.append([self._torch.from_numpy(one) for one in (matrix, np.array(terms.linear, float))])
-
-    def _read(self, problem, seconds: float) -> np.ndarray:
-        """States of repeated runs until the CPU-seconds are used up."""
-        end = time.process_time() + seconds
-        states: list[np.ndarray] = []
-        while (left := end - time.process_time()) > 0 or not states:
-            found, _ = self._package.maximize(
-                *problem, domain="binary", mode="discrete", agents=self._agents, best_only=False, verbose=False,
-                timeout=max(left, 0.01), dtype=self._torch.float32,
-            )  # fmt: skip
-            states.append(found.numpy().astype(np.int8))
-        return np.concatenate(states)
-
-    def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """One graph after the other."""
-        self._torch.manual_seed(seed)
-        limit = _DEFAULT_S if seconds is None else seconds / len(self._problems)
-        cpu_seconds, elapsed, reads = timed(lambda: [self._read(problem, limit) for problem in self._problems])
-        runs = sum(map(len, reads))
-        return Measurement(runs, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads))
-
-
 class Discs:
     """A sampler of DISCS in its own loop, for a few steps; only its speed is measured."""
 
@@ -277,22 +168,133 @@ class Discs:
         return Measurement(self._STEPS * self._per_step, None, elapsed, cpu_seconds, None)
 
 
-class _Minimiser(abc.ABC):
-    """A heuristic that runs on one core, one graph after the other, with as many reads as our runs have chains."""
+class _Heuristic(abc.ABC):
+    """A peer on one core, one graph after the other, with as many reads as our runs have chains."""
+
+    unit = "reads"
 
     def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
         del sampler
         self._dataset, self._reads = dataset, settings.batch_size
-        kind = graph_kind(dataset.problem)
-        terms = [kind.terms(graph).listed() for graph in dataset.graphs]
-        self._problems = [self._problem(term) for term in terms]
+        self._problems = [self._problem(graph) for graph in dataset.graphs]
+
+    def _terms(self, graph: Graph) -> Coefficients:
+        return graph_kind(self._dataset.problem).terms(graph).listed()
 
     @abc.abstractmethod
-    def _problem(self, terms: Coefficients) -> Any:
-        """The minimisation of -f in the peer's form."""
+    def _problem(self, graph: Graph) -> Any:
+        """The problem in the peer's form."""
+
+    def _search(self, problem: Any, seconds: float | None, seed: int) -> np.ndarray:
+        """States [R, N] of zeros and ones, found in so many seconds; None: the peer's choice."""
+        raise NotImplementedError
+
+    def play(self, seed: int, seconds: float | None = None) -> Measurement:
+        limit = None if seconds is None else seconds / len(self._problems)
+        cpu_seconds, elapsed, reads = timed(
+            lambda: [self._search(problem, limit, seed) for problem in self._problems]
+        )
+        best = best_of_reads(self._dataset, reads)
+        return Measurement(sum(map(len, reads)), None, elapsed, cpu_seconds, best)
 
 
-class _Annealer(_Minimiser):
+_DEFAULT_S = 0.1
+
+
+class KaMIS(_Heuristic):
+    """ReduMIS of the package `chszlablib`, on the graph for sets and on its complement for cliques.
+
+    It may take longer than it is told.
+    """
+
+    name = "kamis"
+    unit = "graphs"
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        if dataset.problem not in ("mis", "maxclique"):
+            raise NotPlayed("it solves mis and maxclique")
+        self._package = importlib.import_module("chszlablib")
+        super().__init__(sampler, dataset, settings)
+
+    def _problem(self, graph):
+        graph = graph if self._dataset.problem == "mis" else complement(graph)
+        ends = np.concatenate([graph.edges, graph.edges[:, ::-1]])
+        ends = ends[np.lexsort(ends.T[::-1])]
+        starts = np.searchsorted(ends[:, 0], np.arange(graph.num_nodes + 1))
+        return graph.num_nodes, self._package.Graph.from_csr(starts.astype(np.int64), ends[:, 1].astype(np.int32))
+
+    def _search(self, problem, seconds, seed):
+        size, graph = problem
+        found = self._package.IndependenceProblems.redumis(graph, time_limit=seconds or _DEFAULT_S, seed=seed)
+        state = np.zeros((1, size), np.int8)
+        state[0, found.vertices] = 1
+        return state
+
+
+class Bifurcation(_Heuristic):
+    """Discrete simulated bifurcation (Goto et al. 2021) of the package `simulated-bifurcation`, on one core."""
+
+    name = "bifurcation"
+    unit = "runs"
+    _MOST_NODES = 4_000
+
+    def __init__(self, sampler: str, dataset: Dataset, settings: Settings):
+        if max(graph.num_nodes for graph in dataset.graphs) > self._MOST_NODES:
+            raise NotPlayed(f"it keeps dense matrices; more than {self._MOST_NODES:,} nodes take too long")
+        self._package = importlib.import_module("simulated_bifurcation")
+        self._torch = importlib.import_module("torch")
+        self._torch.set_num_threads(1)
+        super().__init__(sampler, dataset, settings)
+
+    def _problem(self, graph):
+        terms = self._terms(graph)
+        matrix = np.zeros((graph.num_nodes, graph.num_nodes))
+        u, v = terms.edges.T
+        matrix[u, v] = terms.scale * terms.weights
+        return [self._torch.from_numpy(one) for one in (matrix, np.array(terms.linear, float))]
+
+    def _search(self, problem, seconds, seed):
+        """Runs are repeated until the CPU-seconds are used up."""
+        self._torch.manual_seed(seed)
+        end = time.process_time() + (seconds or _DEFAULT_S)
+        states: list[np.ndarray] = []
+        while (left := end - time.process_time()) > 0 or not states:
+            found, _ = self._package.maximize(
+                *problem, domain="binary", mode="discrete", agents=self._reads, best_only=False, verbose=False,
+                timeout=max(left, 0.01), dtype=self._torch.float32,
+            )  # fmt: skip
+            states.append(found.numpy().astype(np.int8))
+        return np.concatenate(states)
+
+
+def as_bqm(terms: Coefficients) -> Any:
+    """Minus f as a binary quadratic model of dimod."""
+    dimod = importlib.import_module("dimod")
+    u, v = terms.edges.T
+    weights = -terms.scale * terms.weights
+    return dimod.BinaryQuadraticModel.from_numpy_vectors(-terms.linear, (u, v, weights), 0.0, dimod.BINARY)
+
+
+def _in_order(found) -> np.ndarray:
+    """The states of a sample set of dimod, [R, N]."""
+    return found.record.sample[:, np.argsort(found.variables)]
+
+
+class Tabu(_Heuristic):
+    """`dwave.samplers.TabuSampler`, each read of which takes its part of the time, or 20 ms."""
+
+    name = "tabu"
+
+    def _problem(self, graph):
+        return as_bqm(self._terms(graph))
+
+    def _search(self, problem, seconds, seed):
+        sampler = importlib.import_module("dwave.samplers").TabuSampler()
+        limit_ms = 20.0 if seconds is None else max(1.0, 1e3 * seconds / self._reads)
+        return _in_order(sampler.sample(problem, num_reads=self._reads, timeout=limit_ms, seed=seed + 1))
+
+
+class _Annealer(_Heuristic):
     """Simulated annealing.
 
     Given CPU-seconds, the number of sweeps is chosen to use them; otherwise it runs its default schedule.
@@ -311,7 +313,6 @@ class _Annealer(_Minimiser):
         return [self._states(problem, sweeps, seed + 1) for problem in self._problems]
 
     def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Anneals all graphs."""
         if self._sweep_s is None:
             self._anneal(1, seed)  # loads libraries
             self._fixed_s = timed(self._anneal, 1, seed)[0]
@@ -322,55 +323,21 @@ class _Annealer(_Minimiser):
         if seconds is not None:
             sweeps = max(1, round((seconds - self._fixed_s) / self._sweep_s))
         cpu_seconds, elapsed, reads = timed(self._anneal, sweeps, seed)
-        sites = sum(graph.num_nodes for graph in self._dataset.graphs)
-        return Measurement(
-            sweeps * sites * self._reads, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads)
-        )
-
-
-def as_bqm(terms: Coefficients) -> Any:
-    """Minus f as a binary quadratic model of dimod."""
-    dimod = importlib.import_module("dimod")
-    u, v = terms.edges.T
-    weights = -terms.scale * terms.weights
-    return dimod.BinaryQuadraticModel.from_numpy_vectors(-terms.linear, (u, v, weights), 0.0, dimod.BINARY)
+        updates = sweeps * self._reads * sum(graph.num_nodes for graph in self._dataset.graphs)
+        return Measurement(updates, None, elapsed, cpu_seconds, best_of_reads(self._dataset, reads))
 
 
 class DWave(_Annealer):
     """`dwave.samplers.SimulatedAnnealingSampler`, its default schedule."""
 
     name = "dwave-samplers"
-    _problem = staticmethod(as_bqm)
+
+    def _problem(self, graph):
+        return as_bqm(self._terms(graph))
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("dwave.samplers").SimulatedAnnealingSampler()
-        found = sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
-        order = np.argsort(found.variables)
-        return found.record.sample[:, order]
-
-
-class Tabu(_Minimiser):
-    """`dwave.samplers.TabuSampler`, which takes a time limit for each read."""
-
-    name = "tabu"
-    unit = "reads"
-    _problem = staticmethod(as_bqm)
-
-    def play(self, seed: int, seconds: float | None = None) -> Measurement:
-        """Searches all graphs; given CPU-seconds, each read takes its part of them, 20 ms otherwise."""
-        sampler = importlib.import_module("dwave.samplers").TabuSampler()
-        reads = self._reads * len(self._problems)
-        limit = 20.0 if seconds is None else max(1.0, 1e3 * seconds / reads)  # milliseconds
-
-        def search():
-            found = [
-                sampler.sample(problem, num_reads=self._reads, timeout=limit, seed=seed + 1)
-                for problem in self._problems
-            ]
-            return [one.record.sample[:, np.argsort(one.variables)] for one in found]
-
-        cpu_seconds, elapsed, states = timed(search)
-        return Measurement(reads, None, elapsed, cpu_seconds, best_of_reads(self._dataset, states))
+        return _in_order(sampler.sample(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed))
 
 
 class OpenJij(_Annealer):
@@ -378,16 +345,15 @@ class OpenJij(_Annealer):
 
     name = "openjij"
 
-    def _problem(self, terms):
+    def _problem(self, graph):
+        terms = self._terms(graph)
         linear = {(k, k): -float(value) for k, value in enumerate(terms.linear)}
         weights = (-terms.scale * terms.weights).tolist()
         return linear | {(u, v): w for (u, v), w in zip(terms.edges.tolist(), weights, strict=True)}
 
     def _states(self, problem, sweeps, seed):
         sampler = importlib.import_module("openjij").SASampler()
-        found = sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed)
-        order = np.argsort(found.variables)
-        return found.record.sample[:, order]
+        return _in_order(sampler.sample_qubo(problem, num_reads=self._reads, num_sweeps=sweeps, seed=seed))
 
 
 def _has(*modules: str) -> bool:
@@ -398,13 +364,7 @@ def _has(*modules: str) -> bool:
 
 
 class Peer(NamedTuple):
-    """What a peer needs.
-
-    Attributes:
-      contender: what runs it.
-      modules: that it imports.
-      how: to get them.
-    """
+    """What runs a peer, the modules that it imports, and how to get them."""
 
     contender: Callable[..., Contender]
     modules: tuple[str, ...]

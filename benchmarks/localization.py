@@ -10,7 +10,6 @@ the median). Compilation does not count. `sl-discs discs overhead` measures the 
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import sys
 import time
@@ -19,16 +18,15 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float64
 
 from cases import CASES, ENGINES, chosen_cases
 from contenders import NotPlayed, Own
-from sl_discs.command import check_choice, run_command
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine, num_cores, one_device_per_core
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
-from sl_discs.files import check_file, write_atomically
+from sl_discs.files import check_file, write_json
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import import_code, imported
 from sl_discs.samplers import known_samplers
@@ -42,19 +40,13 @@ _FEWEST = 3
 class Cost(NamedTuple):
     """The cost that localization adds to a sampler.
 
-    Attributes:
-      base_us: median microseconds of one core per chain-step of the base sampler.
-      added: median over pairs of the added time, as a fraction of the base's time.
-      error: standard error of `added`, from the median deviation under a normal distribution.
-      pairs: number of pairs of runs.
-
     For several processes these are means of their medians, the standard error of the mean of `added`, and all pairs.
     """
 
-    base_us: float
-    added: float
-    error: float
-    pairs: int
+    base_us: float  # median microseconds of one core per chain-step of the base sampler
+    added: float  # median over pairs of the added time, as a fraction of the base's time
+    error: float  # standard error of `added`, from the median deviation under a normal distribution
+    pairs: int  # number of pairs of runs
 
 
 class Task(NamedTuple):
@@ -79,11 +71,7 @@ def cost_of(base: Float64[np.ndarray, "P"], localized: Float64[np.ndarray, "P"])
 
 
 def measure(engine: str, sampler: str, dataset: Dataset, settings: Settings, seconds: float) -> Cost:
-    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together, compilation apart.
-
-    Raises:
-      NotPlayed: the engine does not know the sampler.
-    """
+    """The cost of sl_SAMPLER over SAMPLER by runs of about `seconds` together; NotPlayed if the engine has none."""
     pair = [Own(engine, name, dataset, settings) for name in (sampler, f"sl_{sampler}")]
     for one in pair:
         one.play(0)  # compiles
@@ -135,24 +123,16 @@ def measure_in_processes(task: Task, processes: int) -> Cost:
 
 _BASES = [name for name in known_samplers() if f"sl_{name}" in known_samplers()]
 
-FLAGS = flags.FlagValues()
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
-_SAMPLERS = flags.DEFINE_list(
-    "samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.", flag_values=FLAGS
-)
-_CHOSEN = flags.DEFINE_list("engines", list(ENGINES), "Engines.", flag_values=FLAGS)
-_STEPS = flags.DEFINE_integer(
-    "steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10, flag_values=FLAGS
-)
-_GRAPHS = flags.DEFINE_integer("graphs", 1, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains per graph.", lower_bound=1, flag_values=FLAGS)
-_SECONDS = flags.DEFINE_float(
-    "seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1, flag_values=FLAGS
-)
-_PROCESSES = flags.DEFINE_integer(
-    "processes", 4, "Processes for each pair of samplers on each engine.", lower_bound=1, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string("output", "bench_localization.json", "File for the results.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.list("cases", list(CASES), "Cases.")
+define.list("samplers", ["gwg", "path_auxiliary", "dmala"], "Samplers, without sl_.")
+define.list("engines", list(ENGINES), "Engines.")
+define.integer("steps", 10_000, "Steps per chain, divided into as many levels as fit.", lower_bound=10)
+define.integer("graphs", 1, "Graphs per case.", lower_bound=1)
+define.integer("chains", 32, "Chains per graph.", lower_bound=1)
+define.float("seconds", 5.0, "Seconds of runs in each process, for each pair of samplers.", lower_bound=0.1)
+define.integer("processes", 4, "Processes for each pair of samplers on each engine.", lower_bound=1)
+define.string("output", "bench_localization.json", "File for the results.")
 
 
 def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
@@ -163,44 +143,37 @@ def _line(case: str, engine: str, sampler: str, cost: Cost) -> str:
 
 
 def run(_) -> int:
-    """Measures every pair, prints a line for each, and saves the results."""
-    check_choice("samplers", _SAMPLERS.value, _BASES)
-    check_choice("engines", _CHOSEN.value, ENGINES)
-    cases, output = chosen_cases(_CASES.value), check_file(_OUTPUT.value)
+    check_choice("samplers", FLAGS.samplers, _BASES)
+    check_choice("engines", FLAGS.engines, ENGINES)
+    cases, output = chosen_cases(FLAGS.cases), check_file(FLAGS.output)
     # In a process of its own, which would otherwise hold most of a GPU's memory while others measure.
     machine = in_new_processes(1, describe_machine)[0]
-    sys.stdout.write(
-        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
-        f"{_PROCESSES.value} processes\n"
-        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}\n"
+    say(
+        f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
+        f"{FLAGS.processes} processes\n"
+        f"  {'case':<16} {'engine':<6} {'sampler':<20} {'us a step':>8} {'sl_ adds':>9}  {'error':>8} {'pairs':>6}"
     )
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    with progress_bar(len(cases) * len(_CHOSEN.value) * len(_SAMPLERS.value), " pairs") as progress:
+    with progress_bar(len(cases) * len(FLAGS.engines) * len(FLAGS.samplers), " pairs") as progress:
         for case in cases:
-            for engine in _CHOSEN.value:
-                for sampler in _SAMPLERS.value:
-                    task = Task(
-                        case.name, engine, sampler, _GRAPHS.value, _CHAINS.value, _STEPS.value, _SECONDS.value
-                    )
+            for engine in FLAGS.engines:
+                for sampler in FLAGS.samplers:
+                    task = Task(case.name, engine, sampler, FLAGS.graphs, FLAGS.chains, FLAGS.steps, FLAGS.seconds)
                     try:
-                        cost = measure_in_processes(task, _PROCESSES.value)
+                        cost = measure_in_processes(task, FLAGS.processes)
                     except NotPlayed as reason:
-                        sys.stdout.write(f"  {case.name}, {sampler}: skipped on {engine}: {reason}\n")
+                        say(f"  {case.name}, {sampler}: skipped on {engine}: {reason}")
                     else:
                         found.setdefault(case.name, {}).setdefault(sampler, {})[engine] = cost._asdict()
-                        sys.stdout.write(_line(case.name, engine, sampler, cost) + "\n")
-                    sys.stdout.flush()
+                        say(_line(case.name, engine, sampler, cost))
                     progress("localization", 1)
-    shape = {"graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value, "processes": _PROCESSES.value}
-    text = json.dumps({"machine": machine} | shape | {"cases": found}, indent=1)
-    path = write_atomically(output, lambda file: file.write(text.encode()))
-    sys.stdout.write(f"saved {path}\n")
+    shape = {"graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps, "processes": FLAGS.processes}
+    write_json(output, {"machine": machine} | shape | {"cases": found})
+    say(f"saved {output}")
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, program="python")
 
 
 if __name__ == "__main__":

@@ -12,25 +12,21 @@ defaults. `discs` needs a checkout of DISCS on PYTHONPATH, and only its speed is
 
 from __future__ import annotations
 
-import json
-import operator
 import statistics
 import sys
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 
 from cases import CASES, ENGINES, TUNED, Case, chosen_cases
 from contenders import Contender, Default, Measurement, NotPlayed, Own, available_peers, how_to_get
-from sl_discs.command import check_choice, refuse_flags, run_command
+from sl_discs.command import Command, check_choice, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.engines.registry import describe_machine, one_device_per_core
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import half_width
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.files import check_file, write_atomically
+from sl_discs.experiment.record import half_width
+from sl_discs.files import check_file, write_json
 from sl_discs.samplers import known_samplers
 
 
@@ -56,22 +52,22 @@ class Row(NamedTuple):
         flips = [one.flips / one.seconds for one in self.measurements if one.flips is not None]
         return statistics.median(flips) if flips else None
 
-    def mean_best(self) -> float | None:
-        """Mean over repetitions and graphs of the verified objective, None where it was not measured."""
-        values = [one.best.mean() for one in self.measurements if one.best is not None]
-        return float(np.mean(values)) if values else None
-
-    def best_of_graphs(self) -> np.ndarray | None:
-        """[G] means over repetitions of the verified objectives, None where they were not measured."""
+    def bests(self) -> np.ndarray | None:
+        """[R, G] verified objectives of each repetition, None where they were not measured."""
         values = [one.best for one in self.measurements if one.best is not None]
-        return np.mean(values, axis=0) if values else None
+        return np.array(values) if values else None
+
+    def mean_best(self) -> float | None:
+        """Mean over repetitions and graphs of the verified objective."""
+        bests = self.bests()
+        return None if bests is None else float(bests.mean())
 
     def error_of_mean(self) -> float | None:
         """Standard error of that mean over repetitions with fixed graphs; None for a single repetition."""
-        values = np.array([one.best for one in self.measurements if one.best is not None])
-        if len(values) < 2:
+        bests = self.bests()
+        if bests is None or len(bests) < 2:
             return None
-        return float(np.sqrt(values.var(axis=0, ddof=1).mean() / values.size))
+        return float(np.sqrt(bests.var(axis=0, ddof=1).mean() / bests.size))
 
 
 class Lead(NamedTuple):
@@ -89,10 +85,10 @@ class Lead(NamedTuple):
 
 def lead(first: Row, other: Row) -> Lead | None:
     """By Student's t on the differences of each graph; None without objectives or with a single graph."""
-    ours, theirs = first.best_of_graphs(), other.best_of_graphs()
-    if ours is None or theirs is None or len(ours) < 2:
+    ours, theirs = first.bests(), other.bests()
+    if ours is None or theirs is None or ours.shape[1] < 2:
         return None
-    differences = ours - theirs
+    differences = ours.mean(axis=0) - theirs.mean(axis=0)
     mean, half = float(differences.mean()), half_width(differences)
     return Lead(mean, mean - half, mean + half)
 
@@ -101,7 +97,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     """`cases -> case -> sampler -> engine or peer -> figures`, and the settings."""
     cases: dict[str, Any] = {}
     for row in rows:
-        rates, of_graphs = row.rates(), row.best_of_graphs()
+        rates, bests = row.rates(), row.bests()
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
             "per_cpu_second": row.rate_of_core(),
@@ -111,7 +107,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
             "flips_per_s": row.flip_rate(),
             "mean_best": row.mean_best(),
             "error_of_mean": row.error_of_mean(),
-            "best_of_graphs": None if of_graphs is None else of_graphs.tolist(),
+            "best_of_graphs": None if bests is None else bests.mean(axis=0).tolist(),
             "seconds": [one.seconds for one in row.measurements],
         }
     return {"settings": settings, "cases": cases}
@@ -152,35 +148,30 @@ def format_case(rows: list[Row], num_graphs: int) -> str:
     return "\n".join(lines)
 
 
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 launch.define_flags(FLAGS)
-_CASES = flags.DEFINE_list("cases", list(CASES), "Cases.", flag_values=FLAGS)
-_SAMPLERS = flags.DEFINE_list(
+define.list("cases", list(CASES), "Cases.")
+define.list(
     "samplers",
     ["gwg", "path_auxiliary", "dmala", "sl_path_auxiliary", "tuned", "default"],
     "Samplers of this package. `tuned` is the best of them for the case, with annealing tuned on other graphs; "
     "`tuned-sequential` is the same with scan=sequential and twice the steps, for about the same time; "
     "`default` is sl_discs.solve with its defaults, for --seconds.",
-    flag_values=FLAGS,
 )
-_ENGINES = flags.DEFINE_list(
-    "engines", None, "Engines and other packages; default: all that are available.", flag_values=FLAGS
-)
-_STEPS = flags.DEFINE_integer("steps", 10_000, "Steps per chain.", lower_bound=10, flag_values=FLAGS)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
-_GRAPHS = flags.DEFINE_integer("graphs", 4, "Graphs per case.", lower_bound=1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains or reads per graph.", lower_bound=1, flag_values=FLAGS)
-_SECONDS = flags.DEFINE_float(
-    "seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string("output", "bench.json", "File for the results.", flag_values=FLAGS)
+define.list("engines", None, "Engines and other packages; default: all that are available.")
+define.integer("steps", 10_000, "Steps per chain.", lower_bound=10)
+define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
+define.integer("graphs", 4, "Graphs per case.", lower_bound=1)
+define.integer("chains", 32, "Chains or reads per graph.", lower_bound=1)
+define.float("seconds", 1.0, "Seconds of wall time per graph for `default`.", lower_bound=0.01)
+define.string("output", "bench.json", "File for the results.")
 
 
 def _contenders() -> list[str]:
     """Names of the chosen engines and peers; our own engines come first, since they set the time of the peers."""
     peers = available_peers()
     available = [*ENGINES, *peers]
-    chosen = _ENGINES.value or available
+    chosen = FLAGS.engines or available
     check_choice("engines", chosen, available, how_to_get())
     if not set(chosen) & set(ENGINES):
         raise InputError(f"--engines: add one of {', '.join(ENGINES)}; peers get the time that the engine takes")
@@ -188,18 +179,17 @@ def _contenders() -> list[str]:
 
 
 def _run_case(case: Case, names: list[str], progress) -> list[Row]:
-    """Alternating repetitions of all contenders."""
-    dataset = case.dataset(_GRAPHS.value)
-    settings = case.settings(_GRAPHS.value, _CHAINS.value, _STEPS.value)
+    dataset = case.dataset(FLAGS.graphs)
+    settings = case.settings(FLAGS.graphs, FLAGS.chains, FLAGS.steps)
     peers = available_peers()
     contenders: dict[tuple[str, str], Contender] = {}
-    for sampler in _SAMPLERS.value:
+    for sampler in FLAGS.samplers:
         for name in names:
             own = name in ENGINES
             build = (lambda *args, name=name: Own(name, *args)) if own else peers[name]
             try:
                 if own and sampler == "default":
-                    contenders[sampler, name] = Default(name, dataset, _SECONDS.value)
+                    contenders[sampler, name] = Default(name, dataset, FLAGS.seconds)
                 elif own and sampler in TUNED and case.tuned is not None:
                     if name != "cpu":
                         raise NotPlayed("it is given the time of other samplers only on the CPU engine")
@@ -209,17 +199,17 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
                 else:
                     contenders[sampler, name] = build(sampler, dataset, settings)
             except NotPlayed as reason:
-                sys.stdout.write(f"{case.name}, {sampler}: skipped on {name}: {reason}\n")
+                say(f"{case.name}, {sampler}: skipped on {name}: {reason}")
     for (_, name), contender in contenders.items():
         if name in ENGINES:
             contender.play(0)  # compiles
     rows = {key: Row(case.name, *key, contender.unit, []) for key, contender in contenders.items()}
-    for seed in range(1, _REPEATS.value + 1):
+    for seed in range(1, FLAGS.repeats + 1):
         seconds: dict[str, float] = {}
         for (sampler, name), contender in contenders.items():
             measured = contender.play(seed, seconds.get(sampler))
             # Where ours ends early with a proof, peers have the time all the same.
-            least = _SECONDS.value * _GRAPHS.value if sampler == "default" else 0.0
+            least = FLAGS.seconds * FLAGS.graphs if sampler == "default" else 0.0
             seconds.setdefault(sampler, max(measured.cpu_seconds, least))
             rows[sampler, name].measurements.append(measured)
             progress("benchmark", 1)
@@ -227,43 +217,37 @@ def _run_case(case: Case, names: list[str], progress) -> list[Row]:
 
 
 def run(_) -> int:
-    """Runs all cases, prints a table after each, and saves the results."""
     one_device_per_core()
-    check_choice("samplers", _SAMPLERS.value, [*TUNED, "default", *known_samplers()])
-    cases = chosen_cases(_CASES.value)
-    names, output = _contenders(), check_file(_OUTPUT.value)
+    check_choice("samplers", FLAGS.samplers, [*TUNED, "default", *known_samplers()])
+    cases = chosen_cases(FLAGS.cases)
+    names, output = _contenders(), check_file(FLAGS.output)
     if "discs" in names:
         launch.register_from_flags(FLAGS)
     else:
         refuse_flags(FLAGS, ["compat", "fixes"], "unless --engines includes discs")
-    if "default" not in _SAMPLERS.value:
+    if "default" not in FLAGS.samplers:
         refuse_flags(FLAGS, ["seconds"], "unless --samplers includes default")
     machine = describe_machine()
-    sys.stdout.write(
-        f"{machine}; {_GRAPHS.value} graphs x {_CHAINS.value} chains x {_STEPS.value:,} steps, "
-        f"{_REPEATS.value} repetitions of {', '.join(names)}\n"
+    say(
+        f"{machine}; {FLAGS.graphs} graphs x {FLAGS.chains} chains x {FLAGS.steps:,} steps, "
+        f"{FLAGS.repeats} repetitions of {', '.join(names)}"
     )
     rows = []
-    with progress_bar(len(cases) * len(_SAMPLERS.value) * len(names) * _REPEATS.value, " repetitions") as progress:
+    with progress_bar(len(cases) * len(FLAGS.samplers) * len(names) * FLAGS.repeats, " repetitions") as progress:
         for case in cases:
             found = _run_case(case, names, progress)
-            sys.stdout.write("\n" + format_case(found, _GRAPHS.value) + "\n")
-            sys.stdout.flush()
+            say("\n" + format_case(found, FLAGS.graphs))
             rows += found
             settings = {
-                "machine": machine, "graphs": _GRAPHS.value, "chains": _CHAINS.value, "steps": _STEPS.value,
-                "repeats": _REPEATS.value,
+                "machine": machine, "graphs": FLAGS.graphs, "chains": FLAGS.chains, "steps": FLAGS.steps,
+                "repeats": FLAGS.repeats,
             }  # fmt: skip
-            text = json.dumps(as_json(rows, settings), indent=1)
-            path = write_atomically(output, operator.methodcaller("write", text.encode()))
-    sys.stdout.write(f"\nsaved {path}\n")
+            write_json(output, as_json(rows, settings))
+    say(f"\nsaved {output}")
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    launch.add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, prepare=launch.add_working_directory, program="python")
 
 
 if __name__ == "__main__":

@@ -14,28 +14,26 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-import json
 import os
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import networkx as nx
 import numpy as np
-from absl import flags
 from jaxtyping import Float64, Int
 from scipy import sparse
 
 from cases import ENGINES, family
 from contenders import NotPlayed, as_bqm, timed
-from sl_discs.command import check_choice, run_command
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
 from sl_discs.engines.registry import describe_machine
 from sl_discs.experiment.progress import progress_bar
-from sl_discs.files import check_file, write_atomically
+from sl_discs.files import check_file, write_json
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.problem import Problem
@@ -49,35 +47,19 @@ _SIDE, _SPINS = 64, 200
 
 
 class Target(NamedTuple):
-    """A distribution to draw from.
-
-    Attributes:
-      problem: makes the problem.
-      temperature: tau.
-      warm_up: sweeps of contenders that do not choose it themselves.
-      sweeps: between two draws of such contenders, about what method `chain` chooses.
-    """
-
-    problem: Callable[[], Problem]
-    temperature: float
-    warm_up: int
-    sweeps: int
+    problem: Callable[[], Problem]  # makes the problem
+    temperature: float  # tau
+    warm_up: int  # sweeps of contenders that do not choose it themselves
+    sweeps: int  # between two draws of such contenders, about what method `chain` chooses
 
 
 class Spins(NamedTuple):
-    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included.
+    """A target in the form for peers: exp(sum_i field_i s_i + sum_edges coupling s_u s_v), temperature included."""
 
-    Attributes:
-      fields: [N].
-      edges: [M, 2].
-      couplings: [M].
-      blocks: sites of each colour of a colouring, none of which are neighbours.
-    """
-
-    fields: Float64[np.ndarray, "N"]
-    edges: Int[np.ndarray, "M 2"]
-    couplings: Float64[np.ndarray, "M"]
-    blocks: list[np.ndarray]
+    fields: Float64[np.ndarray, "N"]  # [N]
+    edges: Int[np.ndarray, "M 2"]  # [M, 2]
+    couplings: Float64[np.ndarray, "M"]  # [M]
+    blocks: list[np.ndarray]  # sites of each colour of a colouring, none of which are neighbours
 
 
 def _grid(temperature: float) -> Problem:
@@ -262,8 +244,6 @@ class Played(NamedTuple):
 
 
 class Row(NamedTuple):
-    """All repetitions of a contender on a target."""
-
     target: str
     contender: str
     played: list[Played]
@@ -289,18 +269,7 @@ def _judged(drawn: Drawn, terms: Coefficients) -> tuple[tuple[float, ...] | None
 
 
 def contender(name: str, terms: Coefficients, target: Target, chains: int, draws: int) -> Draw:
-    """The function that draws for a contender.
-
-    Args:
-      name: name of a peer, or `METHOD/ENGINE`.
-      terms: terms of the target's problem.
-      target: the target, with its temperature.
-      chains: number of chains, ladders or populations.
-      draws: draws of each chain, or members of each population.
-
-    Raises:
-      NotPlayed: it cannot sample this target, or is not installed.
-    """
+    """The function that draws for a contender, `METHOD/ENGINE` or a peer; NotPlayed if it cannot."""
     if name in PEERS:
         return PEERS[name](terms, target, chains, draws)
     method, _, engine = name.partition("/")
@@ -334,17 +303,7 @@ def _sweeps(terms, target: Target, chains: int, draws: int, engine: str, *, rate
 
 
 def compare(target: str, names: list[str], chains: int, draws: int, repeats: int, say, progress) -> list[Row]:
-    """Alternating repetitions of all contenders on a target, after a first one of each for compilation.
-
-    Args:
-      target: name of the target.
-      names: names of contenders.
-      chains: as in `contender`.
-      draws: as in `contender`.
-      repeats: number of repetitions.
-      say: called with messages on contenders that are left out, and why.
-      progress: called with a description and 1 after each repetition.
-    """
+    """Alternating repetitions of all contenders on a target, after a first one of each for compilation."""
     chosen = TARGETS[target]
     terms = chosen.problem().terms()
     rows, drawers = [], []
@@ -377,7 +336,6 @@ def effective_rates(row: Row) -> list[tuple[float, float]] | None:
 
 
 def as_json(rows: list[Row]) -> list[dict[str, Any]]:
-    """A dictionary for each row, with all its repetitions."""
     return [
         {"target": row.target, "contender": row.contender, "repetitions": [one._asdict() for one in row.played]}
         for row in rows
@@ -408,22 +366,16 @@ def format_rows(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-FLAGS = flags.FlagValues()
-_TARGETS = flags.DEFINE_list("targets", list(TARGETS), "Targets.", flag_values=FLAGS)
-_METHODS = flags.DEFINE_list("methods", list(OWN), "Methods of this package.", flag_values=FLAGS)
-_ENGINES = flags.DEFINE_list("engines", ["cpu", "reference"], "Engines of this package.", flag_values=FLAGS)
-_CHOSEN_PEERS = flags.DEFINE_list("peers", list(PEERS), "Peers.", flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer(
-    "chains", 8, "Chains, ladders or populations per contender.", lower_bound=2, flag_values=FLAGS
-)
-_DRAWS = flags.DEFINE_integer(
-    "draws", 64, "Draws per chain, or members per population.", lower_bound=4, flag_values=FLAGS
-)
-_REPEATS = flags.DEFINE_integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1, flag_values=FLAGS)
-_CORES = flags.DEFINE_integer(
-    "cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string("output", "bench_sampling.json", "File for the results.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.list("targets", list(TARGETS), "Targets.")
+define.list("methods", list(OWN), "Methods of this package.")
+define.list("engines", ["cpu", "reference"], "Engines of this package.")
+define.list("peers", list(PEERS), "Peers.")
+define.integer("chains", 8, "Chains, ladders or populations per contender.", lower_bound=2)
+define.integer("draws", 64, "Draws per chain, or members per population.", lower_bound=4)
+define.integer("repeats", 3, "Repetitions, with different seeds.", lower_bound=1)
+define.integer("cores", 1, "Cores for every contender, on systems that can restrict them.", lower_bound=1)
+define.string("output", "bench_sampling.json", "File for the results.")
 
 
 def _stay_on(cores: int) -> None:
@@ -433,41 +385,34 @@ def _stay_on(cores: int) -> None:
 
 
 def run(_) -> int:
-    """Measures everything that the flags ask for, prints tables and saves the results."""
-    check_choice("targets", _TARGETS.value, TARGETS)
-    check_choice("methods", _METHODS.value, OWN)
-    check_choice("engines", _ENGINES.value, ENGINES)
-    check_choice("peers", _CHOSEN_PEERS.value, PEERS)
-    output = check_file(_OUTPUT.value)
-    _stay_on(_CORES.value)
-    names = [f"{method}/{engine}" for engine in _ENGINES.value for method in _METHODS.value] + _CHOSEN_PEERS.value
+    check_choice("targets", FLAGS.targets, TARGETS)
+    check_choice("methods", FLAGS.methods, OWN)
+    check_choice("engines", FLAGS.engines, ENGINES)
+    check_choice("peers", FLAGS.peers, PEERS)
+    output = check_file(FLAGS.output)
+    _stay_on(FLAGS.cores)
+    names = [f"{method}/{engine}" for engine in FLAGS.engines for method in FLAGS.methods] + FLAGS.peers
     machine = describe_machine()
-    sys.stdout.write(
-        f"{machine}; {_CHAINS.value} chains x {_DRAWS.value} draws, {_REPEATS.value} repetitions, alternating; "
-        "standard errors in brackets\n"
+    say(
+        f"{machine}; {FLAGS.chains} chains x {FLAGS.draws} draws, {FLAGS.repeats} repetitions, alternating; "
+        "standard errors in brackets"
     )
-    record: dict = {"machine": machine, "chains": _CHAINS.value, "draws_each": _DRAWS.value}
+    record: dict = {"machine": machine, "chains": FLAGS.chains, "draws_each": FLAGS.draws}
     rows = []
-    total = len(_TARGETS.value) * len(names) * (_REPEATS.value + 1)
+    total = len(FLAGS.targets) * len(names) * (FLAGS.repeats + 1)
     with progress_bar(total, " repetitions") as progress:
-        for target in _TARGETS.value:
-            found = compare(
-                target, names, _CHAINS.value, _DRAWS.value, _REPEATS.value,
-                lambda words: sys.stdout.write(words + "\n"), progress,
-            )  # fmt: skip
+        for target in FLAGS.targets:
+            found = compare(target, names, FLAGS.chains, FLAGS.draws, FLAGS.repeats, say, progress)
             if found:
-                sys.stdout.write("\n" + format_rows(found) + "\n")
-                sys.stdout.flush()
+                say("\n" + format_rows(found))
             rows += found
     record["draws"] = as_json(rows)
-    path = write_atomically(output, lambda file: file.write(json.dumps(record, indent=1).encode()))
-    sys.stdout.write(f"\nsaved {path}\n")
+    write_json(output, record)
+    say(f"\nsaved {output}")
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+main = Command("", __doc__, FLAGS, run, program="python")
 
 
 if __name__ == "__main__":

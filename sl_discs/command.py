@@ -6,15 +6,18 @@ of the command.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import inspect
 import logging
 import shlex
 import signal
 import sys
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from absl import flags
 
@@ -22,32 +25,116 @@ from sl_discs.errors import InputError
 from sl_discs.own_code import import_code
 
 _HELP = ("--help", "-help", "-h", "-?", "--helpshort", "--helpfull")
-
-
 _IMPORT = "import"
+
+
+def own_flags() -> tuple[flags.FlagValues, types.SimpleNamespace]:
+    """A command's own flags with --import, and absl's functions that define more, `DEFINE_integer` as `integer`.
+
+    Importing a command thus adds nothing to the flags of another one, or of the process.
+    """
+    own = flags.FlagValues()
+    kinds = "boolean", "enum", "float", "integer", "list", "multi_string", "string"
+    define = {kind: functools.partial(getattr(flags, f"DEFINE_{kind}"), flag_values=own) for kind in kinds}
+    define["multi_string"](
+        _IMPORT,
+        [],
+        "Python file or module with samplers of your own (register_sampler), imported before anything else; may "
+        "be repeated, or list several, separated by commas.",
+    )
+    return own, types.SimpleNamespace(**define)
 
 
 def asks_for_help(argv: Sequence[str]) -> bool:
     """Whether the arguments include a help flag; arguments after `--` belong to other programs."""
-    own = argv[: argv.index("--")] if "--" in argv else argv
-    return not set(_HELP).isdisjoint(own)
+    return not set(_HELP).isdisjoint(_split(argv)[0])
 
 
-def help_page(program: str, takes: str, words: str | None, listed_flags: str) -> str:
-    """The text of --help.
+def _split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The arguments before `--`, and those after it."""
+    place = argv.index("--") if "--" in argv else len(argv)
+    return list(argv[:place]), list(argv[place + 1 :])
 
-    Args:
-      program: its name, such as `sl-discs solve`.
-      takes: the arguments before the flags, such as `FILE`; empty if there are none.
-      words: the module's docstring.
-      listed_flags: the flags and their meanings, as absl lists them.
+
+class Given(NamedTuple):
+    """What a command was given besides its flags."""
+
+    arguments: list[str]  # those that are not flags
+    more: list[str]  # those after `--`, if the command passes them on
+    typed: str  # the shell command that repeats it
+
+
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """A command of `sl-discs`, or a script, which has flags of its own and --import.
+
+    Called with its name, such as `discs data`, and its arguments, it returns the body's exit code; 0 after the help,
+    2 after a one-line message about bad input, 130 after Ctrl-C.
     """
-    usage = " ".join(part for part in ("usage:", program, takes, "[--flag=value ...]") if part)
-    # Without the names of the modules that define them, and without absl's own.
-    own = listed_flags.partition("\nabsl.flags:\n")[0].splitlines()
-    shown = "\n".join(line for line in own if line.startswith(" "))
-    words = (words or "").strip().removeprefix("Command: ")
-    return f"{usage}\n\n{words[:1].upper()}{words[1:]}\n\nflags:\n{shown}\n"
+
+    takes: str  # the arguments before the flags; if empty, every argument that is not a flag is refused
+    words: str | None  # what it does, for --help
+    # They are parsed after what --import names was imported: config files, choices and defaults may need it.
+    flags: flags.FlagValues
+    body: Callable[[Given], int]  # does it, and returns the exit code
+    _: dataclasses.KW_ONLY
+    # Of a command that starts another program: takes the arguments that are not its own flags and returns the list of
+    # that program's flags. The body gets the same arguments.
+    foreign_help: Callable[[list[str]], str] | None = None
+    passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
+    prepare: Callable[[], object] | None = None  # called before anything else
+    program: str = "sl-discs"  # what is typed before the name: `python` for a script
+
+    def __call__(self, argv: Sequence[str]) -> int:
+        """Runs the command; see the class."""
+        if self.prepare is not None:
+            self.prepare()
+        program, own = f"{self.program} {argv[0]}", self.flags
+        typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
+        argv, more = _split(argv) if self.passes_on else (argv, [])
+        # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
+        for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
+            logging.getLogger(library).setLevel(logging.WARNING)
+        try:
+            _import_code(argv, own)
+            if asks_for_help(argv):
+                sys.stdout.write(self._help_page(argv))
+                return 0
+            arguments = parse_flags(own, argv, known_only=self.foreign_help is not None)
+            if arguments and not self.takes and self.foreign_help is None:
+                raise InputError(f"unexpected argument {arguments[0]!r}; options are written as --name=value")
+            with warnings.catch_warnings():
+                warnings.showwarning = warn
+                return self.body(Given(arguments, more, typed))
+        except (InputError, flags.Error) as error:
+            words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own)
+            sys.stderr.write(f"error: {' '.join(words.split())}\n")
+            return 2
+        except OSError as error:
+            if error.filename is None:
+                raise
+            # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
+            sys.stderr.write(f"error: {error.filename}: {error.strerror}; give another path\n")
+            return 2
+        except KeyboardInterrupt:
+            sys.stderr.write("\nstopped; nothing more was saved\n")
+            return 128 + signal.SIGINT
+        finally:
+            own.unparse_flags()
+
+    def _help_page(self, argv: Sequence[str]) -> str:
+        listed, note = self.flags.get_help(), ""
+        if self.foreign_help is not None:
+            try:
+                asked = [argument for argument in argv if argument not in _HELP]
+                listed = f"{self.foreign_help(parse_flags(self.flags, asked, known_only=True))}\n{listed}"
+            except (InputError, flags.Error) as error:  # the other program is not available
+                note = f"\nnote: {error}\n"
+        usage = " ".join(filter(None, ("usage:", self.program, argv[0], self.takes, "[--flag=value ...]")))
+        # Without the names of the modules that define the flags, and without absl's own.
+        own = listed.partition("\nabsl.flags:\n")[0].splitlines()
+        shown = "\n".join(line for line in own if line.startswith(" "))
+        return f"{usage}\n\n{inspect.cleandoc(self.words or '')}\n\nflags:\n{shown}\n{note}"
 
 
 def attributes_of(documented: type) -> str:
@@ -56,94 +143,15 @@ def attributes_of(documented: type) -> str:
     return section.replace("\n    ", " ")
 
 
-def run_command(
-    argv: Sequence[str],
-    takes: str,
-    words: str | None,
-    own_flags: flags.FlagValues,
-    body: Callable[[list[str]], int],
-    foreign_help: Callable[[list[str]], str] | None = None,
-    program: str = "sl-discs",
-) -> int:
-    """Runs a command of `sl-discs`, or a script, which has flags of its own and --import.
-
-    Args:
-      argv: name of the command, such as `discs data`, and its arguments.
-      takes: the arguments before the flags; if empty, every argument that is not a flag is refused.
-      words: the docstring of its module.
-      own_flags: the command's flags, which are parsed here, after what --import names was imported: the flags' own
-        config files, choices and defaults may need it.
-      body: takes the arguments that are not flags and returns the exit code.
-      foreign_help: for a command that starts another program: takes the arguments that are not its own flags and
-        returns the list of that program's flags. The body gets the same arguments.
-      program: what is typed before the name: `python` for a script.
-
-    Returns:
-      the body's exit code; 0 after the help, 2 after a one-line message about bad input, 130 after Ctrl-C.
-    """
-    program = f"{program} {argv[0]}"
-    # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
-    for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
-        logging.getLogger(library).setLevel(logging.WARNING)
-    try:
-        _import_code(argv, own_flags)
-        if asks_for_help(argv):
-            listed, note = own_flags.get_help(), ""
-            if foreign_help is not None:
-                more, note = _foreign_help(argv, own_flags, foreign_help)
-                listed = f"{more}\n{listed}"
-            sys.stdout.write(help_page(program, takes, words, listed) + note)
-            return 0
-        arguments = parse_flags(own_flags, argv, known_only=foreign_help is not None)
-        if arguments and not takes and foreign_help is None:
-            raise InputError(f"unexpected argument {arguments[0]!r}; options are written as --name=value")
-        with warnings.catch_warnings():
-            warnings.showwarning = warn
-            return body(arguments)
-    except (InputError, flags.Error) as error:
-        words = f"{error}; see {program} --help" if isinstance(error, flags.Error) else _in_flags(error, own_flags)
-        sys.stderr.write(f"error: {' '.join(words.split())}\n")
-        return 2
-    except OSError as error:
-        if error.filename is None:
-            raise
-        # What is not asked for by name somewhere else: a name that is too long, a folder that cannot be searched.
-        sys.stderr.write(f"error: {error.filename}: {error.strerror}; give another path\n")
-        return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("\nstopped; nothing more was saved\n")
-        return 128 + signal.SIGINT
-    finally:
-        own_flags.unparse_flags()
-
-
 def _import_code(argv: Sequence[str], own_flags: flags.FlagValues) -> None:
-    """Adds the flag --import to the others, and imports what it names."""
-    if _IMPORT not in own_flags:
-        flags.DEFINE_multi_string(
-            _IMPORT,
-            [],
-            "Python file or module with samplers of your own (register_sampler), imported before anything else; may "
-            "be repeated, or list several, separated by commas.",
-            flag_values=own_flags,
-        )
+    """Imports what --import names, before the other flags are parsed."""
     alone = flags.FlagValues()
     alone[_IMPORT] = own_flags[_IMPORT]
-    own = list(argv[: argv.index("--")] if "--" in argv else argv)
-    parse_flags(alone, own, known_only=True)
+    parse_flags(alone, _split(argv)[0], known_only=True)
     for value in own_flags[_IMPORT].value or []:
         for given in filter(None, value.split(",")):
             import_code(given)
     own_flags[_IMPORT].unparse()
-
-
-def _foreign_help(argv: Sequence[str], own_flags: flags.FlagValues, foreign_help) -> tuple[str, str]:
-    """The list of another program's flags, and a note if it is not available."""
-    try:
-        asked = [argument for argument in argv if argument not in _HELP]
-        return foreign_help(parse_flags(own_flags, asked, known_only=True)), ""
-    except (InputError, flags.Error) as error:
-        return "", f"\nnote: {error}\n"
 
 
 def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
@@ -153,11 +161,7 @@ def _in_flags(error: InputError, own_flags: flags.FlagValues) -> str:
 
 
 def parse_flags(values: flags.FlagValues, argv: Sequence[str], known_only: bool = False) -> list[str]:
-    """Parses flags; returns the other arguments, without the program's name.
-
-    Raises:
-      flags.Error: a flag is wrong, or a config file raises an error.
-    """
+    """Parses flags; returns the other arguments, without the program's name. flags.Error if one is wrong."""
     try:
         return values(list(argv), known_only=known_only)[1:]
     except flags.Error:
@@ -178,16 +182,7 @@ def error_of_file(error: Exception) -> str:
 
 
 def refuse_flags(values: flags.FlagValues, names: Iterable[str], where: str) -> None:
-    """Refuses flags that would be ignored.
-
-    Args:
-      values: the parsed flags.
-      names: of the flags that have no effect.
-      where: the context, such as `with --method=exact`.
-
-    Raises:
-      InputError: one of them was given.
-    """
+    """InputError if a flag was given that would be ignored `where`, such as `with --method=exact`."""
     for name in names:
         if values[name].present:
             raise InputError(f"--{name} has no effect {where}; leave it out")
@@ -204,26 +199,11 @@ def choice_before_flags(arguments: Sequence[str], choices: Iterable[str]) -> str
 def check_choice(
     flag: str, chosen: Iterable[str], known: Iterable[str], absent: Mapping[str, str] | None = None
 ) -> None:
-    """Checks that all names of a list flag are known.
-
-    Args:
-      flag: name of the flag, without dashes.
-      chosen: the given names.
-      known: the available names.
-      absent: names that could be made available, and how.
-
-    Raises:
-      InputError: a name is not available.
-    """
+    """InputError unless all chosen names of a list flag are known; `absent` ones could be made available, and how."""
     unknown = [name for name in chosen if name not in known]
     if unknown:
         how = f"; it needs {absent[unknown[0]]}" if absent and unknown[0] in absent else ""
         raise InputError(f"--{flag}: {unknown[0]!r} is not available{how}; there are {', '.join(known)}")
-
-
-def as_typed(argv: Sequence[str]) -> str:
-    """The shell command that repeats a command, from its name and arguments as `run_command` takes them."""
-    return shlex.join(["sl-discs", *argv[0].split(), *argv[1:]])
 
 
 def warn(message: Any, *_: Any, **__: Any) -> None:

@@ -16,7 +16,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float64, Int
@@ -50,20 +50,26 @@ _HOT = 1e9
 _STATE_BYTES, _READ_VARIABLES = 8, 16
 
 
-class BoltzmannSampler(dimod.Sampler):
-    """Draws from p(x) ~ exp(-beta energy(x)) by `sl_discs.sample`."""
+class _Sampler(dimod.Sampler):
+    # Arguments of `sample` with their property and its values.
+    _OPTIONS: ClassVar[dict[str, tuple[str, tuple[str, ...]]]]
 
     @property
     def parameters(self) -> dict[str, list[str]]:
         """Arguments of `sample`, and the properties that describe them."""
-        names = inspect.signature(self.sample).parameters
-        more = {"method": ["method_options"]}
-        return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
+        names = [name for name in inspect.signature(self.sample).parameters if name not in ("bqm", "kwargs")]
+        return {name: [self._OPTIONS[name][0]] if name in self._OPTIONS else [] for name in names}
 
     @property
     def properties(self) -> dict[str, Any]:
         """The allowed values of some arguments."""
-        return {"method_options": (AUTO, *METHODS)}
+        return dict(self._OPTIONS.values())
+
+
+class BoltzmannSampler(_Sampler):
+    """Draws from p(x) ~ exp(-beta energy(x)) by `sl_discs.sample`."""
+
+    _OPTIONS: ClassVar = {"method": ("method_options", (AUTO, *METHODS))}
 
     def sample(
         self,
@@ -148,20 +154,13 @@ def _systematic(weights: Float64[np.ndarray, "S"], count: int, offset: float) ->
     return np.minimum(np.searchsorted(np.cumsum(weights), points, side="right"), len(weights) - 1)
 
 
-class SLSampler(dimod.Sampler, dimod.Initialized):
+class SLSampler(_Sampler, dimod.Initialized):
     """Anneals chains of a discrete MCMC sampler, localized or not; each read is one chain."""
 
-    @property
-    def parameters(self) -> dict[str, list[str]]:
-        """Arguments of `sample`, and the properties that describe them."""
-        names = list(inspect.signature(self.sample).parameters)
-        more = {"beta_schedule_type": ["beta_schedule_options"], "states": ["states_options"]}
-        return {name: more.get(name, []) for name in names if name not in ("bqm", "kwargs")}
-
-    @property
-    def properties(self) -> dict[str, Any]:
-        """The allowed values of some arguments."""
-        return {"beta_schedule_options": SCHEDULES, "states_options": STATES}
+    _OPTIONS: ClassVar = {
+        "beta_schedule_type": ("beta_schedule_options", SCHEDULES),
+        "states": ("states_options", STATES),
+    }
 
     def sample(
         self,

@@ -2,7 +2,7 @@
 
 import sys
 
-from sl_discs.commands.discs_main import main
+from sl_discs.commands.discs import main
 
 if __name__ == "__main__":
     sys.exit(main(["discs main", *sys.argv[1:]]))

@@ -50,15 +50,7 @@ def fields_are_keywords() -> Iterator[None]:
 
 
 def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
-    """Numbers of any type in an array of any shape.
-
-    Args:
-      name: of the values, for the message.
-      values: an array, or what NumPy makes an array of.
-
-    Raises:
-      InputError: they are not numbers, or there is a whole number beyond 2^53 that is not exact in double precision.
-    """
+    """Numbers of any type as float64; InputError for a whole number beyond 2^53 that is not exact, or no number."""
     try:
         given = np.asarray(values)
         numbers = given.astype(np.float64, copy=False)
@@ -83,14 +75,7 @@ def exact_doubles(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 
 
 def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int:
-    """A whole number, Python's or NumPy's, but not a boolean.
-
-    Args:
-      name: of the argument, as the user wrote it.
-      value: the given value.
-      least: the smallest one allowed.
-      bits: 2^bits - 1 is the largest one allowed; None: no bound.
-    """
+    """A whole number from `least` to 2^bits - 1, Python's or NumPy's, but not a boolean."""
     known = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if _is_enormous(value):
         raise InputError(f"{name} has over 300 digits; expected a smaller number", name)
@@ -101,14 +86,7 @@ def whole(name: str, value: Any, least: int = 0, bits: int | None = None) -> int
 
 
 def real(name: str, value: Any, *, least: float | None = None, above: float | None = None) -> float:
-    """A finite number, Python's or NumPy's, but not a boolean.
-
-    Args:
-      name: of the argument, as the user wrote it.
-      value: the given value.
-      least: the smallest one allowed.
-      above: it must be larger than this.
-    """
+    """A finite number, Python's or NumPy's, but not a boolean; at least `least`, and larger than `above`."""
     allowed = ""
     if _is_enormous(value):
         raise InputError(f"{name} has over 300 digits; expected a finite number", name)
@@ -165,14 +143,7 @@ def real_array(name: str, values: Any) -> Float64[np.ndarray, "..."]:
 
 
 def keywords(given: Iterable[str], arguments: Collection[str], sampler: str, fields: Collection[str]) -> None:
-    """Names that are not among a function's own arguments must be fields of its sampler's config.
-
-    Args:
-      given: the names.
-      arguments: the function's own, which may have been misspelt.
-      sampler: name of the sampler.
-      fields: of its config.
-    """
+    """Names that are not among a function's own arguments must be fields of its sampler's config."""
     for name in given:
         if name not in fields:
             near = difflib.get_close_matches(name, [*arguments, *fields])
@@ -217,31 +188,13 @@ def usable_memory() -> int | None:
 
 
 def check_number(what: str, count: int, advice: str) -> None:
-    """Refuses more of something than can be numbered.
-
-    Args:
-      what: there would be, such as `graph: 5000000000 nodes`.
-      count: how many there would be.
-      advice: what to do instead.
-
-    Raises:
-      InputError: there are more than 2^31 - 1.
-    """
+    """InputError for more of something, named in `what`, than can be numbered; `advice` says what to do instead."""
     if count > MOST_NUMBERED:
         raise InputError(f"{what}; at most 2^31 - 1 are supported, {advice}")
 
 
 def check_memory(what: str, need: int, advice: str) -> None:
-    """Refuses arrays that this machine cannot hold.
-
-    Args:
-      what: they belong to, with its size.
-      need: bytes that they take.
-      advice: what to do instead.
-
-    Raises:
-      InputError: they do not fit.
-    """
+    """InputError for arrays of `need` bytes that this machine cannot hold; `advice` says what to do instead."""
     there = usable_memory()
     if there is not None and need > there:
         raise InputError(

@@ -29,11 +29,7 @@ _BLOCK = 2**20
 
 
 def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object]) -> Path:
-    """Lets `write` fill a temporary file beside `path` and moves it there; failing, leaves `path` as it was.
-
-    Raises:
-      InputError: the system refuses to write there.
-    """
+    """Lets `write` fill a temporary file beside `path` and moves it there; InputError if the system refuses."""
     path = Path(path)
     # The name of the file itself may have the length that the system allows.
     temporary = path.with_name(f".{uuid.uuid4().hex}.tmp")
@@ -54,11 +50,7 @@ def write_atomically(path: str | os.PathLike, write: Callable[[BinaryIO], object
 
 
 def check_writable(folder: str | os.PathLike) -> Path:
-    """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save.
-
-    Raises:
-      InputError: a file stands in its place, or the system refuses to write there.
-    """
+    """Creates the folder where needed and tries a file in it, before a long run ends with nowhere to save."""
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,11 +69,7 @@ def check_writable(folder: str | os.PathLike) -> Path:
 
 
 def check_file(path: str | os.PathLike) -> Path:
-    """The same for a file that will be written.
-
-    Raises:
-      InputError: a folder stands in its place, or the system refuses to write there.
-    """
+    """The same for a file that will be written; a folder may not stand in its place."""
     try:
         wanted = Path(path)
         mode = wanted.stat().st_mode
@@ -102,11 +90,7 @@ def check_file(path: str | os.PathLike) -> Path:
 
 
 def open_regular(path: str | os.PathLike) -> BinaryIO:
-    """Opens a file for reading; of a pipe or a device, the end may never come.
-
-    Raises:
-      InputError: there is no such file, it is not a regular one, or it cannot be read.
-    """
+    """Opens a file for reading; InputError where it cannot. Of a pipe or a device, the end may never come."""
     try:
         path = Path(path)
         if path.is_dir():
@@ -125,11 +109,7 @@ def open_regular(path: str | os.PathLike) -> BinaryIO:
 
 
 def allocate(file: BinaryIO, size: int) -> None:
-    """Takes the space of a file's bytes up to `size`, which are 0 where nothing was written.
-
-    Raises:
-      OSError: there is not enough.
-    """
+    """Takes the space of a file's bytes up to `size`, 0 where nothing was written; OSError without space."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file.fileno(), 0, size)
         return
@@ -184,12 +164,7 @@ _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 def read_npz(
     path: str | os.PathLike, required: Collection[str] = (), wanted: Collection[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Arrays of a file by their names.
-
-    Args:
-      path: of the file.
-      required: names of the arrays that it must have.
-      wanted: names of the arrays to read, where there are such; None: all.
+    """Arrays of a file by their names: those that are `wanted`, or all; `required` ones must be there.
 
     Raises:
       InputError: there is no such file, or it is not a regular one, cut short, damaged or no archive; it has Python
@@ -236,11 +211,7 @@ def save_npz(file: BinaryIO, arrays: Mapping[str, Any]) -> None:
 
 
 def write_document(path: Path, form: str, arrays: Mapping[str, Any], values: Mapping[str, Any]) -> Path:
-    """Writes arrays, and values that JSON has, atomically; `form` names what they are, with its version.
-
-    Raises:
-      InputError: the name of the file does not end in .npz, or it cannot be written.
-    """
+    """Writes arrays, and values that JSON has, to an .npz file; `form` names what they are, with its version."""
     if path.suffix != ".npz":
         raise InputError(f"{path}: the name of this file must end in .npz, the only format that holds all of it")
     text = np.array(json.dumps({"format": form, **values}))
@@ -248,12 +219,7 @@ def write_document(path: Path, form: str, arrays: Mapping[str, Any], values: Map
 
 
 def read_document(path: Path, form: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and values of `write_document`.
-
-    Raises:
-      InputError: as `read_npz`.
-      ValueError: its content is something else.
-    """
+    """Arrays and values of `write_document`; ValueError if the content is something else."""
     arrays = read_npz(path)
     values = parse_json(str(arrays.pop("json", "")))
     if not isinstance(values, dict) or values.pop("format", None) != form:
@@ -264,8 +230,7 @@ def read_document(path: Path, form: str) -> tuple[dict[str, np.ndarray], dict[st
 def check_fields(kind: type, fields: Mapping[str, Any]) -> None:
     """Checks values against the annotations of a dataclass or NamedTuple, in which axes of one name have one length.
 
-    Raises:
-      ValueError: a value is missing, is one too many, or has another type, shape or type of elements.
+    ValueError: a value is missing, is one too many, or has another type, shape or type of elements.
     """
     hints = typing.get_type_hints(kind)
     if set(hints) != set(fields):
@@ -333,11 +298,7 @@ def write_json(path: Path, content: dict[str, Any], *, indent: int | None = 1, a
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content of a file of `write_json`, None where there is none.
-
-    Raises:
-      Damaged: it cannot be read, or holds something else.
-    """
+    """The content of a file of `write_json`, None where there is none; Damaged if it holds something else."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -350,12 +311,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def finished(folder: Path, identity: dict[str, Any], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The result of `compute`, read from the folder if it is there.
+    """The result of `compute` in plain values, read from the folder if it is there.
 
-    Args:
-      folder: folder of the cells.
-      identity: everything that the result depends on, as plain values; the file's name begins with its `kind`.
-      compute: computes the result as plain values.
+    `identity` is everything that the result depends on, in plain values; the file's name begins with its `kind`.
     """
     identity = identity | {"version": __version__}
     path = folder / f"{identity['kind']}-{digest(identity)[:16]}.json"
@@ -376,16 +334,12 @@ try:
 except ImportError:  # not a Unix system
     fcntl = None  # type: ignore[assignment]  # stands for a module
 
-_NAME = ".run.lock"
+_LOCK = ".run.lock"
 _LOOK_S = 0.1
 
 
 class FolderInUse(InputError):
-    """Another process holds a folder.
-
-    Attributes:
-      holder: the process and its machine, in words.
-    """
+    """Another process, `holder` in words, holds a folder."""
 
     def __init__(self, folder: Path, holder: str):
         super().__init__(f"{folder}: another run ({holder}) is writing there; wait for it, or choose another folder")
@@ -393,17 +347,10 @@ class FolderInUse(InputError):
 
 
 @contextlib.contextmanager
-def only_run_in(folder: Path, name: str = _NAME, patience_s: float = 0.0) -> Iterator[None]:
+def only_run_in(folder: Path, name: str = _LOCK, patience_s: float = 0.0) -> Iterator[None]:
     """Locks the folder during the block; the system releases the lock when the process ends, however it ends.
 
-    Args:
-      folder: an existing folder.
-      name: of the lock's file.
-      patience_s: seconds for which to try.
-
-    Raises:
-      FolderInUse: another run holds the lock.
-      InputError: the folder cannot be written.
+    For `patience_s` it waits for another run; then FolderInUse. InputError if the folder cannot be written.
     """
     if fcntl is None:
         yield
@@ -435,7 +382,7 @@ def only_run_in(folder: Path, name: str = _NAME, patience_s: float = 0.0) -> Ite
         yield
 
 
-def holder_of(folder: Path, name: str = _NAME) -> str:
+def holder_of(folder: Path, name: str = _LOCK) -> str:
     """Who holds the lock of a folder; empty if nobody does. Looking holds the lock for a moment."""
     if fcntl is None:
         return ""

@@ -37,13 +37,8 @@ class Stream(enum.IntEnum):
     OBSERVATION = 2
 
 
-def threefry(key: Key, first: UInt32[Array, "*s"], second) -> tuple[UInt32[Array, "*s"], UInt32[Array, "*s"]]:
-    """Two words for the counter (first, second) under one key."""
-    return _threefry(key, first, second)
-
-
-def _threefry(key, first, second):
-    """The same for arrays of JAX or NumPy, of any shapes that go together."""
+def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
+    """Two words for the counter (first, second) under one key: arrays of JAX or NumPy, of shapes that go together."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
     left, right = first + schedule[0], second + schedule[1]
     for block in range(5):
@@ -127,5 +122,5 @@ def chain_keys(seed: int, stream: Stream, instances: Int[AnyArray, "G"], num_cha
     # With NumPy: to compile so little takes longer than anything else before the first step.
     words: Any = np.array([[seed >> 32 & 0xFFFFFFFF], [seed & 0xFFFFFFFF]], np.uint32)
     for data in ([stream], np.asarray(instances), np.arange(num_chains)[:, None]):
-        words = _threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
+        words = threefry(words, np.asarray(data, np.uint32), np.uint32(_FOLD))
     return jax.device_put(np.stack(words, axis=-1).swapaxes(0, 1))

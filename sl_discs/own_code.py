@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+import traceback
 import types
 from pathlib import Path
 
@@ -16,16 +17,10 @@ _IMPORTED: dict[str, str] = {}
 
 
 def import_code(given: str) -> None:
-    """Imports a Python file or module; a second time does nothing.
+    """Imports a Python file, such as `samplers/mine.py`, or module, such as `mine.samplers`, once.
 
     What the code imports is also looked for in the file's folder, and a module in the working directory, after all
-    other places.
-
-    Args:
-      given: path of a file, such as `samplers/mine.py`, or name of a module, such as `mine.samplers`.
-
-    Raises:
-      InputError: it does not exist, or raises an error.
+    other places. InputError if it does not exist, or raises an error.
     """
     module = _file(given) if given.endswith(".py") or "/" in given else _module(given)
     path = getattr(module, "__file__", None)
@@ -78,19 +73,12 @@ def _look_in(folder: Path) -> None:
 
 
 def _line_of(error: BaseException, path: Path) -> str:
-    """The line of the file at which an error arose, if it arose there."""
-    if isinstance(error, SyntaxError):
-        return ""  # names it
-    lines, trace = [], error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return f"line {lines[-1]}: " if lines else ""
+    """The line of the file at which an error arose, if it arose there; a SyntaxError names it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return f"line {lines[-1]}: " if lines and not isinstance(error, SyntaxError) else ""
 
 
 def _in_words(error: BaseException) -> str:
-    words = str(error)
-    return (
-        words if isinstance(error, InputError) and words else f"{type(error).__name__}{f': {words}' if words else ''}"
-    )
+    if isinstance(error, InputError) and str(error):
+        return str(error)
+    return f"{type(error).__name__}: {error}".removesuffix(": ")

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float64
 from scipy import special
 
 import small_runs
-from sl_discs.command import run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.experiment.figures import COLOURS, can_draw, save_figure
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import SpinForm
+from sl_discs.reproduction.markdown import table
 
 # alpha^2/(sigma^2 t) goes from 1/4,000 to 25, where sign(Y) is a draw.
 SCHEDULE = Localization(sigma=2.0, eps=1e-3, eps_end=1e-2, grid="log_snr")
@@ -37,12 +37,7 @@ _COUPLING, _FIELD = 1.4, 0.02
 class Target(NamedTuple):
     """A target with its distribution over states, or over numbers of up spins.
 
-    Attributes:
-      name: name in tables.
-      form: its density.
-      law: distribution over the classes that `observe` counts.
-      observe: maps states to the number of chains in each class.
-      exact: the exact posterior mean.
+    `law` is over the classes in which `observe` counts chains, given their states.
     """
 
     name: str
@@ -53,28 +48,17 @@ class Target(NamedTuple):
 
 
 class Size(NamedTuple):
-    """The size of the study.
-
-    Attributes:
-      chains: chains of each cell on six sites.
-      levels: values of K with the exact mean.
-      sweeps: values of the sweeps per level, at 16 levels.
-      work: total sweeps of a chain in comparisons at equal work.
-      sites: values of N for the Curie-Weiss models.
-    """
-
-    chains: int = 40_000
-    levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)
-    sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)
-    work: int = 128
-    sites: tuple[int, ...] = (6, 12, 24, 48)
+    chains: int = 40_000  # chains of each cell on six sites
+    levels: tuple[int, ...] = (2, 4, 8, 16, 32, 64, 128)  # values of K with the exact mean
+    sweeps: tuple[int, ...] = (1, 2, 4, 8, 16)  # values of the sweeps per level, at 16 levels
+    work: int = 128  # total sweeps of a chain in comparisons at equal work
+    sites: tuple[int, ...] = (6, 12, 24, 48)  # values of N for the Curie-Weiss models
 
 
 FULL = Size()
 
 
 def enumerated(name: str, form: SpinForm) -> Target:
-    """A target for which each state is a class."""
     return Target(name, form, small_runs.law_of(form), small_runs.counts_of, small_runs.exact_mean(form))
 
 
@@ -106,7 +90,6 @@ def targets() -> list[Target]:
 
 
 def total_variation(counts: Float64[np.ndarray, "S"], law: Float64[np.ndarray, "S"]) -> float:
-    """Total variation between the empirical distribution of the draws and the target's."""
     return float(np.abs(counts / counts.sum() - law).sum() / 2)
 
 
@@ -119,11 +102,8 @@ def noise_floor(law: Float64[np.ndarray, "S"], draws: int) -> float:
 def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int]:
     """An estimator of U that costs about `sweeps` per level, and the number of chains that share one Y.
 
-    Args:
-      way: `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
-        all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
-      target: the target.
-      sweeps: sweeps per level.
+    `way` is `exact`; `mean`, over the second half of the sweeps as in the paper; `last state`; `rao-blackwell`, over
+    all sweeps; `four chains`, which share one Y and the sweeps; or `tap`.
     """
     half = -(-sweeps // 2)
     if way == "exact":
@@ -138,16 +118,9 @@ def mean_of(way: str, target: Target, sweeps: int) -> tuple[small_runs.Mean, int
 
 
 def cell(folder: Path, target: Target, way: str, levels: int, sweeps: int, chains: int, grid: str) -> dict[str, Any]:
-    """The error of one estimator: its total variation, the noise floor, the excess over it, and seconds.
+    """The error of one estimator (see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps).
 
-    Args:
-      folder: folder of the cells.
-      target: the target.
-      way: the estimator, see `mean_of`; `chain` is a chain without localization, of levels * sweeps sweeps.
-      levels: K.
-      sweeps: sweeps per level.
-      chains: number of draws.
-      grid: grid of the schedule.
+    Its total variation, the noise floor, the excess over it, and seconds.
     """
     identity = {
         "kind": "convergence", "target": target.name, "way": way, "levels": levels, "sweeps": sweeps,
@@ -183,16 +156,7 @@ def fitted_rate(rows: Sequence[dict[str, Any]], name: str) -> tuple[float, int] 
 
 
 def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) -> dict[str, list[dict[str, Any]]]:
-    """Computes all cells, and writes the page and the figures.
-
-    Args:
-      folder: folder of the results.
-      size: size of the study.
-      report: called with a line at the end of each part.
-
-    Returns:
-      the rows of each part: `levels`, `sweeps`, `split`, `sites`, `ways`.
-    """
+    """Computes all cells, writes the page and the figure, and returns the rows of each part."""
     cells, draws = folder / "cells", size.chains
     small, levels = targets(), min(32, size.work)
     found: dict[str, list[dict[str, Any]]] = {}
@@ -220,27 +184,21 @@ def run(folder: Path, size: Size = FULL, report: Callable[[str], object] = say) 
 
 
 def page(found: dict[str, list[dict[str, Any]]]) -> str:
-    """Tables of all parts in Markdown."""
-    return "\n\n".join([*(_table(name, rows) for name, rows in found.items()), _rates(found)]) + "\n"
-
-
-def _table(part: str, rows: list[dict[str, Any]]) -> str:
-    lines = [f"## {part}", "", "| target | way | grid | K | sweeps a level | draws | error | exact draws |"]
-    lines.append("|" + "---|" * 8)
-    for row in rows:
-        names = " | ".join(str(row[name]) for name in ("target", "way", "grid", "levels", "sweeps", "chains"))
-        lines.append(f"| {names} | {row['error']:.4f} | {row['floor']:.4f} |")
-    return "\n".join(lines)
-
-
-def _rates(found: dict[str, list[dict[str, Any]]]) -> str:
-    lines = ["## rates", "", "| part | target | way | grid | error falls as | points |", "|" + "---|" * 6]
+    names = {name: name for name in ("target", "way", "grid")}
+    names |= {"levels": "K", "sweeps": "sweeps a level", "chains": "draws"}
+    parts = []
+    for part, rows in found.items():
+        numbers = ([f"{row['error']:.4f}", f"{row['floor']:.4f}"] for row in rows)
+        cells = [[*(str(row[name]) for name in names), *two] for row, two in zip(rows, numbers, strict=True)]
+        parts.append(f"## {part}\n\n" + table([*names.values(), "error", "exact draws"], cells))
+    rates = []
     for part, name in (("levels", "levels"), ("sweeps", "sweeps"), ("split", "levels")):
         for key in dict.fromkeys((row["target"], row["way"], row["grid"]) for row in found[part]):
             rate = fitted_rate([row for row in found[part] if (row["target"], row["way"], row["grid"]) == key], name)
             said = "within noise" if rate is None else f"{'K' if name == 'levels' else 'n'}^{-rate[0]:.2f}"
-            lines.append(f"| {part} | {' | '.join(key)} | {said} | {rate[1] if rate else '-'} |")
-    return "\n".join(lines)
+            rates.append([part, *key, said, str(rate[1]) if rate else "-"])
+    titles = ["part", "target", "way", "grid", "error falls as", "points"]
+    return "\n\n".join([*parts, "## rates\n\n" + table(titles, rates)]) + "\n"
 
 
 def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
@@ -271,20 +229,16 @@ def draw(found: dict[str, list[dict[str, Any]]], path: Path) -> Path:
     return save_figure(path, (9.0, 2.7), paint)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/convergence", "Folder of the page, the figure and the cells.", flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/convergence", "Folder of the page, the figure and the cells.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

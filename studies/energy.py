@@ -14,22 +14,21 @@ import dataclasses
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import flags
 from jaxtyping import Array, Float, Int8
 
 from sl_discs import keys
 from sl_discs.batching import over_chains
-from sl_discs.command import run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
-from sl_discs.experiment.output import half_width
+from sl_discs.experiment.record import half_width
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.localization.algorithm import init_observation, localized_step
 from sl_discs.localization.method import Method, build_method
@@ -38,6 +37,7 @@ from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.density import from_log_density
+from sl_discs.reproduction.markdown import table
 from sl_discs.sampling.sample import sample
 from truths import digit_images
 
@@ -50,29 +50,17 @@ _BATCH = 64
 
 
 class Energy(NamedTuple):
-    """A family of log-densities on images of 64 pixels.
+    """A family of log-densities on images of 64 pixels."""
 
-    Attributes:
-      name: for tables.
-      log_density: of (params, v [64]), up to a constant.
-      chain_density: of (params, x [num_sites]), whose first 64 sites are v: what chains draw from.
-      num_sites: of a chain.
-      init: parameters from a key and the mean of the data.
-      sampler: fields of the base sampler's config.
-      steps: of a chain in an update.
-      levels: K of the localized variant.
-      rate: of learning, at the beginning; it falls linearly to 0.
-    """
-
-    name: str
-    log_density: Callable[..., Any]
-    chain_density: Callable[..., Any]
-    num_sites: int
-    init: Callable[[Any, Any], Params]
-    sampler: dict[str, Any]
-    steps: int
-    levels: int
-    rate: float
+    name: str  # for tables
+    log_density: Callable[..., Any]  # of (params, v [64]), up to a constant
+    chain_density: Callable[..., Any]  # of (params, x [num_sites]), whose first 64 sites are v: what chains draw from
+    num_sites: int  # of a chain
+    init: Callable[[Any, Any], Params]  # parameters from a key and the mean of the data
+    sampler: dict[str, Any]  # fields of the base sampler's config
+    steps: int  # of a chain in an update
+    levels: int  # K of the localized variant
+    rate: float  # of learning, at the beginning; it falls linearly to 0
 
 
 def boltzmann_machine(hidden: int) -> Energy:
@@ -83,23 +71,14 @@ def boltzmann_machine(hidden: int) -> Energy:
         return functions.RBMParams(weights, jnp.log(mean / (1 - mean)), jnp.zeros(hidden))
 
     sampler = {"name": "bipartite_gibbs", "split": PIXELS}
-    return Energy(
-        "RBM",
-        functions.log_density,
-        functions.joint_log_density,
-        PIXELS + hidden,
-        init,
-        sampler,
-        steps=10,
-        levels=5,
-        rate=1e-2,
-    )
+    densities = functions.log_density, functions.joint_log_density
+    return Energy("RBM", *densities, PIXELS + hidden, init, sampler, steps=10, levels=5, rate=1e-2)
 
 
-def residual_energy(channels: int, blocks: int) -> Any:
-    """A small residual convolutional energy in flax; InputError without it.
+def convolutional(channels: int) -> Energy:
+    """Chains of pixels, by path_auxiliary with an adaptive number of flips; InputError without flax.
 
-    It is a bias of each pixel, and a sum over pixels of features of residual blocks, of two 3 x 3 convolutions each.
+    Log p is a bias of each pixel, and a sum over pixels of features of a residual block of two 3 x 3 convolutions.
     """
     try:
         from flax import linen
@@ -111,18 +90,12 @@ def residual_energy(channels: int, blocks: int) -> Any:
         def __call__(self, x: Float[Array, "height width"]) -> Float[Array, ""]:
             bias = self.param("bias", linen.initializers.zeros, x.shape)
             features = linen.Conv(channels, (3, 3))((2 * x - 1)[..., None])
-            for _ in range(blocks):
-                inner = linen.Conv(channels, (3, 3))(jax.nn.swish(features))
-                features += linen.Conv(channels, (3, 3))(jax.nn.swish(inner))
+            inner = linen.Conv(channels, (3, 3))(jax.nn.swish(features))
+            features += linen.Conv(channels, (3, 3))(jax.nn.swish(inner))
             weights = self.param("weights", linen.initializers.normal(0.1), (channels,))
             return (bias * x).sum() + (jax.nn.swish(features) @ weights).sum()
 
-    return ResidualEnergy()
-
-
-def convolutional(channels: int, blocks: int = 1) -> Energy:
-    """Chains of pixels, by path_auxiliary with an adaptive number of flips."""
-    module = residual_energy(channels, blocks)
+    module = ResidualEnergy()
 
     def log_density(params, v):
         return module.apply(params, v.reshape(SIDE, SIDE))
@@ -196,7 +169,6 @@ def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, up
 
 
 def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, state):
-    """The steps of one chain in one update."""
     model, mask = Tilted(DifferentiableModel(energy.chain_density, energy.num_sites)), jnp.ones(x.shape, bool)
 
     def kernel(number, tilt, x, field, state):
@@ -231,21 +203,11 @@ _SHOWN = 12
 
 
 class Size(NamedTuple):
-    """How much is run.
-
-    Attributes:
-      hidden: units of the Boltzmann machine.
-      channels: of the convolutional energy.
-      updates: of the machine, and of the convolutional energy.
-      seeds: number of repetitions.
-      populations: of an estimate of log Z.
-    """
-
-    hidden: int = 16
-    channels: int = 4
-    updates: tuple[int, int] = (3_000, 600)
-    seeds: int = 3
-    populations: int = 4
+    hidden: int = 16  # units of the Boltzmann machine
+    channels: int = 4  # of the convolutional energy
+    updates: tuple[int, int] = (3_000, 600)  # of the machine, and of the convolutional energy
+    seeds: int = 3  # number of repetitions
+    populations: int = 4  # of an estimate of log Z
 
 
 FULL = Size()
@@ -253,21 +215,11 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One training run.
-
-    Attributes:
-      energy: name of the model.
-      method: name of the sampler.
-      localized: whether it is the localized variant.
-      seed: of everything.
-      found: what was measured, in plain values.
-    """
-
-    energy: str
-    method: str
-    localized: bool
-    seed: int
-    found: dict[str, Any]
+    energy: str  # name of the model
+    method: str  # name of the sampler
+    localized: bool  # whether it is the localized variant
+    seed: int  # of everything
+    found: dict[str, Any]  # what was measured, in plain values
 
     @property
     def log_z(self) -> float:
@@ -328,24 +280,17 @@ def _measured(energy: Energy, updates: int, localized: bool, seed: int, populati
 
 
 def page(arms: list[Arm]) -> str:
-    """The table and what it says, in Markdown."""
-    lines = [
-        "| energy | sampler | seed | test log-likelihood | training | log Z, population | log Z, exact | CPU s |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    titles = ["energy", "sampler", "seed", "test log-likelihood", "training"]
+    titles += ["log Z, population", "log Z, exact", "CPU s"]
+    rows = []
     for arm in arms:
         found, exact = arm.found, arm.found["exact_log_z"]
-        lines.append(
-            f"| {arm.energy} | {arm.method} | {arm.seed} | {arm.likelihood:.2f} | {found['train'] - arm.log_z:.2f} | "
-            f"{found['log_z']:.2f} ± {found['error']:.2f} | {'' if exact is None else f'{exact:.2f}'} | "
-            f"{found['cpu_s']:.0f} |"
-        )
-    lines += ["", *(_difference([arm for arm in arms if arm.energy == name]) for name in _names(arms))]
-    return "\n".join(lines) + "\n"
-
-
-def _names(arms: list[Arm]) -> list[str]:
-    return list(dict.fromkeys(arm.energy for arm in arms))
+        numbers = f"{arm.likelihood:.2f}", f"{found['train'] - arm.log_z:.2f}"
+        log_z = f"{found['log_z']:.2f} ± {found['error']:.2f}", "" if exact is None else f"{exact:.2f}"
+        rows.append([arm.energy, arm.method, str(arm.seed), *numbers, *log_z, f"{found['cpu_s']:.0f}"])
+    names = dict.fromkeys(arm.energy for arm in arms)
+    said = [_difference([arm for arm in arms if arm.energy == name]) for name in names]
+    return "\n".join([table(titles, rows), "", *said]) + "\n"
 
 
 def _difference(arms: list[Arm]) -> str:
@@ -381,21 +326,17 @@ def draw(path: Path, arms: list[Arm]) -> Path:
     return save_figure(path, (7.0, 0.62 * len(rows)), paint)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/energy", "Folder of the page, the figure and the cells.", flag_values=FLAGS
-)
-_SEEDS = flags.DEFINE_integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1, flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("output", "results/energy", "Folder of the page, the figure and the cells.")
+define.integer("seeds", FULL.seeds, "Number of repetitions.", lower_bound=1)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output), FULL._replace(seeds=FLAGS.seeds))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value), FULL._replace(seeds=_SEEDS.value))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -42,15 +42,10 @@ STEP_SIZE = 0.2
 
 
 class Gap(NamedTuple):
-    """Gaps of one step.
+    """Gaps of one step."""
 
-    Attributes:
-      one_sided: 1 - lambda_2, the constant of the Poincare inequality.
-      absolute: 1 - max(lambda_2, |lambda_min|), the rate of convergence of a chain that is not lazy.
-    """
-
-    one_sided: float
-    absolute: float
+    one_sided: float  # 1 - lambda_2, the constant of the Poincare inequality
+    absolute: float  # 1 - max(lambda_2, |lambda_min|), the rate of convergence of a chain that is not lazy
 
 
 def spins(num_sites: int) -> Float64[np.ndarray, "S N"]:
@@ -65,7 +60,6 @@ def log_density(form: SpinForm, tilt: Float64[np.ndarray, "N"] | float = 0.0) ->
 
 
 def flip_gains(density: Float64[np.ndarray, "S"]) -> Float64[np.ndarray, "S N"]:
-    """The change of the log-density by each flip."""
     states, sites = np.arange(len(density)), len(density).bit_length() - 1
     return np.stack([density[states ^ (1 << site)] - density for site in range(sites)], axis=1)
 
@@ -75,12 +69,9 @@ def transitions(
 ) -> Float64[np.ndarray, "S S"]:
     """The matrix of one step.
 
-    Args:
-      name: `glauber` and `metropolis` draw a site uniformly; `gwg` draws one from the balanced softmax of the flip
-        gains, followed by a Metropolis-Hastings test; `langevin` draws one uniformly and proposes to flip it with
-        probability sigmoid(d/2), followed by such a test; `dula` flips all sites independently without a test.
-      density: log-density, see `log_density`.
-      step_size: of `dula`.
+    `glauber` and `metropolis` draw a site uniformly; `gwg` draws one from the balanced softmax of the flip gains,
+    followed by a Metropolis-Hastings test; `langevin` draws one uniformly and proposes to flip it with probability
+    sigmoid(d/2), followed by such a test; `dula` flips all sites independently without a test.
     """
     sites = range(len(density).bit_length() - 1)
     if name == "glauber":
@@ -104,31 +95,18 @@ def dula(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndar
     return np.exp(np.einsum("xyi,xi->xy", differs, flips - stays) + stays.sum(axis=1)[:, None])
 
 
-def dula_law(density: Float64[np.ndarray, "S"], step_size: float) -> Float64[np.ndarray, "S"]:
-    """The distribution that DULA leaves invariant on a quadratic model, see the module."""
-    exponents = density + np.logaddexp(0, flip_gains(density) / 2 - 1 / (2 * step_size)).sum(axis=1)
-    return np.exp(exponents - np.logaddexp.reduce(exponents))
-
-
 def spectrum(matrix: Float64[np.ndarray, "S S"]) -> Float64[np.ndarray, "S"]:
     """Eigenvalues of a reversible kernel, in increasing order; the last one is 1."""
     return linalg.eigvalsh(np.sqrt(matrix * matrix.T))
 
 
 def gap_of(matrix: Float64[np.ndarray, "S S"]) -> Gap:
-    """The gaps of a reversible kernel."""
     values = spectrum(matrix)
     return Gap(float(1 - values[-2]), float(1 - max(values[-2], -values[0])))
 
 
 def bound(name: str, field: float, num_sites: int) -> float:
-    """The paper's lower bound of a kernel's gap.
-
-    Args:
-      name: name of the kernel.
-      field: |h|.
-      num_sites: N, on which the bound of `dula` depends.
-    """
+    """The paper's lower bound of a kernel's gap at |h|; that of `dula` depends on N."""
     if name == "glauber":
         return float(1 - field / (2 * np.cosh(0.75 * field)))
     if name == "metropolis":
@@ -192,16 +170,7 @@ def readings(kernel: str, form: SpinForm) -> dict[str, float]:
 
 
 def scan(sites: tuple[int, ...], fields: tuple[float, ...], random: int) -> list[dict[str, Any]]:
-    """Compares gaps with bounds.
-
-    Args:
-      sites: values of N for the families.
-      fields: values of |h|.
-      random: number of additional random models.
-
-    Returns:
-      the gap and the bound for each kernel, model and reading.
-    """
+    """The gap and the bound for each kernel, reading and model: `families` of each N and |h|, and random models."""
     models = [(name, form) for n in sites for field in fields for name, form in families(n, field)]
     rows = []
     for name, form in [*models, *random_models(random)]:
@@ -238,14 +207,7 @@ def verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def glauber_errors(
     density: Float64[np.ndarray, "S"], steps: Sequence[int], chains: int, seed: int
 ) -> Float64[np.ndarray, "n C N"]:
-    """U_n - E[s] of chains that start in the law, each step at a uniformly drawn site.
-
-    Args:
-      density: log-density of the law.
-      steps: the numbers n, increasing.
-      chains: C.
-      seed: of everything.
-    """
+    """U_n - E[s], for increasing n, of C chains that start in the law, each step at a uniformly drawn site."""
     law, table = np.exp(special.log_softmax(density)), spins(len(density).bit_length() - 1)
     chances, size = special.expit(flip_gains(density)), table.shape[1]
     rng = np.random.default_rng((seed, 0))

@@ -11,12 +11,10 @@ without compilation; on a shared machine, `taskset -c 0` keeps it on one core.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from absl import flags
 
 from laws_cells import (
     BASELINE,
@@ -33,9 +31,9 @@ from laws_cells import (
     play,
     searched,
 )
-from laws_report import Found, as_json, border, draw_border, draw_errors, summary, table
+from laws_report import Found, as_json, border, draw_border, draw_errors, summary, target_table
 from laws_targets import PLANE, TARGETS
-from sl_discs.command import check_choice, run_command, say
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.registry import describe_machine
 from sl_discs.errors import InputError, real
 from sl_discs.experiment.figures import can_draw, or_warn
@@ -44,25 +42,13 @@ from sl_discs.files import check_writable, finished, write_atomically, write_jso
 
 
 class Profile(NamedTuple):
-    """The size of the study.
-
-    Attributes:
-      targets: targets for all methods.
-      methods: the methods for these targets.
-      duels: targets for tempering and low_rank only.
-      plane: targets for these two at the last time limit, for the figure of the border.
-      seconds: time limits of these two methods.
-      others: time limits of all other methods.
-      seeds: number of seeds of each cell.
-    """
-
-    targets: list[str]
-    methods: list[str]
-    duels: list[str]
-    plane: list[str]
-    seconds: list[float]
-    others: list[float]
-    seeds: int
+    targets: list[str]  # targets for all methods
+    methods: list[str]  # the methods for these targets
+    duels: list[str]  # targets for tempering and low_rank only
+    plane: list[str]  # targets for these two at the last time limit, for the figure of the border
+    seconds: list[float]  # time limits of these two methods
+    others: list[float]  # time limits of all other methods
+    seeds: int  # number of seeds of each cell
 
 
 _ALL = [name for name in TARGETS if name not in PLANE and name != "strip-smoke"]
@@ -89,18 +75,7 @@ PROFILES = {
 def measure_target(
     name: str, limits: Mapping[str, list[float]], seeds: int, folder: Path, advance=lambda words: None
 ) -> Found:
-    """Measures the cells of a target that are not finished yet.
-
-    Args:
-      name: of the target.
-      limits: time limits of each method.
-      seeds: how many.
-      folder: of the study.
-      advance: called with words after each cell.
-
-    Raises:
-      InputError: the target needs something that is not installed, or the folder cannot be written.
-    """
+    """Measures the cells of a target that are not finished yet; InputError if it needs what is not installed."""
     known = know(name, TARGETS[name], MEASURED, folder)
     plays: dict[str, dict[float, list[Play]]] = {}
     refused: dict[str, str] = {}
@@ -147,15 +122,6 @@ def _tasks(profile: Profile) -> Iterator[tuple[str, dict[str, list[float]]]]:
 
 
 def run(profile: Profile, folder: Path) -> None:
-    """Measures what is not finished, and writes the tables and the figures.
-
-    Args:
-      profile: how much.
-      folder: of the study.
-
-    Raises:
-      InputError: no target could be run, or the folder cannot be written.
-    """
     draws = can_draw()
     tasks = list(_tasks(profile))
     total = profile.seeds * sum(len(seconds) for _, limits in tasks for seconds in limits.values())
@@ -169,7 +135,7 @@ def run(profile: Profile, folder: Path) -> None:
             except InputError as error:
                 say(f"{name} is left out: {error}\n")
                 continue
-            say(table(found) + "\n")
+            say(target_table(found) + "\n")
             all_found.append(found)
             if name in PLANE:
                 plane.append(found)
@@ -177,7 +143,7 @@ def run(profile: Profile, folder: Path) -> None:
         raise InputError("no target could be played")
     others = [found for found in all_found if found not in plane]
     tables = "\n\n".join(summary(part) for part in (others, plane) if part)
-    words = "\n\n".join([tables, *map(table, all_found)]) + "\n"
+    words = "\n\n".join([tables, *map(target_table, all_found)]) + "\n"
     say(tables + "\n")
     saved: list[Path | None] = [
         write_json(folder / "laws.json", {"machine": describe_machine(), "targets": [*map(as_json, all_found)]}),
@@ -190,49 +156,39 @@ def run(profile: Profile, folder: Path) -> None:
     say("\n".join(f"saved {path}" for path in saved if path))
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string("output", "results/laws", "Folder of cells, tables and figures.", flag_values=FLAGS)
-_PROFILE = flags.DEFINE_enum(
-    "profile",
-    "smoke",
-    list(PROFILES),
-    "Size: smoke, a minute; cpu, about an hour on one core; long, a day.",
-    flag_values=FLAGS,
-)
-_TARGETS = flags.DEFINE_list("targets", None, "Targets; default: those of the profile.", flag_values=FLAGS)
-_METHODS = flags.DEFINE_list("methods", None, "Methods; default: those of the profile.", flag_values=FLAGS)
-_SECONDS = flags.DEFINE_list("seconds", None, "Time limits; default: those of the profile.", flag_values=FLAGS)
-_SEEDS = flags.DEFINE_integer(
-    "seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1, flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/laws", "Folder of cells, tables and figures.")
+define.enum("profile", "smoke", list(PROFILES), "Size: smoke, a minute; cpu, about an hour on one core; long, a day.")
+define.list("targets", None, "Targets; default: those of the profile.")
+define.list("methods", None, "Methods; default: those of the profile.")
+define.list("seconds", None, "Time limits; default: those of the profile.")
+define.integer("seeds", None, "Number of seeds per cell; default: that of the profile.", lower_bound=1)
 
 
 def _chosen() -> Profile:
-    profile = PROFILES[_PROFILE.value]
-    if _TARGETS.value is not None:
-        check_choice("targets", _TARGETS.value, TARGETS)
-        profile = profile._replace(targets=_TARGETS.value, duels=[], plane=[])
-    if _METHODS.value is not None:
-        check_choice("methods", _METHODS.value, METHODS)
-        profile = profile._replace(methods=_METHODS.value)
-    if _SECONDS.value is not None:
+    profile = PROFILES[FLAGS.profile]
+    if FLAGS.targets is not None:
+        check_choice("targets", FLAGS.targets, TARGETS)
+        profile = profile._replace(targets=FLAGS.targets, duels=[], plane=[])
+    if FLAGS.methods is not None:
+        check_choice("methods", FLAGS.methods, METHODS)
+        profile = profile._replace(methods=FLAGS.methods)
+    if FLAGS.seconds is not None:
         try:
-            seconds = [float(one) for one in _SECONDS.value]
+            seconds = [float(one) for one in FLAGS.seconds]
         except ValueError:
-            raise InputError(f"seconds are {','.join(_SECONDS.value)}; expected numbers", "seconds") from None
+            raise InputError(f"seconds are {','.join(FLAGS.seconds)}; expected numbers", "seconds") from None
         seconds = [real("seconds", one, above=0) for one in seconds]
         profile = profile._replace(seconds=seconds, others=seconds)
-    return profile if _SEEDS.value is None else profile._replace(seeds=_SEEDS.value)
+    return profile if FLAGS.seeds is None else profile._replace(seeds=FLAGS.seeds)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(_chosen(), check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(_chosen(), check_writable(_OUTPUT.value))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

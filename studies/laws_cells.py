@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float64
 
-from laws_targets import Observed, Sampled, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
+from laws_targets import Observed, Target, by_long_tempering, observe, standard_error_of_mode, width_of_rest
 from sl_discs.engines.compiled import compile_cpu_seconds
 from sl_discs.engines.registry import num_cores
 from sl_discs.files import digest, finished
-from sl_discs.models.terms import Coefficients
 from sl_discs.sampling.sample import sample
 from sl_discs.testing.truths import Truth
 from truths import weight_of_mode
@@ -51,14 +50,7 @@ ERRORS = "mode", "energy", "marginals", "log_z", "tv"
 
 
 class Known(NamedTuple):
-    """A target with its truth.
-
-    Attributes:
-      name: name of the target.
-      truth: truth of the measured instance.
-      width: width of the rest of its spectrum.
-      evidence: round trips and standard errors of a truth from long tempering; empty for exact truths.
-    """
+    """A target with its truth; `evidence` are round trips and standard errors of a truth from long tempering."""
 
     name: str
     truth: Truth
@@ -67,30 +59,23 @@ class Known(NamedTuple):
 
 
 def know(name: str, target: Target, seed: int, folder: Path) -> Known:
-    """An instance of the family with its truth; a truth from long tempering is cached in the folder.
-
-    Raises:
-      InputError: something that the target needs is not installed.
-    """
+    """An instance of the family with its truth; a truth from long tempering is cached in the folder."""
     made = target.make(seed)
-    width = width_of_rest(made.problem.terms(), made.temperature, target.rank)
+    terms = made.problem.terms()
+    width = width_of_rest(terms, made.temperature, target.rank)
     if isinstance(made, Truth):
         return Known(name, made, width, {})
-    return _long_tempering(name, made, width, folder)
 
-
-def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> Known:
     def compute() -> dict[str, Any]:
-        reference = by_long_tempering(made.problem, made.temperature, made.direction, made.draws)
-        truth, evidence = reference.truth, reference._asdict()
-        del evidence["truth"]
+        truth, evidence = by_long_tempering(made)
         assert truth.counts is not None
         return {
             "log_z": truth.log_z, "mean_value": truth.mean_value, "marginals": truth.marginals.tolist(),
             "counts": truth.counts.tolist(), "evidence": evidence,
         }  # fmt: skip
 
-    identity = {"kind": name, "problem": digest(_plain(made.problem.terms())), "draws": made.draws}
+    plain = {field: np.asarray(value).tolist() for field, value in terms._asdict().items()}
+    identity = {"kind": name, "problem": digest(plain), "draws": made.draws}
     found = finished(folder / "truths", identity, compute)
     counts = np.array(found["counts"])
     truth = Truth(
@@ -100,24 +85,11 @@ def _long_tempering(name: str, made: Sampled, width: float, folder: Path) -> Kno
     return Known(name, truth, width, found["evidence"])
 
 
-def _plain(terms: Coefficients) -> dict[str, Any]:
-    return {name: np.asarray(value).tolist() for name, value in terms._asdict().items()}
-
-
 class Cell(NamedTuple):
-    """The definition of a measurement.
-
-    Attributes:
-      method: name of the method.
-      arguments: arguments of `sample`.
-      seconds: time limit.
-      seed: seed of the draws.
-    """
-
-    method: str
-    arguments: Mapping[str, Any]
-    seconds: float
-    seed: int
+    method: str  # name of the method
+    arguments: Mapping[str, Any]  # arguments of `sample`
+    seconds: float  # time limit
+    seed: int  # seed of the draws
 
 
 class Play(NamedTuple):
@@ -141,11 +113,9 @@ class Play(NamedTuple):
 
 
 def play(truth: Truth, cell: Cell) -> Play:
-    """Measures a cell.
+    """Measures a cell; InputError if the method refuses the target.
 
-    Raises:
-      InputError: the method refuses the target.
-      KeyboardInterrupt: Ctrl-C, after which `sample` returns the draws that it has; they do not make a cell.
+    After Ctrl-C, `sample` returns the draws that it has; they do not make a cell.
     """
     begin, compiling = time.process_time(), compile_cpu_seconds()
     samples = sample(truth.problem, truth.temperature, seed=cell.seed, time_limit=cell.seconds, **cell.arguments)
@@ -158,7 +128,6 @@ def play(truth: Truth, cell: Cell) -> Play:
 
 
 def errors_of(truth: Truth, found: Observed) -> dict[str, float | None]:
-    """The errors, as in `Play`."""
     size = len(truth.marginals)
     mode = tv = log_z = None
     if truth.counts is not None and truth.mode_weight is not None:
@@ -206,11 +175,7 @@ def identity_of(known: Known, cell: Cell) -> dict[str, Any]:
 
 
 def searched(name: str, target: Target, arguments: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family.
-
-    Raises:
-      InputError: something that the target needs is not installed, or no settings can be run.
-    """
+    """Arguments with the settings of Algorithm 1 that have the least error on another instance of the family."""
 
     def compute() -> dict[str, Any]:
         truth = know(f"{name}-searched", target, SEARCHED_ON, folder).truth

@@ -14,6 +14,7 @@ from jaxtyping import Float64
 from laws_cells import BASELINE, ERRORS, METHODS, Play
 from laws_targets import PLANE
 from sl_discs.experiment.figures import COLOURS, save_figure
+from sl_discs.reproduction.markdown import table
 from sl_discs.sampling.diagnostics import LEAST_ESS
 from sl_discs.sampling.directions import NARROW
 
@@ -44,25 +45,13 @@ def plain(number: float) -> str:
 
 
 class Found(NamedTuple):
-    """All cells of a target.
-
-    Attributes:
-      target: its name.
-      size: number of variables.
-      width: of the rest of the spectrum.
-      evidence: of a truth by long tempering.
-      null: errors of the null control.
-      plays: runs by method and time limit, one per seed.
-      refused: why methods were left out, by method.
-    """
-
-    target: str
-    size: int
-    width: float
-    evidence: Mapping[str, float]
-    null: Mapping[str, float | None]
-    plays: Mapping[str, Mapping[float, list[Play]]]
-    refused: Mapping[str, str]
+    target: str  # its name
+    size: int  # number of variables
+    width: float  # of the rest of the spectrum
+    evidence: Mapping[str, float]  # of a truth by long tempering
+    null: Mapping[str, float | None]  # errors of the null control
+    plays: Mapping[str, Mapping[float, list[Play]]]  # runs by method and time limit, one per seed
+    refused: Mapping[str, str]  # why methods were left out, by method
 
     @property
     def main_error(self) -> str:
@@ -82,7 +71,6 @@ def points(found: Found, method: str, error: str) -> list[tuple[Float64[np.ndarr
 
 
 def root_mean_square(errors: Float64[np.ndarray, "S"]) -> Interval:
-    """The root mean square over seeds."""
     return _bootstrap(lambda one: np.sqrt(np.mean(one**2, axis=-1)), errors)
 
 
@@ -157,7 +145,7 @@ _HEADER = (
 )  # fmt: skip
 
 
-def table(found: Found) -> str:
+def target_table(found: Found) -> str:
     """A Markdown table of a target: root mean square errors at the longest time, a row for each method."""
     rule = f"rest {found.width:.2f} wide" + "".join(f", {name} {value:.3g}" for name, value in found.evidence.items())
     rows, main = [], found.main_error
@@ -175,7 +163,7 @@ def table(found: Found) -> str:
         rows.append(cells)
     null = ["-" if (one := found.null[error]) is None else plain(one) for error in ERRORS]
     rows.append(["null: a fair coin", "-", "-", "-", *null, "-", "-", "-"])
-    lines = [f"### {found.target}: N = {found.size}, {rule}", "", *_rows(list(_HEADER), rows), ""]
+    lines = [f"### {found.target}: N = {found.size}, {rule}", "", table(_HEADER, rows), ""]
     return "\n".join(lines + [f"{method} is left out: {why}" for method, why in found.refused.items()])
 
 
@@ -197,7 +185,7 @@ def summary(all_found: list[Found]) -> str:
     """
     methods = list(dict.fromkeys(name for found in all_found for name in (*found.plays, *found.refused)))
     others = [name for name in methods if name != BASELINE]
-    lines = _rows(
+    by_target = table(
         ["target", "N", "rest", "error", "null", f"{BASELINE}: rms error, reliable", *others],
         [
             [
@@ -209,15 +197,11 @@ def summary(all_found: list[Found]) -> str:
             for found in sorted(all_found, key=lambda one: one.width)
         ],
     )  # fmt: skip
-    trust = _rows(
+    trust = table(
         ["method", "runs", "reliable by their own verdict", "of these wrong"],
         [[name, *map(str, verdicts(all_found, name))] for name in methods],
     )
-    return "\n".join([*lines, "", *trust])
-
-
-def _rows(header: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(one)} |" for one in (header, ["---"] * len(header), *rows)]
+    return f"{by_target}\n\n{trust}"
 
 
 def _with_share(found: Found, method: str, words: str) -> str:
@@ -227,7 +211,6 @@ def _with_share(found: Found, method: str, words: str) -> str:
 
 
 def as_json(found: Found) -> dict[str, Any]:
-    """All numbers of a target, for files."""
     plays = {
         method: {f"{seconds:g}": [one._asdict() for one in ones] for seconds, ones in by_time.items()}
         for method, by_time in found.plays.items()
@@ -241,11 +224,7 @@ _LEAST_SHOWN = 3e-4
 
 
 def draw_errors(all_found: list[Found], path: Path) -> Path:
-    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
-    """
+    """A panel for each target: the main error of each method against its CPU time, with intervals, and the null."""
     rows = math.ceil(len(all_found) / _COLUMNS)
     # All panels have the same axes, for easy comparison.
 
@@ -287,17 +266,11 @@ def _draw_target(axes, found: Found) -> None:
 
 
 class Place(NamedTuple):
-    """A target of the plane.
+    """A target of the plane."""
 
-    Attributes:
-      width: of the rest.
-      ratio: CPU time of tempering over that of the method, for the same error of the mode weight.
-      reliable: share of the method's runs that call themselves so.
-    """
-
-    width: float
-    ratio: Interval
-    reliable: float
+    width: float  # of the rest
+    ratio: Interval  # CPU time of tempering over that of the method, for the same error of the mode weight
+    reliable: float  # share of the method's runs that call themselves so
 
 
 def border(all_found: list[Found], method: str) -> dict[str, Place]:
@@ -313,14 +286,6 @@ def draw_border(places: dict[str, Place], method: str, path: Path) -> Path:
     """A map of the plane: how much less CPU time than tempering a method needs for the same error of the mode weight.
 
     Left of the dashed line the rest is narrow enough for the method's proof.
-
-    Args:
-      places: of `border`, at least one.
-      method: what they belong to.
-      path: of the PNG file.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
     """
     strengths, glasses = (sorted(values) for values in map(set, zip(*(PLANE[name] for name in places), strict=True)))
 

@@ -21,14 +21,7 @@ from sl_discs.sampling.sample import sample
 from sl_discs.sampling.samples import Samples
 from sl_discs.testing.cases import all_states
 from sl_discs.testing.truths import Truth, curie_weiss, random_field_grid
-from truths import (
-    communities,
-    dense_spin_problem,
-    digits_machine,
-    hopfield,
-    planted_strip,
-    weight_of_mode,
-)
+from truths import communities, dense_spin_problem, digits_machine, hopfield, planted_strip, weight_of_mode
 
 
 def spin_glass(
@@ -37,14 +30,8 @@ def spin_glass(
     """Sherrington and Kirkpatrick's spin glass with a planted direction u, and a direction to look along.
 
     f(s) = 1/2 s'(glass G + strength u u'/N)s + field u . s, where G is a symmetric matrix of Gaussian numbers of
-    variance 1/N, whose spectrum is [-2, 2] for large N.
-
-    Args:
-      size: N.
-      glass: of the rest.
-      strength: of the direction; where it is 0, the direction has the signs of G's first eigenvector.
-      field: favours the direction.
-      seed: of everything.
+    variance 1/N, whose spectrum is [-2, 2] for large N. Without strength, the direction has the signs of G's first
+    eigenvector.
     """
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(size, size)) / np.sqrt(size), 1)
@@ -72,19 +59,12 @@ def by_tree(problem: Problem, temperature: float) -> Truth:
 
 
 class Observed(NamedTuple):
-    """Estimates from draws of the quantities that a truth contains.
+    """Estimates from draws of the quantities that a truth contains."""
 
-    Attributes:
-      mean_value: of f.
-      marginals: [N] P(x_i = 1).
-      counts: [D + 1] of spins that agree with the direction.
-      log_z: None where the method does not give it.
-    """
-
-    mean_value: float
-    marginals: Float64[np.ndarray, "N"]
-    counts: Float64[np.ndarray, "D+1"]
-    log_z: float | None
+    mean_value: float  # of f
+    marginals: Float64[np.ndarray, "N"]  # [N] P(x_i = 1)
+    counts: Float64[np.ndarray, "D+1"]  # [D + 1] of spins that agree with the direction
+    log_z: float | None  # None where the method does not give it
 
 
 def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] | None) -> np.ndarray:
@@ -97,7 +77,6 @@ def agreeing(states: Int8[np.ndarray, "S N"], direction: Int8[np.ndarray, "N"] |
 
 
 def observe(samples: Samples, direction: Int8[np.ndarray, "N"] | None) -> Observed:
-    """Weighted means over draws."""
     states, weights = samples.states, samples.weights
     size = states.shape[1] if direction is None else int(np.count_nonzero(direction))
     counts = np.bincount(agreeing(states, direction), weights, size + 1)
@@ -112,67 +91,38 @@ def standard_error_of_mode(samples: Samples, direction: Int8[np.ndarray, "N"] | 
     return float(samples.expectation(lambda states: 2.0 * agreeing(states, direction) > size).error)
 
 
-class Reference(NamedTuple):
-    """A truth that is known only from long tempering.
+class Sampled(NamedTuple):
+    """A problem whose truth is to be found by long tempering."""
 
-    Attributes:
-      truth: as it was estimated.
-      round_trips: of all ladders.
-      mode_error: standard error of the mode weight.
-      log_z_error: of log Z.
-      value_error: of the mean value.
-    """
-
-    truth: Truth
-    round_trips: int
-    mode_error: float
-    log_z_error: float
-    value_error: float
+    problem: Problem  # to be maximised
+    temperature: float  # of the law
+    direction: Int8[np.ndarray, "N"]  # the direction that defines the mode and the order parameter
+    draws: int  # number of draws of long tempering
 
 
-def by_long_tempering(
-    problem: Problem, temperature: float, direction: Int8[np.ndarray, "N"], draws: int
-) -> Reference:
-    """A truth estimated from many draws of tempering, with its errors and round trips."""
-    samples = sample(problem, temperature, draws, "tempering", seed=2**31)
-    found = observe(samples, direction)
+def by_long_tempering(made: Sampled) -> tuple[Truth, dict[str, float]]:
+    """A truth estimated from many draws of tempering, with round trips of all ladders and standard errors."""
+    samples = sample(made.problem, made.temperature, made.draws, "tempering", seed=2**31)
+    found = observe(samples, made.direction)
     log_z, ladder = samples.log_z, samples.ladder
     assert log_z is not None and ladder is not None
-    mode_error = standard_error_of_mode(samples, direction)
     truth = Truth(
-        problem, temperature, log_z.mean, found.mean_value, found.marginals, weight_of_mode(found.counts),
-        found.counts, direction,
+        made.problem, made.temperature, log_z.mean, found.mean_value, found.marginals, weight_of_mode(found.counts),
+        found.counts, made.direction,
     )  # fmt: skip
-    trips = int(np.sum(ladder.round_trips))
-    return Reference(truth, trips, mode_error, float(log_z.error), float(samples.mean().error))
-
-
-class Sampled(NamedTuple):
-    """A problem whose truth is to be found by long tempering.
-
-    Attributes:
-      problem: to be maximised.
-      temperature: of the law.
-      direction: the direction that defines the mode and the order parameter.
-      draws: number of draws of long tempering.
-    """
-
-    problem: Problem
-    temperature: float
-    direction: Int8[np.ndarray, "N"]
-    draws: int
+    return truth, {
+        "round_trips": int(np.sum(ladder.round_trips)),
+        "mode_error": standard_error_of_mode(samples, made.direction),
+        "log_z_error": float(log_z.error),
+        "value_error": float(samples.mean().error),
+    }
 
 
 class Target(NamedTuple):
-    """A family of problems; the study measures one instance and searches settings on another.
+    """A family of problems; the study measures one instance and searches settings on another."""
 
-    Attributes:
-      make: makes a truth from a seed.
-      rank: number of directions that stand out of the coupling by design.
-    """
-
-    make: Callable[[int], Truth | Sampled]
-    rank: int
+    make: Callable[[int], Truth | Sampled]  # makes a truth from a seed
+    rank: int  # number of directions that stand out of the coupling by design
 
 
 def _curie_weiss(size: int, temperature: float, field: float) -> Target:
@@ -194,12 +144,11 @@ def _strip(strength: float, glass: float, length: int = 24) -> Target:
 
 
 def _enumerated_glass(glass: float, strength: float, field: float) -> Target:
-    return Target(lambda seed: _of_glass(20, glass, strength, field, seed), int(strength > 0))
+    def make(seed: int) -> Truth:
+        problem, direction = spin_glass(20, glass, strength, field, seed)
+        return enumerated(problem, 1.0, direction)
 
-
-def _of_glass(size: int, glass: float, strength: float, field: float, seed: int) -> Truth:
-    problem, direction = spin_glass(size, glass, strength, field, seed)
-    return enumerated(problem, 1.0, direction)
+    return Target(make, int(strength > 0))
 
 
 def _large_glass(glass: float, strength: float, field: float, draws: int) -> Target:
@@ -254,16 +203,7 @@ TARGETS: dict[str, Target] = {
 
 
 def width_of_rest(terms: Coefficients, temperature: float, rank: int) -> float:
-    """Length of the spectrum of the spins' coupling over the temperature, without its first eigenvalues.
-
-    Args:
-      terms: of a problem.
-      temperature: above 0.
-      rank: how many of the largest eigenvalues are left out.
-
-    Raises:
-      InputError: the eigenvalues are not found.
-    """
+    """Length of the spectrum of the spins' coupling over the temperature, without its `rank` largest eigenvalues."""
     outer = outer_eigenvalues(spin_terms(terms, temperature), rank + 1)
     if outer is None:
         raise InputError("the largest eigenvalues of the couplings lie too close to be found")

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 
-from sl_discs.command import check_choice, run_command, say
+from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds
-from sl_discs.experiment.output import half_width
+from sl_discs.experiment.record import half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.files import check_writable, finished, write_atomically
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import build_method
 from sl_discs.problems.kind import PENALTY
+from sl_discs.reproduction.markdown import table
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.sampling.draws import Budget, Options
 from sl_discs.sampling.sample import METHODS
@@ -53,29 +53,16 @@ _LEAST = 100
 
 
 class Size(NamedTuple):
-    """How much is run.
-
-    Attributes:
-      cases: names of benchmark cases.
-      steps: of a chain, at equal steps.
-      seconds: of CPU time per graph, at equal time.
-      chains: per graph.
-      tuning: graphs that temperatures are chosen on.
-      graphs: other graphs, which are measured.
-      draws: of each of `chains` chains on the lattice.
-      seeds: repetitions on the lattice.
-    """
-
     cases: tuple[str, ...] = (
         "mis-er-0.05", "mis-er-0.10", "mis-er-0.20", "mis-er-0.25", "mis-satlib-like", "maxcut-ba-512",
     )  # fmt: skip
-    steps: int = 10_000
-    seconds: float = 0.5
-    chains: int = 16
-    tuning: int = 2
-    graphs: int = 8
-    draws: int = 64
-    seeds: int = 4
+    steps: int = 10_000  # of a chain, at equal steps
+    seconds: float = 0.5  # of CPU time per graph, at equal time
+    chains: int = 16  # per graph
+    tuning: int = 2  # graphs that temperatures are chosen on
+    graphs: int = 8  # other graphs, which are measured
+    draws: int = 64  # of each of `chains` chains on the lattice
+    seeds: int = 4  # repetitions on the lattice
 
 
 FULL = Size()
@@ -83,19 +70,12 @@ FULL = Size()
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`.
+    """A sampler on a family of graphs, in plain values, each keyed by the budget `steps` or `seconds`."""
 
-    Attributes:
-      temperatures: the chosen initial and final one.
-      steps: of a chain.
-      cpu_s: CPU-seconds per graph, without compilation.
-      best: the best verified objective of each measured graph.
-    """
-
-    temperatures: dict[str, Sequence[float]]
-    steps: dict[str, int]
-    cpu_s: dict[str, float]
-    best: dict[str, list[float]]
+    temperatures: dict[str, Sequence[float]]  # the chosen initial and final one
+    steps: dict[str, int]  # of a chain
+    cpu_s: dict[str, float]  # CPU-seconds per graph, without compilation
+    best: dict[str, list[float]]  # the best verified objective of each measured graph
 
 
 def run(folder: Path, samplers: Sequence[str], size: Size = FULL) -> str:
@@ -185,21 +165,19 @@ def _drawn(folder: Path, sampler: str, size: Size) -> list[dict[str, Any]]:
 
 
 def page(cells: dict[str, dict[str, Cell]], drawn: dict[str, list[dict[str, Any]]], size: Size) -> str:
-    """The tables, in Markdown."""
     parts = []
     for budget, amount in zip(_BUDGETS, (f"{size.steps:,} steps", f"{size.seconds:g} CPU-seconds"), strict=True):
-        parts += [f"Best objective after {amount} per graph:", ""]
-        parts += [f"| sampler | {' | '.join(cells)} |", "|---" * (1 + len(cells)) + "|"]
         columns = [_column({name: cell.best[budget] for name, cell in column.items()}) for column in cells.values()]
-        parts += [f"| `{name}` | {' | '.join(column[name] for column in columns)} |" for name in columns[0]] + [""]
-    parts += [f"{LATTICE}, temperature {_TEMPERATURE:g}:", ""]
-    parts += ["| sampler | effective draws per million steps | per CPU-second | R-hat |", "|---|---|---|---|"]
+        rows = [[f"`{name}`", *(column[name] for column in columns)] for name in columns[0]]
+        parts += [f"Best objective after {amount} per graph:", table(["sampler", *cells], rows)]
+    rows = []
     for name, runs in drawn.items():
         least = np.array([min(one["effective"]) for one in runs])
         rates = [least / [one[of] for one in runs] for of in ("steps", "cpu_s")]
         worst = max(one["r_hat"] for one in runs)
-        parts.append(f"| `{name}` | {_interval(1e6 * rates[0])} | {_interval(rates[1])} | {worst:.2f} |")
-    return "\n".join(parts) + "\n"
+        rows.append([f"`{name}`", _interval(1e6 * rates[0]), _interval(rates[1]), f"{worst:.2f}"])
+    titles = ["sampler", "effective draws per million steps", "per CPU-second", "R-hat"]
+    return "\n\n".join([*parts, f"{LATTICE}, temperature {_TEMPERATURE:g}:", table(titles, rows)]) + "\n"
 
 
 def _column(best: dict[str, list[float]]) -> dict[str, str]:
@@ -220,31 +198,24 @@ def _interval(values: np.ndarray) -> str:
     return f"{values.mean():,.3g} ± {half_width(values):,.2g}"
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string("output", "results/samplers", "Folder of the page and the cells.", flag_values=FLAGS)
-_SAMPLERS = flags.DEFINE_list(
-    "samplers",
-    None,
-    "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.",
-    flag_values=FLAGS,
-)
-_CASES = flags.DEFINE_list("cases", list(FULL.cases), "Families of graphs.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("output", "results/samplers", "Folder of the page and the cells.")
+define.list("samplers", None, "Samplers; default: all base samplers but bipartite_gibbs, which graphs do not suit.")
+define.list("cases", list(FULL.cases), "Families of graphs.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    every = known_samplers()
+    chosen = FLAGS.samplers or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
+    check_choice("samplers", chosen, every)
+    check_choice("cases", FLAGS.cases, [name for name in CASES if CASES[name].problem in UNITS])
+    folder = check_writable(FLAGS.output)
+    text = run(folder, chosen, FULL._replace(cases=tuple(FLAGS.cases)))
+    say(f"\n{text}\nsaved {folder / 'samplers.md'}")
+    return 0
 
-    def body(_: list[str]) -> int:
-        every = known_samplers()
-        chosen = _SAMPLERS.value or [name for name in every if not is_localized(name) and name != "bipartite_gibbs"]
-        check_choice("samplers", chosen, every)
-        check_choice("cases", _CASES.value, [name for name in CASES if CASES[name].problem in UNITS])
-        folder = check_writable(_OUTPUT.value)
-        text = run(folder, chosen, FULL._replace(cases=tuple(_CASES.value)))
-        sys.stdout.write(f"\n{text}\nsaved {folder / 'samplers.md'}\n")
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

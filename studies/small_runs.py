@@ -44,7 +44,6 @@ def name_of(form: SpinForm) -> str:
 
 
 def law_of(form: SpinForm) -> Float64[np.ndarray, "S"]:
-    """All probabilities, by enumeration."""
     return np.exp(special.log_softmax(log_density(form)))
 
 
@@ -65,14 +64,8 @@ def localize(
 ) -> tuple[Chains, Chains]:
     """sign(Y_K) and the last states, as spins.
 
-    Args:
-      form: the target.
-      localization: the schedule; its budget is ignored, since `mean` determines the cost of a level.
-      mean: estimates U at a level.
-      chains: number of chains.
-      seed: seed of all random numbers.
-      replica: number of this batch of chains.
-      watch: called with each level's number and tilts.
+    The budget of the schedule is ignored, since `mean`, which estimates U, determines the cost of a level. `watch` is
+    called with each level's number and tilts.
     """
     levels = Localization(**{**vars(localization), "budget": "identical"}).levels(localization.K)
     rng = random_numbers(seed, replica, -1)
@@ -89,7 +82,6 @@ def localize(
 
 
 def exact_mean(form: SpinForm) -> Mean:
-    """The posterior mean by enumeration."""
     table, density = spins(len(form.b)), log_density(form)
 
     def mean(rng, tilt, states):
@@ -99,7 +91,7 @@ def exact_mean(form: SpinForm) -> Mean:
     return mean
 
 
-def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int = 81) -> Mean:
+def curie_weiss_mean(coupling: float, field: float, num_sites: int) -> Mean:
     """The posterior mean of `curie_weiss`, by quadrature over the Gaussian field that decouples its spins.
 
     exp(c/(2N) M^2) is the mean of exp(sqrt(c/N) z M) over standard normal z. For such smooth integrands the
@@ -107,10 +99,10 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int 
     """
     root = (coupling / num_sites) ** 0.5
     reach = coupling**0.5 * num_sites**0.5 + 6
-    z = np.linspace(-reach, reach, points)
+    z = np.linspace(-reach, reach, 81)
 
     def mean(rng, tilt, states):
-        weights = np.zeros((len(tilt), points))
+        weights = np.zeros((len(tilt), len(z)))
         for site in range(num_sites):
             one = np.abs(root * z + field + tilt[:, site, None])
             weights += one + np.log1p(np.exp(-2 * one))
@@ -124,13 +116,10 @@ def curie_weiss_mean(coupling: float, field: float, num_sites: int, points: int 
 def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bool = False, sharing: int = 1) -> Mean:
     """U from sequential Gibbs sweeps, whose states continue from level to level.
 
-    Args:
-      form: the target.
-      sweeps: sweeps per level.
-      collected: number of sweeps, the last ones of a level, that count for U. If it is 1, U is the last state; then
-        (states, Y) is a Markov chain that keeps the joint distribution of X and Y_t once its states have that of X.
-      rao_blackwell: whether a site counts with its conditional mean instead of the spin drawn from it.
-      sharing: number of neighbouring chains that share one U, their mean, and one Y.
+    The last `collected` sweeps of a level count for U. If it is 1, U is the last state; then (states, Y) is a Markov
+    chain that keeps the joint distribution of X and Y_t once its states have that of X. With `rao_blackwell` a site
+    counts with its conditional mean instead of the spin drawn from it. `sharing` neighbouring chains share one U,
+    their mean, and one Y.
     """
 
     def mean(rng, tilt, states):
@@ -159,27 +148,26 @@ def gibbs_mean(form: SpinForm, sweeps: int, collected: int, *, rao_blackwell: bo
     return shared
 
 
-def tap_mean(form: SpinForm, rounds: int = 50, damping: float = 0.5) -> Mean:
+def tap_mean(form: SpinForm) -> Mean:
     """The Thouless-Anderson-Palmer equations, m = tanh(h - Wm - (W^2)(1 - m^2) m), iterated."""
     W = form.beta * form.W
 
     def mean(rng, tilt, states):
         m = np.tanh(form.b + tilt)
-        for _ in range(rounds):
-            m = damping * m + (1 - damping) * np.tanh(form.b + tilt - m @ W - ((1 - m**2) @ W**2) * m)
+        for _ in range(50):
+            m = 0.5 * m + 0.5 * np.tanh(form.b + tilt - m @ W - ((1 - m**2) @ W**2) * m)
         return m, states
 
     return mean
 
 
-def gibbs_chain(form: SpinForm, sweeps: int, chains: int, *, seed: int = 0, replica: int = 0) -> Chains:
+def gibbs_chain(form: SpinForm, sweeps: int, chains: int) -> Chains:
     """Last states of chains without localization, after `sweeps` from random states."""
-    rng = random_numbers(seed, replica, -1)
+    rng = random_numbers(0, 0, -1)
     states = rng.choice([-1.0, 1.0], size=(chains, len(form.b)))
     return gibbs_mean(form, sweeps, 1)(rng, np.zeros_like(states), states)[1]
 
 
 def counts_of(states: Chains) -> Float64[np.ndarray, "S"]:
-    """The number of chains in each state."""
     index = (states > 0) @ (1 << np.arange(states.shape[1]))
     return np.bincount(index, minlength=2 ** states.shape[1]).astype(np.float64)

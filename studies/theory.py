@@ -13,17 +13,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from absl import flags
 from jaxtyping import Float64
 
 import gaps
 import small_runs
-from sl_discs.command import run_command, say
+from sl_discs.command import Command, own_flags, say
 from sl_discs.engines.registry import choose_engine
 from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, program_of
@@ -45,18 +44,13 @@ class Fields(NamedTuple):
     At temperature tau the posterior is that of `gaps` with beta W = -J/(4 tau) and h = (c/2 + J1/4)/tau + tilt, so
     site i meets the condition of its own row where |h_i| >= sum_k |J_ik|/(2 tau). Condition 1 as printed asks for the
     largest of the rows' right-hand sides at every site.
-
-    Attributes:
-      own: [N] c/2 + J1/4, the target's own field.
-      needed: [N] sum_k |J_ik|/2.
     """
 
-    own: Float64[np.ndarray, "N"]
-    needed: Float64[np.ndarray, "N"]
+    own: Float64[np.ndarray, "N"]  # [N] c/2 + J1/4, the target's own field
+    needed: Float64[np.ndarray, "N"]  # [N] sum_k |J_ik|/2
 
     @classmethod
     def of(cls, terms: Coefficients) -> Fields:
-        """Of a model."""
         listed = terms.listed()
         couplings = listed.scale * listed.weights
         ends, size = listed.edges.ravel(), len(listed.linear)
@@ -72,17 +66,10 @@ class Fields(NamedTuple):
 
 
 def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -> list[dict[str, Any]]:
-    """Observations at approximately evenly spaced levels, just before each level's first step.
+    """Observations at `looks` approximately evenly spaced levels, just before each level's first step.
 
-    Args:
-      terms: the instance.
-      method: a localized method.
-      settings: chains, steps, annealing, engine and seed.
-      looks: number of levels to observe.
-
-    Returns:
-      for each of them its number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt,
-      `own_row` and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
+    The level's number, the step, alpha^2/(sigma^2 t), the temperature, the root mean square of the tilt, `own_row`
+    and `all_rows` of `Fields.met`, and mean acceptance and hops of the steps since the look before.
     """
     localization, program = method.localization, program_of(method, settings)
     levels = program.levels
@@ -131,33 +118,17 @@ _METHODS = ("sl_gwg", "sl_path_auxiliary", "sl_dmala")
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """The size of the study.
-
-    Attributes:
-      sites: values of N in the scan of bounds.
-      fields: values of |h| in the scan, from 0.05 to 30.
-      random: number of random models in the scan.
-      targets: N of the glass, of the ferromagnet and of the larger glass of the small runs.
-      levels: levels of the small runs.
-      replicas: runs of each target.
-      chains: chains that estimate a mean.
-      most_steps: largest number of steps of the estimate, as a power of 2.
-      looks: number of levels of a real run that are observed.
-      steps: steps of a real run.
-      methods: methods of the real runs; empty for no real runs.
-    """
-
-    sites: tuple[int, ...] = (1, 2, 3, 4, 6)
-    fields: int = 25
-    random: int = 300
-    targets: tuple[int, int, int] = (8, 8, 10)
-    levels: int = 16
-    replicas: int = 4
-    chains: int = 2_000
-    most_steps: int = 13
-    looks: int = 32
-    steps: int = 10_000
-    methods: tuple[str, ...] = _METHODS
+    sites: tuple[int, ...] = (1, 2, 3, 4, 6)  # values of N in the scan of bounds
+    fields: int = 25  # values of |h| in the scan, from 0.05 to 30
+    random: int = 300  # random models in the scan
+    targets: tuple[int, int, int] = (8, 8, 10)  # N of the glass, the ferromagnet and the larger glass of small runs
+    levels: int = 16  # levels of the small runs
+    replicas: int = 4  # runs of each target
+    chains: int = 2_000  # chains that estimate a mean
+    most_steps: int = 13  # largest number of steps of the estimate, as a power of 2
+    looks: int = 32  # levels of a real run that are observed
+    steps: int = 10_000  # of a real run
+    methods: tuple[str, ...] = _METHODS  # of the real runs; empty for no real runs
 
 
 FULL = Size()
@@ -183,7 +154,6 @@ def tilts_of(form: SpinForm, levels: int, replicas: int, seed: int) -> np.ndarra
 
 
 def snr_of(levels: int) -> list[float]:
-    """alpha^2/(sigma^2 t) at the levels."""
     alpha = parse_alpha(SCHEDULE.alpha)
     times = time_grid(alpha, SCHEDULE.grid, levels, SCHEDULE.eps, SCHEDULE.eps_end)[:-1]
     return (np.exp(log_snr(alpha, times)) / SCHEDULE.sigma**2).tolist()
@@ -205,7 +175,6 @@ def look(form: SpinForm, tilt: np.ndarray) -> dict[str, Any]:
 
 
 def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[str, Any]:
-    """The `looks` at a real run."""
     problem, graph_type, cfg_str, annealing = _INSTANCES[name]
     sampler, schedule = _RUNS[run]
     fields = {"name": method, "K": max(2, min(256, size.steps // 8))} | sampler
@@ -221,14 +190,7 @@ def real_run(name: str, run: str, method: str, size: Size, seed: int) -> dict[st
 def run(folder: Path, size: Size = FULL, seed: int = 0, report: Callable[[str], object] = say) -> dict[str, Any]:
     """Runs everything that is not finished, and writes `theory.md`, `theory.json` and three figures.
 
-    Args:
-      folder: folder of the results; finished parts are kept in its folder `cells`.
-      size: size of the study.
-      seed: seed of the runs; a run's random numbers depend only on it, on the replica and on the level or step.
-      report: called with a line after each part.
-
-    Returns:
-      what `theory.json` holds: `scan`, `verdicts`, `runs`, `means`, `real`.
+    Random numbers depend only on the seed, on the replica and on the level or step. Returns what `theory.json` holds.
     """
     cells = folder / "cells"
     fields = np.geomspace(0.05, 30, size.fields).tolist()
@@ -295,20 +257,16 @@ def _mean_of(cells: Path, name: str, form: SpinForm, tilt, level: int, size: Siz
     return place | {"snr": snr_of(size.levels)[level]} | finished(cells, given, compute)
 
 
-FLAGS = flags.FlagValues()
-_OUTPUT = flags.DEFINE_string(
-    "output", "results/theory", "Folder of the page, the figures and the cells.", flag_values=FLAGS
-)
+FLAGS, define = own_flags()
+define.string("output", "results/theory", "Folder of the page, the figures and the cells.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
+def _main(_) -> int:
+    run(check_writable(FLAGS.output))
+    return 0
 
-    def body(_: list[str]) -> int:
-        run(check_writable(_OUTPUT.value))
-        return 0
 
-    return run_command(argv, "", __doc__, FLAGS, body, program="python")
+main = Command("", __doc__, FLAGS, _main, program="python")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 
 from gaps import KERNELS, STEP_SIZE, bound
 from sl_discs.experiment.figures import COLOURS, save_figure
+from sl_discs.reproduction.markdown import table
 
 BOUNDS = {
     "glauber": "1 - h/(e^(3h/4) + e^(-3h/4))",
@@ -20,7 +21,6 @@ BOUNDS = {
 
 
 def page(found: dict[str, Any]) -> str:
-    """All tables, and where the figures are."""
     real = ["## Real instances", _real(found["real"]), "![real instances](real.png)"] if found["real"] else []
     parts = [
         "# The theory on a run",
@@ -37,11 +37,6 @@ def page(found: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _table(titles: list[str], rows: list[list[str]]) -> str:
-    lines = [titles, ["---"] * len(titles), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def _verdicts(verdicts: list[dict[str, Any]]) -> str:
     rows = []
     for one in verdicts:
@@ -52,7 +47,7 @@ def _verdicts(verdicts: list[dict[str, Any]]) -> str:
             words = f"{worst['model']}, N = {worst['sites']}, h = {worst['field']:.3g}: {gap} < {promised}"
         counts = [f"{one[name]} of {one['models']}" for name in ("failed", "vacuous")]
         rows.append([one["kernel"], BOUNDS[one["kernel"]], one["reading"], *counts, words])
-    return _table(["kernel", "bound", "gap of", "below its bound", "bound <= 0", "smallest counterexample"], rows)
+    return table(["kernel", "bound", "gap of", "below its bound", "bound <= 0", "smallest counterexample"], rows)
 
 
 def _runs(runs: list[dict[str, Any]]) -> str:
@@ -72,7 +67,7 @@ def _runs(runs: list[dict[str, Any]]) -> str:
             field = f"{np.median([row['field'] for row in here]):.2f} of {here[0]['needed']:.2f}"
             rows.append([target, f"{here[0]['snr']:.3g}", field, met, share, *scaled])
     titles = ["target", "SNR", "least h of what is needed", "runs that meet it", "sites, own row"]
-    return _table([*titles, *(k if k == "dula" else f"N gap({k})" for k in KERNELS)], rows)
+    return table([*titles, *(k if k == "dula" else f"N gap({k})" for k in KERNELS)], rows)
 
 
 def _means(means: list[dict[str, Any]]) -> str:
@@ -82,7 +77,7 @@ def _means(means: list[dict[str, Any]]) -> str:
         papers = "not met" if one["papers"] is None else f"{one['papers'][-1]:.3g}"
         rows.append([one["target"], f"{one['snr']:.3g}", f"{one['gap']:.3g}", str(one["steps"][-1]), *last, papers])
     titles = ["target", "SNR", "gap", "n", "rms error", "exact", "missed", "Chernoff, exact gap", "with the paper's"]
-    return _table(titles, rows)
+    return table(titles, rows)
 
 
 def _real(real: list[dict[str, Any]]) -> str:
@@ -94,7 +89,7 @@ def _real(real: list[dict[str, Any]]) -> str:
         numbers = [f"{row[name]:.2f}" for name in ("acceptance", "hops") for row in (first, last)]
         rows.append([*key, f"{last['snr']:.3g}", f"{last['tilt']:.2g}", *shares, *numbers])
     titles = ["instance", "run", "method", "last SNR", "last tilt", "most sites, own row", "most sites, all rows"]
-    return _table([*titles, "acceptance, first", "last", "hops, first", "last"], rows)
+    return table([*titles, "acceptance, first", "last", "hops, first", "last"], rows)
 
 
 _READING = {"dula": f"step size {STEP_SIZE}"}

@@ -41,19 +41,11 @@ def hopfield(
 ) -> Truth:
     """Hopfield's model of orthogonal patterns, f(s) = sum_m weights_m/(2N) (xi_m . s)^2 + field xi_1 . s.
 
-    The patterns are rows of a Hadamard matrix of 1, 2, 4 or 8 columns, which are repeated over the sites, with signs
-    drawn for each site. So the weights are the eigenvalues of the coupling. The mode weight is P(xi_1 . s > 0). The
-    diagonal of the coupling is left out, as spins make it a constant.
-
-    Args:
-      num_variables: N, a multiple of the number of columns, which is the smallest power of 2 with a row each.
-      weights: 1 to 8 of them; a weight is the critical temperature of its pattern.
-      temperature: above 0.
-      field: favours the first pattern over its negative.
-      seed: of the signs.
-
-    Raises:
-      InputError: a wrong argument, or there are too many tuples of magnetisations to sum over.
+    The 1 to 8 patterns are rows of a Hadamard matrix of 1, 2, 4 or 8 columns, which are repeated over the sites, N
+    being a multiple of them, with signs drawn for each site. So the weights are the eigenvalues of the coupling, and
+    the critical temperatures of their patterns. The mode weight is P(xi_1 . s > 0). The diagonal of the coupling is
+    left out, as spins make it a constant. InputError for a wrong argument, or too many tuples of magnetisations to
+    sum over.
     """
     weights = real_array("weights", weights)
     if weights.ndim != 1 or not 1 <= len(weights) <= 8:
@@ -73,18 +65,7 @@ def communities(
     """A block model, f(s) = 1/N sum_{i<j} A_{ij} s_i s_j + field sum of the first community's spins.
 
     A is `inside` for two sites of one community and `between` otherwise. All spins have signs drawn for each site.
-    The mode weight is that of the first community's magnetisation.
-
-    Args:
-      sizes: of the communities.
-      inside: coupling within communities.
-      between: coupling of sites in different ones.
-      temperature: above 0.
-      field: on the first community.
-      seed: of the signs.
-
-    Raises:
-      InputError: a wrong argument, or there are too many tuples of magnetisations to sum over.
+    The mode weight is that of the first community's magnetisation. InputError as `hopfield`.
     """
     found = np.array([whole("sizes", size, 1) for size in sizes])
     coupling = np.full((len(found), len(found)), float(between))
@@ -147,21 +128,10 @@ def planted_strip(
     """A planted direction u and an Edwards-Anderson spin glass on a strip of the square lattice with open boundary.
 
     f(s) = strength/N sum_{i<j} u_i u_j s_i s_j + glass sum over neighbours of J_ij s_i s_j + field u . s, with J_ij =
-    1 or -1 and u drawn. The first term has one eigenvalue, `strength`; the spectrum of the rest has a length of at
-    most 8 glass. States are summed site by site with the spins of the last `width` sites and the number of spins that
-    agree with u. The mode weight is P(u . s > 0).
-
-    Args:
-      width: 1 .. 8.
-      length: N = width x length.
-      strength: of the direction; without a rest it has two modes below this temperature.
-      glass: strength of the rest.
-      temperature: above 0.
-      field: favours u over -u.
-      seed: of u and the signs of the couplings.
-
-    Raises:
-      InputError: a wrong argument.
+    1 or -1 and u drawn, N = width x length, and width up to 8. The first term has one eigenvalue, `strength`, and two
+    modes below this temperature; the spectrum of the rest has a length of at most 8 glass. States are summed site by
+    site with the spins of the last `width` sites and the number of spins that agree with u. The mode weight is P(u .
+    s > 0).
     """
     if whole("width", width, 1) > _WIDEST:
         raise InputError(f"width is {width}; strips are summed up to width {_WIDEST}")
@@ -248,19 +218,10 @@ def boltzmann_machine(
     hidden: Float64[np.ndarray, "H"],
     temperature: float = 1.0,
 ) -> Truth:
-    """f(v, h) = v'Wh + visible . v + hidden . h for v in {0,1}^V and h in {0,1}^H, summed over all h.
+    """f(v, h) = v'Wh + visible . v + hidden . h for v in {0,1}^V and h in {0,1}^H, summed over all h, H at most 16.
 
     Variables are the visible units, then the hidden ones. The direction is on the hidden units: the signs of W's
-    first right singular vector, the first of them positive.
-
-    Args:
-      weights: [V, H] W, with at most 16 hidden units.
-      visible: [V] biases.
-      hidden: [H] biases.
-      temperature: above 0.
-
-    Raises:
-      InputError: shapes that do not fit, or too many hidden units.
+    first right singular vector, the first of them positive. InputError for shapes that do not fit.
     """
     weights, visible, hidden = (
         real_array(name, one)
@@ -307,26 +268,15 @@ def digit_images() -> Bool[np.ndarray, "S 64"]:
     return load_digits().data > _ON
 
 
-def digits_machine(hidden: int, seed: int, epochs: int = 200) -> Truth:
-    """The known quantities of a machine with 64 pixels and a few hidden units after `epochs` of training.
-
-    Raises:
-      InputError: scikit-learn is not installed, or there are too many hidden units to enumerate.
-    """
-    return boltzmann_machine(*fit(digit_images(), hidden, seed, epochs))
+def digits_machine(hidden: int, seed: int) -> Truth:
+    """The known quantities of a machine with 64 pixels and a few hidden units after 200 epochs of training."""
+    return boltzmann_machine(*fit(digit_images(), hidden, seed, 200))
 
 
 def fit(
     data: np.ndarray, hidden: int, seed: int, epochs: int
 ) -> tuple[Float64[np.ndarray, "V H"], Float64[np.ndarray, "V"], Float64[np.ndarray, "H"]]:
-    """Weights and biases of a machine fitted by persistent contrastive divergence (Tieleman 2008).
-
-    Args:
-      data: [S, V] rows of zeros and ones.
-      hidden: number H of hidden units.
-      seed: of everything.
-      epochs: how often each row is seen.
-    """
+    """Weights and biases of a machine fitted to rows [S, V] by persistent contrastive divergence (Tieleman 2008)."""
     rng, data = np.random.default_rng(seed), np.asarray(data, float)
 
     def on(gains):

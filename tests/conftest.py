@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -52,6 +53,20 @@ def refusal(capsys, monkeypatch):
         return err
 
     return refusal
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Runs a script such as `studies/laws.py` in a process and a folder of its own; returns what it prints."""
+
+    def run(path, *arguments):
+        command = [sys.executable, Path(__file__).parents[1] / path, *arguments]
+        environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture

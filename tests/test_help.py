@@ -1,17 +1,12 @@
 """--help of every command: exit code 0, its usage, what it does, and its own flags with their meanings."""
 
-import ast
-import importlib
+import inspect
 import re
-from pathlib import Path
 
 import pytest
 from absl import flags
 
-import sl_discs
-from sl_discs.commands.main import COMMANDS, main, module_of
-
-ROOT = Path(sl_discs.__file__).parents[1]
+from sl_discs.commands.main import COMMANDS, command_of, main
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
@@ -20,10 +15,10 @@ def test_help_is_complete(name, flag, capsys):
     assert main(["sl-discs", *name.split(), flag]) == 0
     out, err = capsys.readouterr()
     assert err == "" and out.startswith(f"usage: sl-discs {name} ")
-    tree = ast.parse((ROOT / (module_of(name).replace(".", "/") + ".py")).read_text())
-    assert ast.get_docstring(tree, clean=False).strip().removeprefix("Command: ")[1:] in out
+    command = command_of(name)
+    assert command.words and inspect.cleandoc(command.words) in out
     listed = re.findall(r"^  --(?:\[no\])?(\w+): \S", out.partition("\nflags:\n")[2], re.MULTILINE)
-    own = set(importlib.import_module(module_of(name)).FLAGS)
+    own = set(command.flags)
     assert own and own <= set(listed) and not {"flagfile", "pdb"} & set(listed)
 
 
@@ -37,6 +32,6 @@ def test_an_unknown_flag_is_one_line_and_exit_code_2(name, capsys):
 
 def test_commands_share_no_flags():
     """Importing a command adds nothing to the flags of the process, nor to those of another command."""
-    sets = [importlib.import_module(module_of(name)).FLAGS for name in COMMANDS]
+    sets = [command_of(name).flags for name in COMMANDS]
     assert len({id(one) for one in sets}) == len(COMMANDS)
     assert not [name for name in flags.FLAGS.flags_by_module_dict() if name.startswith("sl_discs.")]

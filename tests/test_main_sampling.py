@@ -255,58 +255,51 @@ def test_names_that_are_too_long(tmp_path, refusal):
 
 
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the folder of real instances is not there")
+SIX = "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala"
+
+
+def samplers_of(folder, *arguments, **configs):
+    """What results.json says of each sampler."""
+    done = run(*arguments, f"--config.experiment.save_root={folder}", **configs)
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "results.json").read_text())["samplers"]
 
 
 @needs_data
 @pytest.mark.slow
-def test_optsicom_optima(tmp_path):
-    """GWG, PAS, DMALA and their localized variants cut every Optsicom grid optimally."""
-    done = run(
-        "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala", *OPTSICOM[1:],
-        f"--model_config.data_root={DATA}", f"--config.experiment.save_root={tmp_path}", **CUT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for sampler in json.loads((tmp_path / "results.json").read_text())["samplers"].values():
-        assert all(instance["best"] == instance["reference"] for instance in sampler["instances"])
-
-
-@needs_data
-@pytest.mark.slow
-def test_twitter_cliques(tmp_path):
-    """All six reach the clique number on at least 99 of the first 100 ego networks."""
-    done = run(
-        "--samplers=gwg,path_auxiliary,dmala,sl_gwg,sl_path_auxiliary,sl_dmala", "--model_config.graph_type=twitter",
-        "--config.experiment.num_instances=100", f"--model_config.data_root={DATA}",
-        f"--config.experiment.save_root={tmp_path}", experiment="maxclique/twitter", model="maxclique",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for sampler in json.loads((tmp_path / "results.json").read_text())["samplers"].values():
-        assert sum(instance["best"] == instance["reference"] for instance in sampler["instances"]) >= 99
+@pytest.mark.parametrize(
+    ("configs", "arguments", "least"),
+    [
+        ({"experiment": "maxcut/optsicom", "model": "maxcut"}, OPTSICOM[1:], 10),
+        (
+            {"experiment": "maxclique/twitter", "model": "maxclique"},
+            ["--model_config.graph_type=twitter", "--config.experiment.num_instances=100"],
+            99,
+        ),
+    ],
+)
+def test_known_optima(tmp_path, configs, arguments, least):
+    """GWG, PAS, DMALA and their variants cut all Optsicom grids, and 99 of 100 ego networks, optimally."""
+    for sampler in samplers_of(tmp_path, SIX, *arguments, f"--model_config.data_root={DATA}", **configs).values():
+        assert sum(instance["best"] == instance["reference"] for instance in sampler["instances"]) >= least
 
 
 @needs_data
 @pytest.mark.slow
 def test_satlib_sets(tmp_path):
     """PAS on the first 50 SATLIB graphs falls no further short of the optimum than published."""
-    done = run(
-        "--samplers=path_auxiliary", "--model_config.graph_type=satlib", "--model_config.cfg_str=_",
-        "--config.experiment.num_instances=50", f"--model_config.data_root={DATA}",
-        f"--config.experiment.save_root={tmp_path}", experiment="mis/satlib",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    sampler = json.loads((tmp_path / "results.json").read_text())["samplers"]["path_auxiliary"]
-    reference = np.mean([instance["reference"] for instance in sampler["instances"]])
-    assert sampler["mean"] >= 419.5 + reference - 425.96
+    flags = "--model_config.graph_type=satlib", "--model_config.cfg_str=_", "--config.experiment.num_instances=50"
+    found = samplers_of(
+        tmp_path, "--samplers=path_auxiliary", *flags, f"--model_config.data_root={DATA}", experiment="mis/satlib"
+    )["path_auxiliary"]
+    reference = np.mean([instance["reference"] for instance in found["instances"]])
+    assert found["mean"] >= 419.5 + reference - 425.96
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("density", "mean", "std"), [("0.05", 104.375, 1.64), ("0.10", 61.750, 0.94)])
 def test_density_sets_reach_the_published_mean(tmp_path, density, mean, std):
     """Adaptive PAS on 32 fresh graphs, within 2 standard errors of the difference of two means of 32."""
-    done = run(
-        "--samplers=path_auxiliary", f"--model_config.cfg_str=r-{density}",
-        f"--config.experiment.save_root={tmp_path}", "--config.experiment.num_instances=32",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    ours = json.loads((tmp_path / "results.json").read_text())["samplers"]["path_auxiliary"]
+    flags = f"--model_config.cfg_str=r-{density}", "--config.experiment.num_instances=32"
+    ours = samplers_of(tmp_path, "--samplers=path_auxiliary", *flags)["path_auxiliary"]
     assert abs(ours["mean"] - mean) <= 2 * np.sqrt((ours["std"] ** 2 + std**2) / 32)

@@ -1,4 +1,4 @@
-"""Command: converts a file of a graph or quadratic model to another format.
+"""Converts a file of a graph or quadratic model to another format.
 
 sl-discs convert INPUT OUTPUT [--from=FORMAT] [--to=rudy|dimacs|npz] [--problem=PROBLEM] [--complement]
 
@@ -12,15 +12,12 @@ Output files number nodes from 1 (archives from 0) in the order of the input. We
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import flags
 
-from sl_discs.command import run_command
+from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.commands.problem_file import read_with_progress
 from sl_discs.errors import InputError
 from sl_discs.instances.archive import write_archive, write_forms
@@ -30,28 +27,20 @@ from sl_discs.instances.graph import Graph, complement
 from sl_discs.instances.graph_files import write_dimacs, write_rudy
 from sl_discs.problem_names import FORM_PROBLEMS, GRAPH_PROBLEMS, in_words
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-flags.DEFINE_string(
-    "from",
-    None,
-    f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
+FLAGS, define = own_flags()
+define.string("from", None, f"Format of INPUT, by default that of its header or suffix: {', '.join(READERS)}.")
+define.string(
     "to",
     None,
     "Format of OUTPUT, by default that of its suffix: npz (.npz), dimacs (.clq, .col, .dimacs) or rudy (.rudy, .mc, "
     ".txt).",
-    flag_values=FLAGS,
 )
-flags.DEFINE_string(
+define.string(
     "problem",
     None,
     f"The problem of INPUT, where its content is ambiguous: {in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS])}.",
-    flag_values=FLAGS,
 )
-flags.DEFINE_boolean("complement", False, "Write the complement graph.", flag_values=FLAGS)
+define.boolean("complement", False, "Write the complement graph.")
 
 _SUFFIXES = {
     ".npz": "npz",
@@ -65,20 +54,10 @@ _SUFFIXES = {
 _WRITERS = {"rudy": write_rudy, "dimacs": write_dimacs}
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0 after a line about what was written, or 2 after a one-line message about bad input."""
-    return run_command(argv, "INPUT OUTPUT", __doc__, FLAGS, _convert)
-
-
-def _convert(paths: list[str]) -> int:
-    if len(paths) != 2:
-        raise InputError(f"{len(paths)} files were given; give an INPUT and an OUTPUT, see --help")
-    sys.stdout.write(_run(*paths) + "\n")
-    return 0
-
-
-def _run(source: str, target: str) -> str:
-    """Converts; returns the summary."""
+def _convert(given: Given) -> int:
+    if len(given.arguments) != 2:
+        raise InputError(f"{len(given.arguments)} files were given; give an INPUT and an OUTPUT, see --help")
+    source, target = given.arguments
     to = _target_format(target)
     instances = read_with_progress(source, FLAGS.problem, FLAGS["from"].value)
     contents: list[Any] = [instance.content for instance in instances]
@@ -97,7 +76,8 @@ def _run(source: str, target: str) -> str:
     told = _tell_models(contents) if models else _tell_graphs(contents)
     turned = ", complemented" if FLAGS.complement else ""
     found = instances[0].format if instances else "npz"
-    return f"{source} ({found}{turned}): {told}; saved in {target} ({to})"
+    say(f"{source} ({found}{turned}): {told}; saved in {target} ({to})")
+    return 0
 
 
 def _target_format(target: str) -> str:
@@ -135,3 +115,6 @@ def _span(counts) -> str:
 def _numbers(what: str, arrays: list[np.ndarray]) -> str:
     numbers = np.concatenate([np.zeros(0), *arrays])
     return f"{what} {numbers.min():g} to {numbers.max():g}" if len(numbers) else f"no {what}"
+
+
+main = Command("INPUT OUTPUT", __doc__, FLAGS, _convert)

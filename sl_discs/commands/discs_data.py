@@ -1,4 +1,4 @@
-r"""Command: writes a dataset, generated or read, in DISCS's own file formats, and prints how to run DISCS on it.
+r"""Writes a dataset, generated or read, in DISCS's own file formats, and prints how to run DISCS on it.
 
 sl-discs discs data --model=mis --graph_type=er_density --cfg_str=r-0.10 --num_instances=8 --data_root=./sco
 
@@ -13,26 +13,22 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import flags
-
-from sl_discs.command import refuse_flags, run_command, say
+from sl_discs.command import Command, own_flags, refuse_flags, say
 from sl_discs.errors import InputError
+from sl_discs.instances.archive import write_archive
 from sl_discs.instances.dataset import Dataset, load_dataset, writable_family, write_discs
 from sl_discs.problems.graph_kind import graph_kind
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-flags.DEFINE_string("model", None, "mis, maxcut or maxclique.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("graph_type", None, "Dataset, as DISCS names it.", required=True, flag_values=FLAGS)
-flags.DEFINE_string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.", flag_values=FLAGS)
-flags.DEFINE_string("data_root", "./sco", "Folder to write to; DISCS's own default.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "source", None, "Folder of archives or DISCS's files to read instead of generating graphs.", flag_values=FLAGS
-)
-flags.DEFINE_integer("num_instances", None, "Number of graphs; by default all from the first on.", flag_values=FLAGS)
-flags.DEFINE_integer("first_instance", 0, "Index of the first graph in the whole dataset.", flag_values=FLAGS)
-flags.DEFINE_integer("data_seed", 0, "Seed of generated graphs.", flag_values=FLAGS)
-flags.DEFINE_boolean("overwrite", False, "Replace files of the same names.", flag_values=FLAGS)
+FLAGS, define = own_flags()
+define.string("model", None, "mis, maxcut or maxclique.", required=True)
+define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+define.string("data_root", "./sco", "Folder to write to; DISCS's own default.")
+define.string("source", None, "Folder of archives or DISCS's files to read instead of generating graphs.")
+define.integer("num_instances", None, "Number of graphs; by default all from the first on.")
+define.integer("first_instance", 0, "Index of the first graph in the whole dataset.")
+define.integer("data_seed", 0, "Seed of generated graphs.")
+define.boolean("overwrite", False, "Replace files of the same names.")
 
 # Limits that DISCS's model configs fix, whatever the files and flags say: nodes and edges of a graph, number of
 # graphs, and graphs per batch. Keys: prefix and suffix of the dataset's name.
@@ -108,8 +104,7 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     return "\n".join(lines)
 
 
-def run(_) -> int:
-    """Writes the files that the flags ask for, and prints the summary."""
+def _data(_) -> int:
     family = writable_family(FLAGS.model, FLAGS.graph_type, FLAGS.cfg_str)
     if family.generator is None and not FLAGS.source:
         raise InputError(f"{family.name} cannot be generated; give --source=FOLDER with {family.where()}")
@@ -131,6 +126,37 @@ def run(_) -> int:
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0 after a summary, or 2 after a one-line message about bad input."""
-    return run_command(argv, "", __doc__, FLAGS, run)
+data = Command("", __doc__, FLAGS, _data)
+
+ARCHIVE_FLAGS, define = own_flags()
+define.string("problem", None, "mis, maxcut or maxclique.", required=True)
+define.string("graph_type", None, "Dataset, as DISCS names it.", required=True)
+define.string("cfg_str", "_", "Configuration of the dataset, such as r-0.10; _ for none.")
+define.string("data_root", None, "Folder of DISCS's data; without it, graphs are generated.")
+define.string("output", None, "Archive to write.", required=True)
+define.integer("num_instances", None, "Number of graphs; all by default.")
+define.integer("data_seed", 0, "Seed of generated graphs.")
+
+
+def _archive(_) -> int:
+    """Writes a dataset, read from DISCS's own files or generated, as one portable archive.
+
+    sl-discs discs archive --problem=mis --graph_type=satlib --data_root=DIR --output=FILE.npz
+    """
+    if not ARCHIVE_FLAGS.output.endswith(".npz"):
+        raise InputError(f"--output={ARCHIVE_FLAGS.output}: the name of an archive must end in .npz")
+    dataset = load_dataset(
+        ARCHIVE_FLAGS.problem,
+        ARCHIVE_FLAGS.graph_type,
+        ARCHIVE_FLAGS.cfg_str,
+        ARCHIVE_FLAGS.data_root,
+        num_instances=ARCHIVE_FLAGS.num_instances,
+        data_seed=ARCHIVE_FLAGS.data_seed,
+    )
+    write_archive(ARCHIVE_FLAGS.output, dataset.graphs)
+    count, place = len(dataset.graphs), f"{dataset.source}: {dataset.detail}"
+    say(f"{ARCHIVE_FLAGS.output}: {count} graphs of {dataset.name} ({place})")
+    return 0
+
+
+archive = Command("", _archive.__doc__, ARCHIVE_FLAGS, _archive)

@@ -1,4 +1,4 @@
-"""Command: measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
+"""Measures what localization costs in DISCS's loop, as the time per step of sl_NAME divided by that of NAME.
 
 sl-discs discs overhead --samplers=gwg,path_auxiliary,dmala
 
@@ -14,20 +14,17 @@ import dataclasses
 import functools
 import importlib
 import importlib.util
-import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import flags
 from ml_collections import config_dict
 
-from sl_discs.command import run_command
+from sl_discs.command import Command, own_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.instances.dataset import Dataset, load_dataset, write_discs
@@ -98,17 +95,14 @@ class StepLoop:
         return time.perf_counter() - begin
 
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 launch.define_flags(FLAGS)
-_SAMPLERS = flags.DEFINE_list(
-    "samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.", flag_values=FLAGS
-)
-_DENSITY = flags.DEFINE_string("density", "0.10", "Density of the er_density graphs.", flag_values=FLAGS)
-_GRAPHS = flags.DEFINE_integer("graphs", 8, "Number of graphs.", flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", 32, "Chains per graph.", flag_values=FLAGS)
-_STEPS = flags.DEFINE_integer("steps", 20, "Steps per repetition.", flag_values=FLAGS)
-_REPEATS = flags.DEFINE_integer("repeats", 7, "Repetitions per sampler.", flag_values=FLAGS)
+define.list("samplers", ["gwg", "path_auxiliary", "dmala"], "Base samplers of DISCS.")
+define.string("density", "0.10", "Density of the er_density graphs.")
+define.integer("graphs", 8, "Number of graphs.")
+define.integer("chains", 32, "Chains per graph.")
+define.integer("steps", 20, "Steps per repetition.")
+define.integer("repeats", 7, "Repetitions per sampler.")
 
 # Levels are short at first; the budget is that of a benchmark run with so many steps.
 _CHAIN_LENGTH = 10_000
@@ -123,23 +117,23 @@ class Overhead(NamedTuple):
 
 def measure() -> dict[str, Overhead]:
     """Times of every sampler of --samplers, by its name."""
-    dataset = load_dataset("mis", "er_density", f"r-{_DENSITY.value}", None, num_instances=_GRAPHS.value)
-    experiment = upstream_experiment(dataset, _CHAINS.value, _CHAIN_LENGTH)
-    names = [name for base in _SAMPLERS.value for name in (base, f"sl_{base}")]
+    dataset = load_dataset("mis", "er_density", f"r-{FLAGS.density}", None, num_instances=FLAGS.graphs)
+    experiment = upstream_experiment(dataset, FLAGS.chains, _CHAIN_LENGTH)
+    names = [name for base in FLAGS.samplers for name in (base, f"sl_{base}")]
     loops = {name: StepLoop(name, experiment) for name in names}
     for loop in loops.values():
         loop.play(2)
     times: dict[str, list] = {name: [] for name in names}
-    for _ in range(_REPEATS.value):
+    for _ in range(FLAGS.repeats):
         for name, loop in loops.items():
-            times[name].append(1e3 * loop.play(_STEPS.value) / _STEPS.value)
-    return {base: Overhead(np.array(times[base]), np.array(times[f"sl_{base}"])) for base in _SAMPLERS.value}
+            times[name].append(1e3 * loop.play(FLAGS.steps) / FLAGS.steps)
+    return {base: Overhead(np.array(times[base]), np.array(times[f"sl_{base}"])) for base in FLAGS.samplers}
 
 
 def _report(found: dict[str, Overhead]) -> str:
     lines = [
-        f"DISCS's loop, mis er_density {_DENSITY.value}, {_GRAPHS.value} graphs x {_CHAINS.value} chains, "
-        f"{_REPEATS.value} x {_STEPS.value} steps; {jax.devices()[0].device_kind}",
+        f"DISCS's loop, mis er_density {FLAGS.density}, {FLAGS.graphs} graphs x {FLAGS.chains} chains, "
+        f"{FLAGS.repeats} x {FLAGS.steps} steps; {jax.devices()[0].device_kind}",
         f"  {'sampler':<16} {'ms a step':>10} {'sl_':>8}   sl_ / base: median (lowest - highest)",
     ]
     for name, one in found.items():
@@ -151,17 +145,13 @@ def _report(found: dict[str, Overhead]) -> str:
     return "\n".join(lines)
 
 
-def run(_) -> int:
-    """Registers DISCS, checks the samplers' names, measures and prints."""
+def _overhead(_) -> int:
     launch.register_from_flags(FLAGS)
-    for name in _SAMPLERS.value:
+    for name in FLAGS.samplers:
         if importlib.util.find_spec(f"discs.samplers.sl_{name}") is None:
             raise InputError(f"--samplers: DISCS has no sampler {name!r}")
-    sys.stdout.write(_report(measure()) + "\n")
+    say(_report(measure()))
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, or 2 after a one-line message about bad input."""
-    launch.add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, run)
+overhead = Command("", __doc__, FLAGS, _overhead, prepare=launch.add_working_directory)

@@ -6,35 +6,34 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from sl_discs.command import asks_for_help
+from sl_discs.command import Command, asks_for_help
 from sl_discs.problem_names import in_words
 
-# In groups: name -> description. The command `discs data` is the module `sl_discs.commands.discs_data`, which has
-# `main(argv) -> exit code`.
+# In groups: name -> where its `Command` is in this folder, as `file.attribute`, and a description.
 GROUPS = {
     "a problem in a file": {
-        "solve": "find the best solution, verified",
-        "check": "recompute the values of answers that solve saved",
-        "sample": "draw samples at a temperature, with evidence",
-        "convert": "convert a file of a graph or model to another format",
+        "solve": ("solve.main", "find the best solution, verified"),
+        "check": ("solve.check", "recompute the values of answers that solve saved"),
+        "sample": ("sample.main", "draw samples at a temperature, with evidence"),
+        "convert": ("convert.main", "convert a file of a graph or model to another format"),
     },
     "experiments with DISCS's configs": {
-        "run": "one experiment: compare samplers on the instances of a dataset",
-        "sweep": "perform the runs of a sweep file, here or on a Slurm cluster",
-        "tune": "tune a sampler's settings on training instances",
-        "reproduce": "compare the paper's published numbers with our own",
-        "references": "search reference cuts of the generated MaxCut sets",
+        "run": ("run.main", "one experiment: compare samplers on the instances of a dataset"),
+        "sweep": ("sweep.main", "perform the runs of a sweep file, here or on a Slurm cluster"),
+        "tune": ("tune.main", "tune a sampler's settings on training instances"),
+        "reproduce": ("reproduce.main", "compare the paper's published numbers with our own"),
+        "references": ("reproduce.references", "search reference cuts of the generated MaxCut sets"),
     },
     "a checkout of DISCS": {
-        "discs main": "run DISCS's own main program with this package's samplers",
-        "discs sweep": "perform the runs of a sweep file in DISCS itself",
-        "discs plot": "run a plotting script of DISCS with this package's samplers",
-        "discs data": "write a dataset in DISCS's file formats",
-        "discs archive": "pack a dataset of DISCS's files into one archive",
-        "discs overhead": "what localization adds to a step in DISCS's loop",
+        "discs main": ("discs.main", "run DISCS's own main program with this package's samplers"),
+        "discs sweep": ("discs.sweep", "perform the runs of a sweep file in DISCS itself"),
+        "discs plot": ("discs.plot", "run a plotting script of DISCS with this package's samplers"),
+        "discs data": ("discs_data.data", "write a dataset in DISCS's file formats"),
+        "discs archive": ("discs_data.archive", "pack a dataset of DISCS's files into one archive"),
+        "discs overhead": ("discs_overhead.overhead", "what localization adds to a step in DISCS's loop"),
     },
 }
-COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
+COMMANDS = {name: place for commands in GROUPS.values() for name, (place, _) in commands.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for length in (1, 2):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
-            return importlib.import_module(module_of(name)).main([name, *arguments[length:]])
+            return command_of(name)([name, *arguments[length:]])
     before = "".join(f"{word} " for word in arguments[:1] if _names_after(f"{word} "))
     named = arguments[1:] if before else arguments
     if asks_for_help(named[:1]):
@@ -63,9 +62,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2
 
 
-def module_of(name: str) -> str:
-    """The module of a command."""
-    return f"sl_discs.commands.{name.replace(' ', '_')}"
+def command_of(name: str) -> Command:
+    """The command of a name, imported."""
+    file, _, attribute = COMMANDS[name].partition(".")
+    return getattr(importlib.import_module(f"sl_discs.commands.{file}"), attribute)
 
 
 def _names_after(before: str) -> list[str]:
@@ -76,15 +76,11 @@ def _names_after(before: str) -> list[str]:
 def _help_page(before: str) -> str:
     """The list of commands whose names begin so: all, or those of one word such as `discs `."""
     program = f"sl-discs {before}".strip()
-    listed = [
-        (group, {name.removeprefix(before): words for name, words in commands.items() if name.startswith(before)})
-        for group, commands in GROUPS.items()
-    ]
-    width = max(len(name) for _, commands in listed for name in commands)
-    parts = [
-        "\n".join([f"{group}:", *(f"  {name:{width}}  {words}" for name, words in commands.items())])
-        for group, commands in listed
-        if commands
-    ]
-    page = "\n\n".join([f"usage: {program} COMMAND ...", *parts, f"{program} COMMAND --help describes a command."])
-    return f"{page}\n"
+    width = max(map(len, _names_after(before)))
+    parts = [f"usage: {program} COMMAND ..."]
+    for group, commands in GROUPS.items():
+        listed = [(name, words) for name, (_, words) in commands.items() if name.startswith(before)]
+        if listed:
+            lines = [f"  {name.removeprefix(before):{width}}  {words}" for name, words in listed]
+            parts.append("\n".join([f"{group}:", *lines]))
+    return "\n\n".join([*parts, f"{program} COMMAND --help describes a command.\n"])

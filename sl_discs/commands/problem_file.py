@@ -44,12 +44,7 @@ _READ_BYTES_PER_S = 4e7
 
 
 class Read(NamedTuple):
-    """A problem of a file.
-
-    Attributes:
-      problem: as the file states it.
-      given: information about its source, as (title, text).
-    """
+    """A problem of a file, and information about its source, as (title, text)."""
 
     problem: Problem
     given: tuple[tuple[str, str], ...]
@@ -58,37 +53,22 @@ class Read(NamedTuple):
         return f"{self.problem.name}: {self.problem.kind} of {', '.join(words for _, words in self.given)}"
 
 
-def define_flags(own: flags.FlagValues) -> None:
-    """Adds the flags that describe a file, and the fields of a sampler."""
-    flags.DEFINE_enum(
-        "problem",
-        None,
-        [*ON_GRAPHS, *FORM_PROBLEMS],
-        "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula.",
-        flag_values=own,
-    )
-    define_format(own)
-    flags.DEFINE_float(
-        "penalty",
-        None,
-        f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}.",
-        flag_values=own,
-    )
-    flags.DEFINE_multi_string(
-        "field", [], "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0.", flag_values=own
-    )
+def define_flags(define: Any) -> None:
+    """Adds the flags that describe a file, and the fields of a sampler; `define` as of `own_flags`."""
+    problems = [*ON_GRAPHS, *FORM_PROBLEMS]
+    words = "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula."
+    define.enum("problem", None, problems, words)
+    define_format(define)
+    words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
+    define.float("penalty", None, words)
+    words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
+    define.multi_string("field", [], words)
 
 
-def define_format(own: flags.FlagValues) -> None:
+def define_format(define: Any) -> None:
     """Adds the flags for the format of a file, and for what it does not say."""
-    flags.DEFINE_enum(
-        "format",
-        None,
-        list(READERS),
-        "Format of FILE; by default that of its header or suffix.",
-        flag_values=own,
-    )
-    flags.DEFINE_integer("colors", None, "Number of colours, 2 to 127; required for coloring.", flag_values=own)
+    define.enum("format", None, list(READERS), "Format of FILE; by default that of its header or suffix.")
+    define.integer("colors", None, "Number of colours, 2 to 127; required for coloring.")
 
 
 def the_file(paths: list[str]) -> Path:
@@ -101,13 +81,7 @@ def the_file(paths: list[str]) -> Path:
 def check_flags(own: flags.FlagValues, targets: dict[str, str], figures: Collection[str]) -> None:
     """Checks the flags of `define_flags` and the files to be written, before a file is read.
 
-    Args:
-      own: the flags.
-      targets: suffix of each flag that names a file to write.
-      figures: flags among these that need matplotlib.
-
-    Raises:
-      InputError: one of them is wrong.
+    `targets` are suffixes of the flags that name a file to write; `figures` those of them that need matplotlib.
     """
     for name, suffix in targets.items():
         target = own[name].value
@@ -147,17 +121,8 @@ def read_problems(
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
 
-    Args:
-      path: of the file.
-      kind: of problem; None: known from the content.
-      format: of the file; None: recognised.
-      penalty: of conflicts; None: the default.
-      time_limit: seconds for what follows.
-      colors: number of colours, for coloring.
-
-    Raises:
-      InputError: the file cannot be read, a graph comes without a problem or its number of colours, or there are no
-        conflicts to penalise.
+    InputError if the file cannot be read, a graph comes without a problem or its number of colours, or there are no
+    conflicts to penalise.
     """
     if (colors is not None) != (kind == COLORING):
         raise InputError(f"--colors=K and --problem={COLORING} go together; give both or neither")

@@ -1,4 +1,4 @@
-r"""Command: compares the paper's published numbers with our own.
+r"""Compares the paper's published numbers with our own.
 
 sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reproduce-cpu
 
@@ -18,23 +18,24 @@ message.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import sys
 import time
-from collections.abc import Sequence
 
 import jax
-from absl import flags
 
-from sl_discs.command import as_typed, choice_before_flags, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
+from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.published import has_ablation
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
-from sl_discs.instances.dataset import check_data_root
-from sl_discs.reproduction.best_known import describe, with_references
+from sl_discs.instances.dataset import check_data_root, load_dataset
+from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, describe, path_of, search_set, with_references
 from sl_discs.reproduction.cells import (
     ABLATION,
     ALLOCATION,
@@ -57,71 +58,46 @@ from sl_discs.reproduction.runs import Runner, trial_cells
 from sl_discs.tuning.evaluation import part_of
 from sl_discs.version import __version__
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
-_PROFILE = flags.DEFINE_enum(
+define.enum(
     "profile",
     "smoke",
     list(PROFILES),
     "Size: smoke, two minutes on two cores; cpu, about an hour on two cores, with 10,000 steps as published on part "
     "of the graphs; full, all graphs, for a GPU.",
-    flag_values=FLAGS,
 )
-_DATASETS = flags.DEFINE_list(
-    "datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.", flag_values=FLAGS
-)
-_METHODS = flags.DEFINE_list(
-    "methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.", flag_values=FLAGS
-)
-_DATA_ROOT = flags.DEFINE_string(
+define.list("datasets", None, "Datasets, such as mis/er_density/r-0.10; default: those of the profile.")
+define.list("methods", list(METHODS), "Methods; ablation and allocation only use the sl_ ones.")
+define.string(
     "data_root",
     None,
     "Folder of given instances: DISCS's files, or archives. Default: none; random sets are generated.",
-    flag_values=FLAGS,
 )
-_OUTPUT = flags.DEFINE_string(
-    "output",
-    None,
-    "Folder of the cells and the report; default: results/reproduce-PROFILE.",
-    flag_values=FLAGS,
+define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
+define.boolean(
+    "held_out", True, "In main, also run the settings of configs/sampler/tuned for each dataset and method."
 )
-_HELD_OUT = flags.DEFINE_boolean(
-    "held_out",
-    True,
-    "In main, also run the settings of configs/sampler/tuned for each dataset and method.",
-    flag_values=FLAGS,
-)
-_TRIALS = flags.DEFINE_integer(
+define.integer(
     "trials",
     None,
     "In main, trials of each search on the test instances, as in the paper, and of its null control, with the "
     "tilt off; 0: none. Default: the profile's.",
     0,
-    flag_values=FLAGS,
 )
-_SEEDS = flags.DEFINE_integer(
-    "seeds",
-    1,
-    "Runs of each cell, with seeds 0, 1, ..., which are averaged.",
-    1,
-    upper_bound=1_000,
-    flag_values=FLAGS,
-)
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_INSTANCES = flags.DEFINE_integer(
-    "instances", None, "Graphs per dataset instead of the profile's.", 1, flag_values=FLAGS
-)
-_STEPS = flags.DEFINE_integer("steps", None, "Steps per chain instead of the profile's.", 1, flag_values=FLAGS)
-_CHAINS = flags.DEFINE_integer("chains", None, "Chains per graph instead of the profile's.", 1, flag_values=FLAGS)
+define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
+define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
+define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
 
 
 def _sets(what: str, profile: Profile) -> list[PublishedSet]:
     """The requested datasets, or those of the profile that the table contains."""
-    if _DATASETS.value is not None:
-        if not _DATASETS.value:
+    if FLAGS.datasets is not None:
+        if not FLAGS.datasets:
             raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
-        return chosen_sets(_DATASETS.value)
+        return chosen_sets(FLAGS.datasets)
     names = list(profile.instances)
     if what == "ablation":
         names = [name for name in names if has_ablation(name)]
@@ -132,40 +108,50 @@ def _sets(what: str, profile: Profile) -> list[PublishedSet]:
 
 def _cells(what: str, choice: Choice, dataset: PublishedSet, left_out: list[str]) -> list[Cell]:
     if what not in ("ablation", "allocation"):
-        return main_cells(choice, dataset, _METHODS.value, what == "main" and _HELD_OUT.value)
+        return main_cells(choice, dataset, FLAGS.methods, what == "main" and FLAGS.held_out)
     settings = ABLATION if what == "ablation" else ALLOCATION
-    cells, reasons = varied_cells(choice, dataset, _METHODS.value, settings)
+    cells, reasons = varied_cells(choice, dataset, FLAGS.methods, settings)
     left_out += reasons
     return cells
 
 
 def _check_flags() -> None:
-    check_methods(_METHODS.value, METHODS)
-    if not _METHODS.value:
+    check_methods(FLAGS.methods, METHODS)
+    if not FLAGS.methods:
         raise InputError("--methods names no method; give --methods=NAME,NAME")
-    check_data_root(_DATA_ROOT.value)
+    check_data_root(FLAGS.data_root)
 
 
-def run(what: str, command: str) -> None:
+def _reproduce(given: Given) -> int:
+    one_device_per_core()
+    keep_programs()
+    try:
+        return _run(choice_before_flags(given.arguments, ORDER), given.typed)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
+        return 130
+
+
+def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
         refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
     _check_flags()
-    profile = PROFILES[_PROFILE.value]
+    profile = PROFILES[FLAGS.profile]
     choice = Choice(
-        _STEPS.value or profile.chain_length,
-        _CHAINS.value or profile.batch_size,
-        _ENGINE.value,
-        tuple(range(_SEEDS.value)),
+        FLAGS.steps or profile.chain_length,
+        FLAGS.chains or profile.batch_size,
+        FLAGS.engine,
+        tuple(range(FLAGS.seeds)),
     )
-    folder = check_writable(_OUTPUT.value or f"results/reproduce-{profile.name}")
-    trials = profile.trials if _TRIALS.value is None else _TRIALS.value
+    folder = check_writable(FLAGS.output or f"results/reproduce-{profile.name}")
+    trials = profile.trials if FLAGS.trials is None else FLAGS.trials
     left_out: list[str] = []
     plan: list[tuple[PublishedSet, list[Cell], list[Cell]]] = []
     for dataset in _sets(what, profile):
-        reason = dataset.absent(_DATA_ROOT.value)
+        reason = dataset.absent(FLAGS.data_root)
         if reason is None:
-            searched, reasons = trial_cells(choice, dataset, _METHODS.value, trials) if what == "main" else ([], [])
+            searched, reasons = trial_cells(choice, dataset, FLAGS.methods, trials) if what == "main" else ([], [])
             plan.append((dataset, _cells(what, choice, dataset, left_out), searched))
             left_out += reasons
         else:
@@ -185,10 +171,10 @@ def run(what: str, command: str) -> None:
     say(", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command") + f": {total} cells")
 
     begin = time.perf_counter()
-    runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, _DATA_ROOT.value), []
+    runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
     for dataset, cells, searched in plan:
-        count = _INSTANCES.value or profile.count(dataset.name, what in ("ablation", "allocation"))
-        graphs = with_references(dataset.load(_DATA_ROOT.value, count))
+        count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
+        graphs = with_references(dataset.load(FLAGS.data_root, count))
         if (said := describe(graphs)) is not None:
             say(f"{graphs.name}: {said}")
         unseen = dataset.held_out(graphs)
@@ -205,6 +191,7 @@ def run(what: str, command: str) -> None:
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
+    return 0
 
 
 def _summary(what: str, sections: dict) -> str:
@@ -213,17 +200,60 @@ def _summary(what: str, sections: dict) -> str:
     return "\n".join(line for line in lines if line.startswith(("|", "#", "- ")))
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 130 when stopped from the keyboard."""
+main = Command("|".join(ORDER), __doc__, FLAGS, _reproduce)
 
-    def body(arguments: list[str]) -> int:
-        one_device_per_core()
-        keep_programs()
-        try:
-            run(choice_before_flags(arguments, ORDER), as_typed(argv))
-        except KeyboardInterrupt:
-            sys.stderr.write("\nstopped; the same command continues after the last finished cell\n")
-            return 130
-        return 0
+REFERENCES_FLAGS, define = own_flags()
+define.list("datasets", list(PLANS), "Generated MaxCut sets, as the published tables name them.")
+define.integer("instances", 128, "Number of graphs of each set, from the first on.", 1)
+define.integer("data_seed", DATA_SEED, "Seed of the generated graphs.", 0)
+define.integer("steps", None, "Steps per chain, each a proposal of one node; default: the set's.", 10)
+define.integer("chains", None, "Chains per start; default: the set's.", 1)
+define.integer("starts", None, "Starts per graph; default: the set's.", 1)
+define.integer("first_seed", 0, "Seed of the first start; the others follow it.", 0)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("threads", 0, "Threads of the CPU engine; 0: as many as cores.", 0)
+define.string("folder", str(FOLDER), "Folder of the files; default: the package's own.")
 
-    return run_command(argv, "|".join(ORDER), __doc__, FLAGS, body)
+
+def _references(given: Given) -> int:
+    """Searches reference cuts of the generated MaxCut sets, which percentages of a reproduction refer to.
+
+    sl-discs references --datasets=maxcut/ba/r-ba-4-n-512-600 --instances=128 --threads=1
+
+    Each graph is annealed from several starts with different seeds. Cuts and partitions are saved after each graph,
+    in one file per set, and a stopped command continues where it left off. A command with other steps, chains or
+    seeds, such as --first_seed=100, adds its starts and keeps the larger cut. Bad input ends the command with exit
+    code 2 and a one-line message.
+    """
+    own = REFERENCES_FLAGS
+    if not own.datasets:
+        raise InputError("--datasets names no dataset; give --datasets=NAME,NAME")
+    sets = chosen_sets(own.datasets)
+    for one in sets:
+        if one.name not in PLANS:
+            raise InputError(f"--datasets: {one.name} is not searched for references; known: {', '.join(PLANS)}")
+    folder = check_writable(own.folder)
+    changed = {name: own[name].value for name in ("steps", "chains", "starts", "first_seed")}
+    changed = {name: value for name, value in changed.items() if value is not None}
+    for one in sets:
+        begin = time.perf_counter()
+        search = dataclasses.replace(PLANS[one.name], **changed)
+        graphs = load_dataset(
+            one.problem, one.graph_type, one.cfg_str, num_instances=own.instances, data_seed=own.data_seed
+        )
+        settings = search.settings(own.engine, own.threads)
+        with progress_bar(search.steps * search.chains * search.starts * len(graphs.graphs)) as progress:
+            advance = functools.partial(progress, one.name)
+            tally = search_set(graphs, own.data_seed, settings, given.typed, folder, advance)
+        known = [tally.references.graphs[index] for index in graphs.index]
+        agreed = sum(graph.agrees() for graph in known)
+        say(
+            f"{one.name}: {len(known)} graphs, {tally.played} of them run now, {tally.improved} improved; "
+            f"mean cut {sum(graph.cut for graph in known) / len(known):.3f}; at least two starts at the best known "
+            f"on {agreed} ({100 * agreed / len(known):.0f}%); {time.perf_counter() - begin:.0f} s"
+        )
+        say(f"  {path_of(one.name, own.data_seed, folder)}")
+    return 0
+
+
+references = Command("", _references.__doc__, REFERENCES_FLAGS, _references)

@@ -1,4 +1,4 @@
-r"""Command: runs one benchmark experiment, with DISCS's flags.
+r"""Runs one benchmark experiment, with DISCS's flags.
 
 sl-discs run --config=configs/experiment/mis/er_density.py \
     --model_config=configs/model/mis_config.py --model_config.graph_type=er_density --model_config.cfg_str=r-0.10 \
@@ -19,19 +19,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
 from ml_collections import config_flags
 
-from sl_discs.command import attributes_of, error_of_file, run_command
+from sl_discs.command import Command, attributes_of, error_of_file, own_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -48,17 +47,13 @@ from sl_discs.experiment.checkpoint import (
 from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.monitor import Monitor, check_tensorboardx
-from sl_discs.experiment.output import (
-    draw_trajectories,
-    format_summary,
-    join_records,
-    write_results,
-)
-from sl_discs.experiment.parts import Part, keep_records, records_in
+from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import experiment_record, versions
+from sl_discs.experiment.results import write_results
 from sl_discs.experiment.run import check_methods, run_methods, total_chain_steps
 from sl_discs.experiment.settings import ENGINES, Settings, settings_from
+from sl_discs.experiment.summary import draw_trajectories, format_summary
 from sl_discs.files import check_writable, only_run_in
 from sl_discs.instances.dataset import Dataset, check_data_root, default_data_root, load_dataset
 from sl_discs.instances.generators import IsingLattice
@@ -70,11 +65,6 @@ from sl_discs.samplers import known_samplers
 from sl_discs.samplers.registry import is_localized, sampler_fields
 from sl_discs.sampling.ess import ess_settings, format_ess, lattice_from, run_ess, write_ess
 
-
-def _with_defaults(sampler: str) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sampler_fields(sampler).items()) or "none"
-
-
 _MODEL_FIELDS = {
     "name": f"{in_words(GRAPH_PROBLEMS)}; or ising, which measures effective sample sizes.",
     "graph_type": "dataset, as DISCS names it.",
@@ -85,8 +75,7 @@ _MODEL_FIELDS = {
 }
 _ISING_FIELDS = "For ising: name, save_dir_name and\n" + attributes_of(IsingLattice)
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 _EXPERIMENT = config_flags.DEFINE_config_file(
     "config",
     None,
@@ -106,51 +95,44 @@ _SAMPLER = config_flags.DEFINE_config_file(
     None,
     "Sampler config; with --samplers, the config of one of those samplers. Fields, as "
     "--sampler_config.FIELD=VALUE, with their defaults:\n"
-    + "\n".join(f"{name}: {_with_defaults(name)}" for name in known_samplers() if not is_localized(name))
+    + "\n".join(
+        f"{sampler}: {', '.join(f'{name}={value}' for name, value in sampler_fields(sampler).items()) or 'none'}"
+        for sampler in known_samplers()
+        if not is_localized(sampler)
+    )
     + f"\nFields of sl_ samplers in addition to those of the base:\n{attributes_of(Localization)}",
     flag_values=FLAGS,
 )
-_SAMPLERS = flags.DEFINE_list(
+define.list(
     "samplers",
     None,
     "Names of samplers to compare. Each uses its defaults, or --sampler_config if that has its name. Fields given as "
     "--sampler_config.FIELD apply to every sampler that has the field. Known: "
     + ", ".join(known_samplers())
     + "; with a checkout of DISCS on PYTHONPATH also its own, such as discs:dlmc or sl:discs:dlmc.",
-    flag_values=FLAGS,
 )
-_ENGINE = flags.DEFINE_enum(
-    "engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.", flag_values=FLAGS
-)
-_MESH = flags.DEFINE_string(
+define.enum("engine", None, ENGINES, "Engine that runs the chains; short for --config.experiment.engine.")
+define.string(
     "mesh",
     None,
     "How instances and chains are divided among devices, such as instances:4,chains:2, or auto; short for "
     "--config.experiment.mesh.",
-    flag_values=FLAGS,
 )
-_EVENTS = flags.DEFINE_boolean(
+define.boolean(
     "events",
     None,
     "Write TensorBoard files to events/, next to the results (needs tensorboardX); short for "
     "--config.experiment.events.",
-    flag_values=FLAGS,
 )
-_PART = flags.DEFINE_string(
+define.string(
     "part",
     None,
     "Run only the K-th of N parts of the instances, such as 3/8. The part that ends last writes the results.",
-    flag_values=FLAGS,
 )
-_OVERWRITE = flags.DEFINE_boolean(
-    "overwrite",
-    False,
-    "Replace the results of another run in the same folder; without it, such a folder is refused.",
-    flag_values=FLAGS,
+define.boolean(
+    "overwrite", False, "Replace the results of another run in the same folder; without it, such a folder is refused."
 )
-_RUN_LOCAL = flags.DEFINE_boolean(
-    "run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.", flag_values=FLAGS
-)
+define.boolean("run_local", False, "Save under ./results/<save_dir_name>, as DISCS does.")
 
 # The model whose chains are sampled at a temperature; problems on graphs are optimised.
 _ISING = "ising"
@@ -189,12 +171,12 @@ def _fields(flag) -> dict | None:
 def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
     """The methods that the flags name, and the config fields of each."""
     given = _fields(_SAMPLER) or {}
-    if _SAMPLERS.value is None:
+    if FLAGS.samplers is None:
         if not given:
             raise InputError("no sampler is named; give --sampler_config=FILE or --samplers=NAME,NAME")
         names = [given.get("name", "")]
     else:
-        names = _SAMPLERS.value
+        names = FLAGS.samplers
         if not names:
             raise InputError("--samplers names no sampler; give --samplers=NAME,NAME")
         if given and given.get("name") not in names:
@@ -213,14 +195,6 @@ def _methods(num_chains: int) -> tuple[list[Method], dict[str, dict]]:
             shared = {field: value for field, value in overridden.items() if field in known and field != "name"}
             configs[name] = known | shared
     return [build_method(configs[name], num_chains) for name in names], configs
-
-
-def _given_model() -> dict:
-    """The model config as it was given."""
-    model = _fields(_MODEL)
-    if model is None:
-        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
-    return model
 
 
 def _graph_model(model: dict) -> dict:
@@ -243,47 +217,36 @@ def _graph_model(model: dict) -> dict:
     return model
 
 
-def _as_folder(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name)
-
-
 def _save_folder(settings: Settings, model: dict, dataset: str, methods: list[Method]) -> Path:
-    if _RUN_LOCAL.value:
+    if FLAGS.run_local:
         return Path("results") / model.get("save_dir_name", model["name"])
     if settings.save_root:
         return Path(settings.save_root)
     run = "+".join(method.name for method in methods) + f"-seed{settings.seed}"
-    return Path("results") / _as_folder(dataset) / _as_folder(run)
+    return Path("results").joinpath(*(re.sub(r"[^A-Za-z0-9._+-]+", "-", name) for name in (dataset, run)))
 
 
 def _load(settings: Settings, model: dict, part: Part) -> Dataset:
     """This part's share of the instances."""
-
-    def load(first: int, count: int | None) -> Dataset:
-        return load_dataset(
-            model["name"],
-            model.get("graph_type", ""),
-            model["cfg_str"],
-            model["data_root"],
-            num_instances=count,
-            first=first,
-            stride=stride,
-            data_seed=settings.data_seed,
-        )
-
     first, count, stride = settings.first_instance, settings.num_instances, settings.instance_stride
+    family = model["name"], model.get("graph_type", ""), model["cfg_str"], model["data_root"]
+    load = functools.partial(load_dataset, *family, stride=stride, data_seed=settings.data_seed)
     if part.count == 1:
-        return load(first, count)
-    share = part.share(-(-(load(first, 1).total - first) // stride) if count is None else count)
-    return load(first + share.start * stride, len(share))
+        return load(first=first, num_instances=count)
+    share = part.share(-(-(load(first=first, num_instances=1).total - first) // stride) if count is None else count)
+    return load(first=first + share.start * stride, num_instances=len(share))
 
 
-def run(part: Part) -> None:
-    """Runs the experiment of the flags, saves it and prints the summary."""
+def _run(_) -> int:
+    one_device_per_core()
+    keep_programs()
+    part = Part() if FLAGS.part is None else Part.parse(FLAGS.part)
     experiment = _fields(_EXPERIMENT)
     if experiment is None:
         raise InputError("no experiment is given; pass --config=FILE, such as configs/experiment/mis/er_density.py")
-    model = _given_model()
+    model = _fields(_MODEL)
+    if model is None:
+        raise InputError("no model is given; pass --model_config=FILE, such as configs/model/mis_config.py")
     run_model = _sample if model.get("name") == _ISING else _optimise
     # DISCS's config of experiments that are not combinatorial names no schedule.
     schedule = {"t_schedule": "constant"} if run_model is _sample else {}
@@ -291,9 +254,14 @@ def run(part: Part) -> None:
     if not isinstance(fields, dict):
         raise InputError(f"--config: its field experiment is {fields!r}; expected a ConfigDict of fields")
     settings = settings_from(schedule | fields)
-    short: dict[str, Any] = {"engine": _ENGINE.value, "mesh": _MESH.value, "events": _EVENTS.value}
+    short: dict[str, Any] = {"engine": FLAGS.engine, "mesh": FLAGS.mesh, "events": FLAGS.events}
     settings = dataclasses.replace(settings, **{name: value for name, value in short.items() if value is not None})
-    run_model(settings, model, part)
+    try:
+        run_model(settings, model, part)
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
+    return 0
 
 
 def _sample(settings: Settings, model: dict, part: Part) -> None:
@@ -310,11 +278,11 @@ def _sample(settings: Settings, model: dict, part: Part) -> None:
         "samplers": sampler_configs,
     }
     with only_run_in(folder):
-        if not _OVERWRITE.value:
+        if not FLAGS.overwrite:
             check_finished(folder, config, lattice.name)
         found = run_ess(lattice, methods, settings, config)
         paths = write_ess(found, folder)
-    sys.stdout.write(format_ess(found, paths) + "\n")
+    say(format_ess(found, paths))
 
 
 def _optimise(settings: Settings, model: dict, part: Part) -> None:
@@ -331,14 +299,14 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         "model": {field: model[field] for field in _MODEL_FIELDS if field in model},
         "samplers": sampler_configs,
     }
-    own, done = part.folder(folder), (folder / "results.json").exists() and not _OVERWRITE.value
+    own, done = part.folder(folder), (folder / "results.json").exists() and not FLAGS.overwrite
     if part.count > 1 and done:
         check_finished(folder, config, dataset.name)
-        sys.stdout.write(f"{part.label}: all parts are done and joined in {folder}\n")
+        say(f"{part.label}: all parts are done and joined in {folder}")
         return
     with contextlib.ExitStack() as stack:
         stack.enter_context(only_run_in(check_writable(own)))
-        if not _OVERWRITE.value:
+        if not FLAGS.overwrite:
             check_finished(folder, config, dataset.name)
         settings, note = fit_to_memory(dataset, float(model["penalty"]), methods, settings)
         if note:
@@ -360,40 +328,26 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
             keep_records(own, kind, samplers)
             stack.enter_context(only_run_in(folder, patience_s=_JOIN_S))
             if not own.exists():
-                sys.stdout.write(f"{part.label}: done; another part has joined the results in {folder}\n")
+                say(f"{part.label}: done; another part has joined the results in {folder}")
                 return
             found = part.others(folder, kind)
             missing = [str(k) for k, records in enumerate(found, 1) if records is None]
             if missing:
-                sys.stdout.write(f"{part.label}: done; missing: {', '.join(missing)}\n")
+                say(f"{part.label}: done; missing: {', '.join(missing)}")
                 return
             samplers = join_records([records for records in found if records is not None])
         record = experiment_record(dataset, config, settings, samplers, part.count)
         try:
             paths = write_results(record, folder)
         except InputError:
-            sys.stdout.write(format_summary(record, resumed=checkpoints.resumed()) + "\n")
+            say(format_summary(record, resumed=checkpoints.resumed()))
             raise
         for name in ("checkpoint", "parts"):
             shutil.rmtree(folder / name, ignore_errors=True)
-    sys.stdout.write(format_summary(record, paths, checkpoints.resumed()) + "\n")
+    say(format_summary(record, paths, checkpoints.resumed()))
     figure = or_warn(lambda: draw_trajectories(record, folder / "trajectory.png")) if draws else None
     if figure is not None:
-        sys.stdout.write(f"  {figure.name}\n")
+        say(f"  {figure.name}")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
-
-    def body(_) -> int:
-        one_device_per_core()
-        keep_programs()
-        try:
-            run(Part() if _PART.value is None else Part.parse(_PART.value))
-        except Interrupted as interruption:
-            sys.stderr.write(f"{interruption}\n")
-            return RESUME_ME
-        return 0
-
-    add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, body)
+main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)

@@ -1,4 +1,4 @@
-"""Command: draws from the problem in a file at a temperature, with evidence.
+"""Draws from the problem in a file at a temperature, with evidence.
 
 sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
@@ -19,84 +19,51 @@ and the exit code is 128 plus the signal number, so 130 after Ctrl-C.
 
 from __future__ import annotations
 
+import functools
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from sl_discs.command import as_typed, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, own_flags, refuse_flags, say
 from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError, whole
 from sl_discs.experiment.checkpoint import notice_of_end
 from sl_discs.experiment.figures import or_warn
+from sl_discs.experiment.summary import aligned
 from sl_discs.sampling import report
 from sl_discs.sampling.report import Run, seconds, write_report
 from sl_discs.sampling.sample import AUTO, ENGINES, METHODS, check_arguments, choose_sampler, sample
 from sl_discs.sampling.samples import Samples
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the draws made so far; a second signal ends at once and saves nothing\n"
 _ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit", "engine", "seed", "store"
 
 
-def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
-    define(name, default, words, flag_values=FLAGS, **more)
-
-
-define_flags(FLAGS)
-_define(flags.DEFINE_float, "temperature", None, "TAU above 0, in units of the problem's value; required.")
-_define(flags.DEFINE_integer, "draws", 1000, "Minimum number of draws; not used with --time_limit.")
-flags.DEFINE_enum(
-    "method",
-    AUTO,
-    [AUTO, *METHODS],
-    "auto switches to low_rank or tempering where chains disagree.",
-    flag_values=FLAGS,
-)
-_define(
-    flags.DEFINE_string,
+define_flags(define)
+define.float("temperature", None, "TAU above 0, in units of the problem's value; required.")
+define.integer("draws", 1000, "Minimum number of draws; not used with --time_limit.")
+define.enum("method", AUTO, [AUTO, *METHODS], "auto switches to low_rank or tempering where chains disagree.")
+define.string(
     "sampler",
     AUTO,
     "A base sampler, such as gibbs, metropolis, exchange, gwg, path_auxiliary or dmala; auto is gibbs, or dmala for "
     "--problem=coloring.",
 )
-_define(
-    flags.DEFINE_integer,
-    "groups",
-    None,
-    "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank.",
+define.integer(
+    "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank."
 )
-_define(flags.DEFINE_float, "time_limit", None, "Seconds of sampling, which then determine the number of draws.")
-flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Seed of all random numbers.")
-_define(flags.DEFINE_integer, "top", 20, "Number of marginals to print, those nearest to 1/2 first.")
-_define(flags.DEFINE_string, "save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
-_define(
-    flags.DEFINE_string,
-    "store",
-    None,
-    "File to write draws to as they are made, .npy, if they do not fit into memory.",
-)
-_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
-_define(flags.DEFINE_string, "plot", None, "Figure to write, .png.")
-
-
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-
-    def body(paths: list[str]) -> int:
-        path = the_file(paths)
-        one_device_per_core()
-        keep_programs()
-        return _sample(path, _checked_arguments(), as_typed(argv))
-
-    return run_command(argv, "FILE", __doc__, FLAGS, body)
+define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("seed", 0, "Seed of all random numbers.")
+define.integer("top", 20, "Number of marginals to print, those nearest to 1/2 first.")
+define.string("save", None, "File to write the draws to, .npz; sl_discs.Samples.load reads it.")
+define.string("store", None, "File to write draws to as they are made, .npy, if they do not fit into memory.")
+define.string("report", None, "Report to write, .html: a self-contained page.")
+define.string("plot", None, "Figure to write, .png.")
 
 
 def _checked_arguments() -> dict[str, Any]:
@@ -117,7 +84,11 @@ def _checked_arguments() -> dict[str, Any]:
     return arguments | fields
 
 
-def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
+def _sample(given: Given) -> int:
+    path = the_file(given.arguments)
+    one_device_per_core()
+    keep_programs()
+    arguments = _checked_arguments()
     found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
     runs: list[Run] = []
     note = ""
@@ -129,15 +100,18 @@ def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
             samples = sample(one.problem, **own, interrupt=lambda: notice.given, progress=True)
             runs.append(Run(samples, one.given, read_s))
             say(_summary(runs[-1], FLAGS.top))
-            _write(samples, files["save"], files["plot"])
+            if files["save"]:
+                say(f"saved: {samples.save(files['save'])}")
+            if files["plot"] and (plot := or_warn(functools.partial(samples.plot, files["plot"]))):
+                say(f"plot: {plot}")
             if notice.given:
                 break
         interrupted = len(runs) < len(found) or runs[-1].samples.interrupted
         if len(runs) < len(found):
             note = f"Interrupted: {len(runs)} of {len(found)} problems have draws."
             say(note)
-        if FLAGS.report:
-            _say_written("report", lambda: write_report(Path(FLAGS.report), runs, command, note))
+        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
+            say(f"report: {page}")
     for run in runs:
         say(f"{run.samples.name}: {run.samples.verdict}")
     if interrupted:
@@ -147,36 +121,18 @@ def _sample(path: Path, arguments: dict[str, Any], command: str) -> int:
 
 def _numbered(path: str | None, number: int, count: int) -> str | None:
     """The file of one of several problems."""
-    if path is None or count == 1:
-        return path
-    return str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
-
-
-def _write(samples: Samples, save: str | None, plot: str | None) -> None:
-    if save is not None:
-        say(f"saved: {samples.save(save)}")
-    if plot is not None:
-        _say_written("plot", lambda: samples.plot(plot))
-
-
-def _say_written(what: str, write) -> None:
-    written = or_warn(write)
-    if written is not None:
-        say(f"{what}: {written}")
+    return path if path is None or count == 1 else str(Path(path).with_stem(f"{Path(path).stem}-{number}"))
 
 
 def _summary(run: Run, top: int) -> str:
     samples: Samples = run.samples
-    lines = [report.played(samples), *samples.notes, "", *_aligned([report.ESTIMATES, *report.estimates(samples)])]
+    lines = [*(f"  {line}" for line in (report.played(samples), *samples.notes)), ""]
+    lines += aligned([report.ESTIMATES, *report.estimates(samples)])
     if top:
         rows, which = report.marginals(samples, top)
-        lines += ["", *_aligned(rows), *([f"({which})"] if which != "all" else [])]
-    lines += ["", f"seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
-    return "\n".join(f"  {line}".rstrip() for line in lines)
+        lines += ["", *aligned(rows), *([f"  ({which})"] if which != "all" else [])]
+    lines += ["", f"  seconds: {', '.join(f'{value:.2f} {words}' for words, value in seconds(run).items())}"]
+    return "\n".join(line.rstrip() for line in lines)
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows as lines: titles to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    ordered = [(str.ljust, widths[0]), *((str.rjust, width) for width in widths[1:])]
-    return ["  ".join(move(cell, width) for cell, (move, width) in zip(row, ordered, strict=True)) for row in rows]
+main = Command("FILE", __doc__, FLAGS, _sample)

@@ -1,4 +1,4 @@
-"""Command: solves the problem in a file.
+"""Solves the problem in a file.
 
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
@@ -17,14 +17,18 @@ marked as interrupted, and the exit code is 128 plus the signal number, so 130 a
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from sl_discs.command import as_typed, run_command, say
-from sl_discs.commands.problem_file import check_flags, define_flags, fields_of, read_problems, the_file
+from sl_discs.command import Command, Given, own_flags, say
+from sl_discs.commands.problem_file import (
+    check_flags,
+    define_flags,
+    define_format,
+    fields_of,
+    read_problems,
+    the_file,
+)
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -38,6 +42,8 @@ from sl_discs.solving.report import (
     Run,
     digest_of,
     proof,
+    read_answers,
+    recount,
     seconds,
     verification,
     write_answers,
@@ -46,62 +52,68 @@ from sl_discs.solving.report import (
 from sl_discs.solving.result import Result
 from sl_discs.solving.solve import solve
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
+FLAGS, define = own_flags()
 
 _STOPPING = "\nstopping with the best answer so far; a second signal ends at once and saves nothing\n"
 
 
-def _define(define, name: str, default: Any, words: str, **more: Any) -> None:
-    define(name, default, words, flag_values=FLAGS, **more)
-
-
-define_flags(FLAGS)
-_define(
-    flags.DEFINE_string,
+define_flags(define)
+define.string(
     "sampler",
     "auto",
     "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
-_define(
-    flags.DEFINE_integer,
-    "steps",
-    None,
-    "Steps of each chain; the default depends on the sampler and the problem's size.",
-)
-_define(
-    flags.DEFINE_float,
-    "time_limit",
-    None,
-    "Seconds for building the model and sampling; annealings grow to fill them.",
-)
-_define(flags.DEFINE_float, "target", None, "Stop once a value this good is found.")
-_define(flags.DEFINE_integer, "chains", None, "Number of chains; default: 32, fewer where time is short.")
-_define(
-    flags.DEFINE_list,
+define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
+define.float("time_limit", None, "Seconds for building the model and sampling; annealings grow to fill them.")
+define.float("target", None, "Stop once a value this good is found.")
+define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
+define.list(
     "annealing",
     None,
     "INITIAL,FINAL temperatures, in units of the value; default: chosen from the problem's flip gains.",
 )
-_define(
-    flags.DEFINE_boolean, "presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto."
-)
-flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_define(flags.DEFINE_integer, "seed", 0, "Seed of the chains.")
-_define(flags.DEFINE_string, "save", None, "File to write the answers to, .json.")
-_define(flags.DEFINE_string, "report", None, "Report to write, .html: a self-contained page.")
+define.boolean("presolve", None, "Reduce the problem by exact rules first; default: for the sampler auto.")
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("seed", 0, "Seed of the chains.")
+define.string("save", None, "File to write the answers to, .json.")
+define.string("report", None, "Report to write, .html: a self-contained page.")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-
-    def body(paths: list[str]) -> int:
-        path = the_file(paths)
-        one_device_per_core()
-        keep_programs()
-        return _solve(path, _checked_arguments(), as_typed(argv))
-
-    return run_command(argv, "FILE", __doc__, FLAGS, body)
+def _solve(given: Given) -> int:
+    path = the_file(given.arguments)
+    one_device_per_core()
+    keep_programs()
+    arguments = _checked_arguments()
+    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
+    runs, good = [], True
+    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
+        for one in found:
+            problem, about = one
+            say(str(one))
+            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
+            held, words = verification(problem, result)
+            good &= held
+            say(_summary(result, read_s, words))
+            runs.append(Run(problem, result, about, read_s))
+            if notice.given:
+                break
+        interrupted = len(runs) < len(found) or runs[-1].result.stopped == "interrupt"
+        note = ""
+        if len(runs) < len(found):
+            note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
+            say(note)
+        if FLAGS.save:
+            answers = []
+            for run in runs:
+                best = run.result.best_sample
+                answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
+            origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
+            say(f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted))}")
+        if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
+            say(f"report: {page}")
+    if interrupted:
+        return 128 + notice.signal
+    return 0 if good else 1
 
 
 def _checked_arguments() -> dict[str, Any]:
@@ -112,36 +124,6 @@ def _checked_arguments() -> dict[str, Any]:
     arguments: dict[str, Any] = {name: FLAGS[name].value for name in names} | {"annealing": _annealing()}
     check_options(**arguments, **fields)
     return arguments | fields
-
-
-def _solve(path: Path, arguments: dict[str, Any], command: str) -> int:
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
-    runs, good = [], True
-    with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
-        for one in found:
-            problem, given = one
-            say(str(one))
-            result = solve(problem, **arguments, interrupt=lambda: notice.given, progress=True)
-            held, words = verification(problem, result)
-            good &= held
-            say(_summary(result, read_s, words))
-            runs.append(Run(problem, result, given, read_s))
-            if notice.given:
-                break
-        interrupted = len(runs) < len(found) or runs[-1].result.stopped == "interrupt"
-        note = ""
-        if len(runs) < len(found):
-            note = f"Interrupted: {len(runs)} of {len(found)} problems have an answer."
-            say(note)
-        if FLAGS.save:
-            say(f"saved: {write_answers(Path(FLAGS.save), _answers(path, runs, command, interrupted))}")
-        if FLAGS.report:
-            page = or_warn(lambda: write_report(Path(FLAGS.report), runs, command, note))
-            if page is not None:
-                say(f"report: {page}")
-    if interrupted:
-        return 128 + notice.signal
-    return 0 if good else 1
 
 
 def _annealing() -> tuple[float, float] | None:
@@ -176,10 +158,42 @@ def _summary(result: Result, read_s: float, verified: str) -> str:
     return "\n".join(f"  {line}" for line in lines)
 
 
-def _answers(path: Path, runs: list[Run], command: str, interrupted: bool) -> Answers:
-    found = tuple(
-        Answer(run.problem.name, run.result.best_value, list(best), list(best.values()))
-        for run in runs
-        for best in [run.result.best_sample]
-    )
-    return Answers(runs[0].problem.kind, path.name, digest_of(path), command, found, interrupted)
+main = Command("FILE", __doc__, FLAGS, _solve)
+
+CHECK_FLAGS, define = own_flags()
+define_format(define)
+
+
+def _check(given: Given) -> int:
+    """Recomputes in exact arithmetic, from a problem's file, the values of answers that `sl-discs solve` saved.
+
+    sl-discs check FILE ANSWERS.json
+
+    The kind of problem is read from the answers; a colouring also needs --colors, as it was given to solve. The exit
+    code is 0 if every answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line
+    message about bad input.
+    """
+    if len(given.arguments) != 2:
+        raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
+    path, saved = map(Path, given.arguments)
+    answers = read_answers(saved)
+    if digest_of(path) != answers.sha256:
+        say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
+    found, _ = read_problems(path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors)
+    problems = [one.problem for one in found]
+    if answers.interrupted and len(answers.answers) < len(problems):
+        say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")
+        problems = problems[: len(answers.answers)]
+    if len(problems) != len(answers.answers):
+        raise InputError(f"{saved}: {len(answers.answers)} answers for {len(problems)} problems in {path}")
+    good = True
+    for problem, answer in zip(problems, answers.answers, strict=True):
+        value, feasible = recount(problem, answer)
+        held = feasible and value == answer.value
+        why = "" if held else ", which violates constraints" if not feasible else ", not the claimed value"
+        say(f"{problem.name}: {answer.value:.12g} claimed, {value:.12g} counted{why}: {'good' if held else 'WRONG'}")
+        good &= held
+    return 0 if good else 1
+
+
+check = Command("FILE ANSWERS", _check.__doc__, CHECK_FLAGS, _check)

@@ -1,4 +1,4 @@
-r"""Command: performs the runs of a sweep file in DISCS's format (`run_configs`).
+r"""Performs the runs of a sweep file in DISCS's format (`run_configs`).
 
 sl-discs sweep list    --sweep=FILE       prints the command of each run
 sl-discs sweep run     --sweep=FILE       performs the missing runs, here or on a Slurm cluster
@@ -21,9 +21,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from absl import flags
-
-from sl_discs.command import choice_before_flags, refuse_flags, run_command, say
+from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.discs_plugin import launch
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
@@ -42,78 +40,55 @@ from sl_discs.sweeps.sweep_runs import FAILED, INTERRUPTED, MISSING, Run, Task, 
 
 _COMMANDS = ("list", "run", "status", "collect")
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-_SWEEP = flags.DEFINE_string(
-    "sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.", flag_values=FLAGS
+FLAGS, define = own_flags()
+define.string("sweep", None, "Sweep file, such as configs/sweep/seeds_and_samplers.py.")
+define.string("save_root", None, "Folder of the runs' folders; default: results/<the file's folder>-<the file>.")
+define.integer(
+    "sweep_index", None, "Number of the only run to perform or show, from 1 as in DISCS; default: all.", lower_bound=1
 )
-_SAVE_ROOT = flags.DEFINE_string(
-    "save_root",
-    None,
-    "Folder of the runs' folders; default: results/<the file's folder>-<the file>.",
-    flag_values=FLAGS,
+define.string(
+    "data_root", None, "Folder searched for DISCS's files, then for an archive; default: that of the model config."
 )
-_INDEX = flags.DEFINE_integer(
-    "sweep_index",
-    None,
-    "Number of the only run to perform or show, from 1 as in DISCS; default: all.",
-    lower_bound=1,
-    flag_values=FLAGS,
+define.list(
+    "samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs."
 )
-_DATA_ROOT = flags.DEFINE_string(
-    "data_root",
-    None,
-    "Folder searched for DISCS's files, then for an archive; default: that of the model config.",
-    flag_values=FLAGS,
-)
-_SAMPLERS = flags.DEFINE_list(
-    "samplers",
-    None,
-    "Only these of the sweep's samplers; sl_gwg takes the settings of gwg. Renumbers the runs.",
-    flag_values=FLAGS,
-)
-_EXECUTOR = flags.DEFINE_enum(
-    "executor", "local", ("local", "slurm"), "With run: who performs the runs.", flag_values=FLAGS
-)
-_PARALLEL = flags.DEFINE_integer(
+define.enum("executor", "local", ("local", "slurm"), "With run: who performs the runs.")
+define.integer(
     "parallel",
     None,
     "With run: how many runs to perform at a time; default: 1, with Slurm as many as it allows. On this machine each "
     "gets an equal part of the cores.",
     lower_bound=1,
-    flag_values=FLAGS,
 )
-_SLURM = flags.DEFINE_list(
+define.list(
     "slurm",
     [],
     "With --executor=slurm: options of submitit's SlurmExecutor, such as partition=gpu,gpus_per_node=1,time=4:00:00.",
-    flag_values=FLAGS,
 )
-_RETRY = flags.DEFINE_boolean("retry", False, "With run: repeat failed runs.", flag_values=FLAGS)
+define.boolean("retry", False, "With run: repeat failed runs.")
 
 
 def _chosen(sweep: Sweep) -> list[int]:
     count = len(sweep.runs)
-    if _INDEX.value is not None and _INDEX.value > count:
-        raise InputError(f"--sweep_index={_INDEX.value}: the sweep has runs 1 to {count}")
-    return list(range(1, count + 1)) if _INDEX.value is None else [_INDEX.value]
+    if FLAGS.sweep_index is not None and FLAGS.sweep_index > count:
+        raise InputError(f"--sweep_index={FLAGS.sweep_index}: the sweep has runs 1 to {count}")
+    return list(range(1, count + 1)) if FLAGS.sweep_index is None else [FLAGS.sweep_index]
 
 
-def run(arguments: Sequence[str], more: Sequence[str]) -> int:
-    """Lists, performs or shows the runs."""
-    what = choice_before_flags(arguments, _COMMANDS)
+def _sweep(given: Given) -> int:
+    what = choice_before_flags(given.arguments, _COMMANDS)
     if what != "run":
         refuse_flags(FLAGS, ["retry", "executor", "parallel", "slurm"], f"in `sweep {what}`")
-    elif _EXECUTOR.value != "slurm":
+    elif FLAGS.executor != "slurm":
         refuse_flags(FLAGS, ["slurm"], "without --executor=slurm")
-    if not _SWEEP.value:
+    if not FLAGS.sweep:
         raise InputError("no sweep is given; pass --sweep=FILE, such as configs/sweep/seeds_and_samplers.py")
-    path = launch.find_file(_SWEEP.value)
+    path = launch.find_file(FLAGS.sweep)
     if path is None:
-        raise InputError(f"--sweep: there is no file {_SWEEP.value}, here or next to a package discs on PYTHONPATH")
-    sweep = read_sweep(path, _SAMPLERS.value)
-    root = Path(_SAVE_ROOT.value or Path("results") / sweep.name)
-    extra = parse_extra(more)
+        raise InputError(f"--sweep: there is no file {FLAGS.sweep}, here or next to a package discs on PYTHONPATH")
+    sweep = read_sweep(path, FLAGS.samplers)
+    root = Path(FLAGS.save_root or Path("results") / sweep.name)
+    extra = parse_extra(given.more)
     runs = [_run_of(sweep, k, root, extra) for k in _chosen(sweep)]
     if what == "status":
         lines = sweep_runs.status_lines(sweep, runs, [state_of(one) for one in runs])
@@ -132,7 +107,7 @@ def run(arguments: Sequence[str], more: Sequence[str]) -> int:
 
 
 def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> Run:
-    folder, arguments = root / sweep.folder(number), run_arguments(sweep, number, _DATA_ROOT.value, extra)
+    folder, arguments = root / sweep.folder(number), run_arguments(sweep, number, FLAGS.data_root, extra)
     command = (sys.executable, "-m", "sl_discs", "run", *command_line(arguments, folder))
     return Run(number, sweep.label(number), folder, arguments, command)
 
@@ -140,16 +115,16 @@ def _run_of(sweep: Sweep, number: int, root: Path, extra: Mapping[str, str]) -> 
 def _perform(sweep: Sweep, runs: Sequence[Run], root: Path) -> int:
     check_writable(root)
     sweep_runs.check_folders(runs)
-    if _EXECUTOR.value == "slurm":
-        todo = {MISSING, FAILED} if _RETRY.value else {MISSING}
-        tasks: list[Task] = [sweep_runs.SlurmTask(one, _RETRY.value) for one in runs if state_of(one).name in todo]
+    if FLAGS.executor == "slurm":
+        todo = {MISSING, FAILED} if FLAGS.retry else {MISSING}
+        tasks: list[Task] = [sweep_runs.SlurmTask(one, FLAGS.retry) for one in runs if state_of(one).name in todo]
         if tasks:
-            jobs = sweep_runs.submit(tasks, sweep.name, root / "submitit", _SLURM.value, _PARALLEL.value)
+            jobs = sweep_runs.submit(tasks, sweep.name, root / "submitit", FLAGS.slurm, FLAGS.parallel)
             say(f"submitted {len(jobs)} of {len(runs)} runs as jobs {jobs[0]} to {jobs[-1]}")
         else:
             say("nothing to submit: all runs are done, running or failed (--retry repeats failed ones)")
         return 0
-    ended = sweep_runs.perform_here([Task(one, _RETRY.value) for one in runs], _PARALLEL.value or 1)
+    ended = sweep_runs.perform_here([Task(one, FLAGS.retry) for one in runs], FLAGS.parallel or 1)
     states = [(one, state_of(one)) for one in runs]
     failed = [f"[{one.number}] failed: {state.detail}" for one, state in states if state.name == FAILED]
     counts = f"{sum(state.name == 'done' for _, state in states)} of {len(runs)} runs are done, in {root}"
@@ -157,8 +132,4 @@ def _perform(sweep: Sweep, runs: Sequence[Run], root: Path) -> int:
     return RESUME_ME if INTERRUPTED in ended else 1 if failed else 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit codes as above."""
-    launch.add_working_directory()
-    own, runs = launch.split_arguments(list(argv))
-    return run_command(own, "|".join(_COMMANDS), __doc__, FLAGS, lambda arguments: run(arguments, runs))
+main = Command("|".join(_COMMANDS), __doc__, FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)

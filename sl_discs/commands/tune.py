@@ -1,4 +1,4 @@
-"""Command: tunes the annealing and the sampler's settings for the best solutions on training instances.
+"""Tunes the annealing and the sampler's settings for the best solutions on training instances.
 
 sl-discs tune --dataset=mis/er_density/r-0.10 --sampler=sl_path_auxiliary --trials=100 \
     --storage=tuning.journal
@@ -18,13 +18,11 @@ import functools
 import importlib.util
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
-from sl_discs.command import as_typed, run_command
+from sl_discs.command import Command, Given, own_flags, say
 from sl_discs.discs_plugin.borrowed import borrow_named
 from sl_discs.discs_plugin.launch import add_working_directory
 from sl_discs.engines.compiled import keep_programs
@@ -57,130 +55,86 @@ from sl_discs.tuning.evaluation import (
 from sl_discs.tuning.space import Candidate, annealing_of, point_of
 from sl_discs.version import __version__
 
-# The command's own set of flags: importing this module adds nothing to the flags of another command.
-FLAGS = flags.FlagValues()
-_DATASET = flags.DEFINE_string(
-    "dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.", flag_values=FLAGS
-)
-_SAMPLER = flags.DEFINE_string(
+FLAGS, define = own_flags()
+define.string("dataset", None, "Dataset, such as mis/er_density/r-0.10 or maxclique/rb.")
+define.string(
     "sampler",
     None,
     "Sampler, such as path_auxiliary or sl_path_auxiliary; with a checkout of DISCS on PYTHONPATH also "
     "its own, such as discs:dlmc or sl:discs:dlmc.",
-    flag_values=FLAGS,
 )
-_SEARCH = flags.DEFINE_enum(
+define.enum(
     "search",
     None,
     space.SEARCHES,
     "Settings to tune: `annealing` (initial and final temperature, shape, resampling of chains, and the base "
     "sampler's own fields), `sl` (localization), or `all` of these that apply to the sampler, the default.",
-    flag_values=FLAGS,
 )
-_NULL = flags.DEFINE_boolean(
+define.boolean(
     "null",
     False,
     "Null control of --search=sl: the same search with the tilt switched off, so that trials differ only in their "
     "seed. It shows the gain of choosing the best of many noisy trials. Saved as <sampler>_null.json.",
-    flag_values=FLAGS,
 )
-_TRIALS = flags.DEFINE_integer(
-    "trials",
-    100,
-    "Total number of trials of the study, over all calls and workers.",
-    lower_bound=1,
-    flag_values=FLAGS,
+define.integer("trials", 100, "Total number of trials of the study, over all calls and workers.", lower_bound=1)
+define.string(
+    "storage", "tuning.journal", "Storage of the shared trials: a journal file, or a URL such as sqlite:///tuning.db."
 )
-_STORAGE = flags.DEFINE_string(
-    "storage",
-    "tuning.journal",
-    "Storage of the shared trials: a journal file, or a URL such as sqlite:///tuning.db.",
-    flag_values=FLAGS,
-)
-_STUDY = flags.DEFINE_string(
-    "study", None, "Name of the study in the storage; by default made from dataset and search.", flag_values=FLAGS
-)
-_START = flags.DEFINE_string(
+define.string("study", None, "Name of the study in the storage; by default made from dataset and search.")
+define.string(
     "start",
     None,
     "File of tuned settings, such as those of the base sampler, that replace the defaults: they are tried first, "
     "and kept where the search does not change them.",
-    flag_values=FLAGS,
 )
-_TRY_FIRST = flags.DEFINE_list(
+define.list(
     "try_first",
     [],
     "Annealings to try before the search makes its own choices, as SHAPE:INITIAL:FINAL[:EVERY[:STRENGTH]], such "
     "as linear:0.4:0.15, or linear:0.4:0.15:100:1 with chains resampled every 100 steps with strength 1.",
-    flag_values=FLAGS,
 )
-_TRAIN = flags.DEFINE_integer("train_instances", 8, "Number of training instances.", lower_bound=1, flag_values=FLAGS)
-_TRAIN_SEED = flags.DEFINE_integer(
+define.integer("train_instances", 8, "Number of training instances.", lower_bound=1)
+define.integer(
     "train_seed",
     1,
     "Data seed of the training instances of random families; test instances have data seed 0, or are given. For "
     "datasets that are not random, the last instances are for training and the first ones for testing.",
-    flag_values=FLAGS,
 )
-_TEST = flags.DEFINE_integer(
-    "test_instances",
-    None,
-    "Number of test instances; by default that of the experiment config.",
-    lower_bound=1,
-    flag_values=FLAGS,
+define.integer(
+    "test_instances", None, "Number of test instances; by default that of the experiment config.", lower_bound=1
 )
-_TEST_SEEDS = flags.DEFINE_integer(
+define.integer(
     "test_seeds",
     1,
     "Runs of each test instance, with run seeds from 0 on, which are averaged.",
     lower_bound=1,
     upper_bound=1_000,
-    flag_values=FLAGS,
 )
-_CHAINS = flags.DEFINE_integer(
-    "chains", None, "Number of chains; by default that of the experiment config.", lower_bound=1, flag_values=FLAGS
+define.integer("chains", None, "Number of chains; by default that of the experiment config.", lower_bound=1)
+define.integer("chain_length", None, "Steps of a chain; by default those of the experiment config.", lower_bound=1)
+define.string("config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py.")
+define.string(
+    "data_root", None, "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists."
 )
-_STEPS = flags.DEFINE_integer(
-    "chain_length",
-    None,
-    "Steps of a chain; by default those of the experiment config.",
-    lower_bound=1,
-    flag_values=FLAGS,
-)
-_CONFIG = flags.DEFINE_string(
-    "config", None, "Experiment config; by default configs/experiment/<problem>/<graph_type>.py.", flag_values=FLAGS
-)
-_DATA_ROOT = flags.DEFINE_string(
-    "data_root",
-    None,
-    "Folder searched for DISCS's files, then for an archive; default: ./sco, if it exists.",
-    flag_values=FLAGS,
-)
-_PENALTY = flags.DEFINE_float(
-    "penalty", PENALTY, "Penalty of a conflict in mis and maxclique.", lower_bound=0.0, flag_values=FLAGS
-)
-_ENGINE = flags.DEFINE_enum("engine", "auto", ENGINES, "Engine that runs the chains.", flag_values=FLAGS)
-_SEED = flags.DEFINE_integer(
-    "seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0, flag_values=FLAGS
-)
-_OUTPUT = flags.DEFINE_string(
-    "output", "configs/sampler/tuned", "Root of the folders for tuned settings.", flag_values=FLAGS
-)
+define.float("penalty", PENALTY, "Penalty of a conflict in mis and maxclique.", lower_bound=0.0)
+define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.integer("seed", 0, "Seed of the choices; trial k has the run seed 1000 + k.", lower_bound=0)
+define.string("output", "configs/sampler/tuned", "Root of the folders for tuned settings.")
 
 
-def _required(flag) -> str:
-    if not flag.value:
-        raise InputError(f"--{flag.name} is missing; see --help")
-    return flag.value
+def _required(name: str) -> Any:
+    if not FLAGS[name].value:
+        raise InputError(f"--{name} is missing; see --help")
+    return FLAGS[name].value
 
 
 def _start(sampler: str, default: Candidate) -> Candidate:
     """Settings of everything that is not tuned."""
-    if _START.value is None:
+    if FLAGS.start is None:
         return default
-    found = read_tuned(_START.value)
+    found = read_tuned(FLAGS.start)
     if base_name(found.sampler["name"]) != base_name(sampler):
-        raise InputError(f"--start={_START.value} has settings of {found.sampler['name']}, not of {sampler}")
+        raise InputError(f"--start={FLAGS.start} has settings of {found.sampler['name']}, not of {sampler}")
     shared = {name: value for name, value in found.sampler.items() if name in default.sampler and name != "name"}
     return Candidate(default.sampler | shared, found.experiment)
 
@@ -191,7 +145,7 @@ _NO_RESAMPLING = ["0", "1"]
 def _annealings() -> list[space.Point]:
     """The annealings of --try_first as points."""
     points = []
-    for text in _TRY_FIRST.value:
+    for text in FLAGS.try_first:
         shape, *rest = text.split(":")
         try:
             initial, final, every, strength = rest + _NO_RESAMPLING[len(rest) - 2 :]
@@ -210,10 +164,10 @@ def _annealings() -> list[space.Point]:
 
 
 def _stage(names) -> Stage:
-    given = experiment_settings(names, _CONFIG.value)
-    changed: dict[str, Any] = {"batch_size": _CHAINS.value, "chain_length": _STEPS.value, "engine": _ENGINE.value}
+    given = experiment_settings(names, FLAGS.config)
+    changed: dict[str, Any] = {"batch_size": FLAGS.chains, "chain_length": FLAGS.chain_length, "engine": FLAGS.engine}
     settings = dataclasses.replace(given, **{name: value for name, value in changed.items() if value is not None})
-    return Stage(settings, _PENALTY.value)
+    return Stage(settings, FLAGS.penalty)
 
 
 def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> dict:
@@ -228,7 +182,7 @@ def _kind(search, split: Split, settings: Settings, sampler: str, name: str) -> 
         "rungs": search.rungs,
         "chains": settings.batch_size,
         "chain_length": settings.chain_length,
-        "penalty": _PENALTY.value,
+        "penalty": FLAGS.penalty,
         "version": __version__,
         **code_of(sampler),
     }
@@ -239,13 +193,22 @@ def _until(notice: Notice, progress: Callable[[str, int], None]) -> Callable[[st
 
     def advance(name: str, steps: int) -> None:
         if notice.given:
-            raise Interrupted(_STORAGE.value)
+            raise Interrupted(FLAGS.storage)
         progress(name, steps)
 
     return advance
 
 
-def run(command: str, notice: Notice) -> int:
+def _tune(given: Given) -> int:
+    try:
+        with notice_of_end() as notice:
+            return _run(given.typed, notice)
+    except Interrupted as interruption:
+        sys.stderr.write(f"{interruption}\n")
+        return RESUME_ME
+
+
+def _run(command: str, notice: Notice) -> int:
     """Runs trials, and reports on the test instances when all are done."""
     one_device_per_core()
     keep_programs()
@@ -253,51 +216,50 @@ def run(command: str, notice: Notice) -> int:
         raise InputError("the search needs Optuna, which is not installed: pip install -e '.[tune]' in the clone")
     from sl_discs.tuning.search import Search, best_of_curve, open_study, play_trials, quiet_optuna, rungs_of
 
-    data_root = default_data_root() if _DATA_ROOT.value is None else _DATA_ROOT.value
+    data_root = default_data_root() if FLAGS.data_root is None else FLAGS.data_root
     check_data_root(data_root)
-    names, sampler = parse_dataset(_required(_DATASET)), _required(_SAMPLER)
+    names, sampler = parse_dataset(_required("dataset")), _required("sampler")
     borrow_named([sampler])
-    wanted = _SEARCH.value or ("sl" if _NULL.value else "all")
+    wanted = FLAGS.search or ("sl" if FLAGS.null else "all")
     stage = _stage(names)
     settings = stage.settings
-    dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=_NULL.value)
+    dimensions = space.space_of(sampler, wanted, settings.chain_length, settings.log_every_steps, null=FLAGS.null)
     default = Candidate(method_fields(sampler), annealing_of(settings))
     start = _start(sampler, default)
     firsts = [point_of(start), *(point_of(start) | annealing for annealing in _annealings())]
-    num_test = _TEST.value or settings.num_instances
-    split = split_instances(names, data_root, _TRAIN.value, num_test, _TRAIN_SEED.value)
+    num_test = FLAGS.test_instances or settings.num_instances
+    split = split_instances(names, data_root, FLAGS.train_instances, num_test, FLAGS.train_seed)
     base = build_method(method_fields(base_name(sampler)), settings.batch_size)
     for dataset in split.train, split.test:
-        settings, _ = fit_to_memory(dataset, _PENALTY.value, [base], settings)
+        settings, _ = fit_to_memory(dataset, FLAGS.penalty, [base], settings)
     stage = dataclasses.replace(stage, settings=settings)
-    search = Search(dimensions, start, _NULL.value, split.train, rungs_of(len(split.train.graphs)), _SEED.value)
-    folder = check_writable(folder_of(_OUTPUT.value, split.train))
+    search = Search(dimensions, start, FLAGS.null, split.train, rungs_of(len(split.train.graphs)), FLAGS.seed)
+    folder = check_writable(folder_of(FLAGS.output, split.train))
 
     quiet_optuna()
-    label = f"{sampler}_null" if _NULL.value else sampler
+    label = f"{sampler}_null" if FLAGS.null else sampler
     study = open_study(
-        _STORAGE.value,
-        _STUDY.value or f"{split.train.name} {label} {wanted}",
+        FLAGS.storage,
+        FLAGS.study or f"{split.train.name} {label} {wanted}",
         _kind(search, split, settings, sampler, wanted),
         [space.restricted(dimensions, point) for point in firsts],
         maximise=graph_kind(names.problem).maximise,
     )
-    sys.stdout.write(f"study {study.study_name!r} in {_STORAGE.value}: trained on graphs {split.train_words}\n")
+    say(f"study {study.study_name!r} in {FLAGS.storage}: trained on graphs {split.train_words}")
     steps = total_chain_steps(split.train, settings)
-    with progress_bar(steps * _TRIALS.value) as progress:
+    with progress_bar(steps * FLAGS.trials) as progress:
 
         def tell(trial) -> None:
             best = best_of_curve(study)
             so_far = f"best {best[-1][1]:.4f} (trial {best[-1][0]})" if best else "none complete yet"
-            sys.stdout.write(
+            say(
                 f"trial {trial.number}: {trial.value:.4f} on {trial.last_step} graphs"
                 f"{', pruned' if trial.state.name == 'PRUNED' else ''}; {so_far}; "
-                f"{trial.duration.total_seconds():.1f} s\n"
+                f"{trial.duration.total_seconds():.1f} s"
             )
-            sys.stdout.flush()
 
         advance = functools.partial(_until(notice, progress), "trials")
-        play_trials(study, search, stage, _TRIALS.value, advance, tell)
+        play_trials(study, search, stage, FLAGS.trials, advance, tell)
     return _report(study, search, stage, split, default, folder / f"{label}.json", command, notice)
 
 
@@ -315,15 +277,15 @@ def _report(
     beside = path.with_name(f"{base}.json")
     tuned_base = read_tuned(beside) if is_localized(sampler) and beside.is_file() else None
     settings = stage.settings
-    with progress_bar(total_chain_steps(split.test, settings) * _TEST_SEEDS.value) as progress:
-        found = held_out(stage, split.test, _TEST_SEEDS.value, best, usual, tuned_base, _until(notice, progress))
+    with progress_bar(total_chain_steps(split.test, settings) * FLAGS.test_seeds) as progress:
+        found = held_out(stage, split.test, FLAGS.test_seeds, best, usual, tuned_base, _until(notice, progress))
     record = {
         "trials": len(counted),
         "complete": len(complete),
         "chain_length": settings.chain_length,
         "chains": settings.batch_size,
         "train": f"graphs {split.train_words}; run seeds {FIRST_TRIAL_SEED} + trial",
-        "test": f"graphs {split.test_words}; run seeds 0 to {_TEST_SEEDS.value - 1}",
+        "test": f"graphs {split.test_words}; run seeds 0 to {FLAGS.test_seeds - 1}",
         "best_of_curve": curve,
         **found,
         "command": command,
@@ -340,20 +302,8 @@ def _report(
     if tuned_base is not None:
         other = found["tuned_base"]
         lines.append(f"{base} as found ({beside}): {other['test_mean']:.4f}; difference {in_words(other['paired'])}")
-    sys.stdout.write("\n".join([*lines, f"saved {saved}"]) + "\n")
+    say("\n".join([*lines, f"saved {saved}"]))
     return 0
 
 
-def main(argv: Sequence[str]) -> int:
-    """Exit code 0, 2 after a one-line message about bad input, or 75 when interrupted: run it again to continue."""
-
-    def body(_) -> int:
-        try:
-            with notice_of_end() as notice:
-                return run(as_typed(argv), notice)
-        except Interrupted as interruption:
-            sys.stderr.write(f"{interruption}\n")
-            return RESUME_ME
-
-    add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, body)
+main = Command("", __doc__, FLAGS, _tune, prepare=add_working_directory)

@@ -38,7 +38,7 @@ from sl_discs.localization.method import Method
 # Fields of `Settings` that affect neither the results of a run on graphs nor its division into parts.
 _FREE = ("save_root", "threads", "checkpoint_every_s", "events", "memory_gib", "ess_ratio")
 # Fields that affect only the division.
-_DIVISION = ("instances_per_batch", "use_devices", "mesh")
+DIVISION = ("instances_per_batch", "use_devices", "mesh")
 
 
 def kind_of_run(
@@ -48,15 +48,7 @@ def kind_of_run(
     dataset: Dataset,
     versions: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The identity of a run as nested dicts of plain values.
-
-    Args:
-      config: config of the model and the samplers, as plain values.
-      methods: the methods to run.
-      settings: settings of the run.
-      dataset: the instances.
-      versions: versions of the packages that the results depend on.
-    """
+    """The identity of a run as nested dicts of plain values; `config` has those of the model and the samplers."""
     engines = {method.name: choose_engine(settings.engine, method.sampler)[0].name for method in methods}
     return {
         "experiment": {name: value for name, value in dataclasses.asdict(settings).items() if name not in _FREE},
@@ -101,7 +93,7 @@ def check_finished(folder: Path, config: Mapping[str, Any], dataset: str) -> Non
 
 def _numbers(config: dict[str, Any]) -> dict[str, Any]:
     """A config without the fields of the experiment that do not affect results."""
-    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *_DIVISION)}
+    kept = {name: value for name, value in config["experiment"].items() if name not in (*_FREE, *DIVISION)}
     return config | {"experiment": kept}
 
 
@@ -121,17 +113,12 @@ class Interrupted(Exception):
         super().__init__(f"interrupted; the same command, run again, continues from {place}")
 
 
+@dataclasses.dataclass
 class Notice:
-    """Records whether the run was told to stop.
+    """Whether the run was told to stop, and the number of the signal that told it; 0 if there was none."""
 
-    Attributes:
-      given: whether it was told to stop.
-      signal: the signal's number; 0 if there was none.
-    """
-
-    def __init__(self):
-        self.given = False
-        self.signal = 0
+    given: bool = False
+    signal: int = 0
 
 
 @contextlib.contextmanager
@@ -167,14 +154,7 @@ _KEPT_STATES = 2
 
 
 class Middle(NamedTuple):
-    """A part that was interrupted.
-
-    Attributes:
-      step: steps done.
-      chains: leaves of the chains after these steps.
-      traces: leaves of the records, a list of arrays for each call.
-      run_s: seconds that the steps took.
-    """
+    """A part that was interrupted: steps done, leaves of the chains and of each call's record, and seconds."""
 
     step: int
     chains: list[np.ndarray]
@@ -183,29 +163,25 @@ class Middle(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints of one run.
+    """The checkpoints of one run, which resumes from those of an interrupted one if there are any.
 
-    Attributes:
+    Args:
       folder: their folder.
+      kind: identity of the run.
       every_s: seconds between two checkpoints.
       notice: notice of an interruption.
+
+    Raises:
+      InputError: the checkpoints there belong to another run.
     """
 
     def __init__(self, folder: Path, kind: dict[str, Any], every_s: float, notice: Notice):
-        """Resumes from the checkpoints of an interrupted run, if there are any.
-
-        Raises:
-          InputError: they belong to another run, or the folder cannot be written.
-        """
         self.folder, self.every_s, self.notice = Path(folder), every_s, notice
         self._kind = json.loads(json.dumps(kind))
         self._last = time.monotonic()
         self._number = 0
         self._failed = False
         self._resumed: list[str] = []
-        self._check_kind()
-
-    def _check_kind(self) -> None:
         try:
             found = read_json(self.folder / "kind.json")
         except Damaged:
@@ -221,10 +197,6 @@ class Checkpoints:
                 "resume it, give another save_root, or remove the folder to begin anew"
             )
         self._number = max((_number_of(path) for path in self._states()), default=0)
-
-    def _of_steps(self) -> str:
-        steps = self._kind.get("experiment", {}).get("chain_length")
-        return "" if steps is None else f" of {steps:,}"
 
     def _states(self) -> list[Path]:
         return sorted(self.folder.glob("state-*.npz"), key=_number_of)
@@ -242,7 +214,9 @@ class Checkpoints:
             arrays = _read(path)
             if arrays is not None and str(arrays["part"]) == part:
                 middle = _as_middle(arrays)
-                self._resumed.append(f"{part} from step {middle.step:,}{self._of_steps()}")
+                steps = self._kind.get("experiment", {}).get("chain_length")
+                of_steps = "" if steps is None else f" of {steps:,}"
+                self._resumed.append(f"{part} from step {middle.step:,}{of_steps}")
                 sys.stderr.write(f"continued: {self._resumed[-1]}\n")
                 return middle
         return None
@@ -309,12 +283,7 @@ def _read(path: Path) -> dict[str, np.ndarray] | None:
 
 
 def _as_arrays(part: str, middle: Middle) -> dict[str, Any]:
-    arrays: dict[str, Any] = {
-        "part": np.array(part),
-        "step": np.int64(middle.step),
-        "run_s": np.float64(middle.run_s),
-    }
-    arrays |= {"calls": np.int64(len(middle.traces))}
+    arrays: dict[str, Any] = {"part": part, "step": middle.step, "run_s": middle.run_s, "calls": len(middle.traces)}
     arrays |= {f"chain-{k}": leaf for k, leaf in enumerate(middle.chains)}
     for call, leaves in enumerate(middle.traces):
         arrays |= {f"trace-{call}-{k}": leaf for k, leaf in enumerate(leaves)}

@@ -34,11 +34,7 @@ _FIGURE_STYLE: dict[Any, Any] = {
 
 
 def check_matplotlib() -> None:
-    """For commands that will draw a figure: fails early, rather than at the end of a long run.
-
-    Raises:
-      InputError: matplotlib is not installed, or cannot be imported.
-    """
+    """For commands that will draw a figure: InputError without matplotlib, before a long run."""
     try:
         import matplotlib.figure  # noqa: F401
     except Exception as error:  # broken installations fail in many ways
@@ -60,11 +56,7 @@ def can_draw() -> bool:
 
 
 def new_figure(size: tuple[float, float], paint: Callable):
-    """Lets `paint` fill a matplotlib figure and returns it; names in it are never read as TeX.
-
-    Raises:
-      InputError: matplotlib is not installed.
-    """
+    """Lets `paint` fill a matplotlib figure and returns it; names in it are never TeX. InputError as above."""
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -83,11 +75,7 @@ def new_figure(size: tuple[float, float], paint: Callable):
 
 
 def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) -> Path:
-    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
-    """
+    """Lets `paint` fill a matplotlib figure and writes it as a PNG file, atomically; InputError if it cannot."""
     figure = new_figure(size, paint)
     from matplotlib import rc_context
 
@@ -96,11 +84,7 @@ def save_figure(path: str | Path, size: tuple[float, float], paint: Callable) ->
 
 
 def or_warn(draw: Callable[[], Path]) -> Path | None:
-    """Draws an optional figure at the end of a run; if that fails, writes a line that says why.
-
-    Returns:
-      the figure's path, or None.
-    """
+    """Draws an optional figure at the end of a run, and returns its path; a failure is a line that says why."""
     try:
         return draw()
     except Exception as error:
@@ -138,7 +122,7 @@ footer { margin-top: 2rem; font-size: 0.85rem; color: #444; }
 
 
 def write_page(path: Path, title: str, sections: Iterable[str], command: str, note: str = "") -> Path:
-    """Writes a page, atomically.
+    """Writes a page of HTML sections, atomically.
 
     Args:
       path: path of the .html file.
@@ -146,9 +130,6 @@ def write_page(path: Path, title: str, sections: Iterable[str], command: str, no
       sections: HTML of the sections, in order.
       command: the command that repeats the run.
       note: a remark on the whole page.
-
-    Raises:
-      InputError: the file cannot be written.
     """
     joined = "\n".join(sections)
     page = f"""<!DOCTYPE html>
@@ -186,15 +167,7 @@ def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
 
 
 def side_by_side(number: int, shown: Iterable[tuple[str, Callable, str]]) -> str:
-    """Plots side by side.
-
-    Args:
-      number: number of the section, which makes identifiers unique.
-      shown: name, drawing function and caption of each plot.
-
-    Raises:
-      InputError: matplotlib is not installed.
-    """
+    """Plots side by side, each by name, drawing function and caption; `number` makes their identifiers unique."""
     figures = (
         f"<figure>{svg(f'{name}-{number}', paint)}<figcaption>{caption}</figcaption></figure>"
         for name, paint, caption in shown
@@ -205,12 +178,7 @@ def side_by_side(number: int, shown: Iterable[tuple[str, Callable, str]]) -> str
 def svg(name: str, paint: Callable) -> str:
     """The drawing of `paint` as an <svg> element that fills its container's width.
 
-    Args:
-      name: name of the plot, unique on the page, since all plots share one space of identifiers.
-      paint: fills a matplotlib figure.
-
-    Raises:
-      InputError: matplotlib is not installed.
+    All plots of a page share one space of identifiers, so the name must be unique there.
     """
     figure = new_figure(_SIZE, paint)
     from matplotlib import rc_context
@@ -222,5 +190,4 @@ def svg(name: str, paint: Callable) -> str:
     text = buffer.getvalue()
     head, body = text[text.index("<svg") :].split(">", 1)
     head = re.sub(r' (width|height)="[^"]*"', "", head)
-    # All plots of a page share one space of identifiers.
     return re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", f"{head}>{body}")

@@ -31,13 +31,7 @@ _WEIGHTED_STEP = 80
 
 
 def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
-    """Bytes that a batch takes on one device of its layout; for the engine `cpu`, on the host.
-
-    Args:
-      shape: shape of the batch.
-      num_logged: number of logged steps.
-      engine: `reference` or `cpu`, which makes a copy of the couplings.
-    """
+    """Bytes of a batch on one device of its layout; on the host for the engine `cpu`, which copies the couplings."""
     instances, chains = shape.num_instances // shape.layout.instances, shape.num_chains // shape.layout.chains
     size = shape.num_sites
     couplings = size**2 * _DENSE if shape.degree is None else size * max(shape.degree, 1) * _LISTED
@@ -47,22 +41,14 @@ def batch_bytes(shape: Shape, num_logged: int, engine: str) -> int:
 
 
 def program_bytes(num_steps: int, weighted: bool) -> int:
-    """Bytes that the program of a run takes on the host, including temporaries.
-
-    Args:
-      num_steps: number of steps of a chain.
-      weighted: whether the sampler draws sites by weight, so that its proposals have their own temperatures on `cpu`.
-    """
+    """Bytes of a run's program on the host; `weighted`: on `cpu`, the sampler's proposals have own temperatures."""
     return num_steps * weighted * _WEIGHTED_STEP
 
 
 def memory_of_a_device(memory_gib: float) -> int | None:
     """Bytes that batches may take on each device of this process; None if unknown.
 
-    CPU devices share the machine's memory.
-
-    Args:
-      memory_gib: overrides the memory of each device; 0: as reported by the system.
+    CPU devices share the machine's memory. `memory_gib` overrides what the system reports, except 0.
     """
     if memory_gib:
         return int(memory_gib * GIB)

@@ -6,6 +6,7 @@ several batches, which run one after the other, each has its own curves in `batc
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import os
 import socket
@@ -29,11 +30,7 @@ from sl_discs.experiment.settings import Settings
 
 
 def check_tensorboardx() -> None:
-    """For commands that will write events: fails early, rather than at the end of a long run.
-
-    Raises:
-      InputError: tensorboardX is not installed.
-    """
+    """For commands that will write events: InputError without tensorboardX, before a long run."""
     if importlib.util.find_spec("tensorboardX") is None:
         raise InputError(
             "tensorboardX is missing, so no events; install it with: pip install -e '.[run]' in the clone"
@@ -41,35 +38,24 @@ def check_tensorboardx() -> None:
 
 
 class EventsFile:
-    """A new event file in a folder; additions are on disk when a call returns.
+    """A new event file in a folder; additions are on disk when a call returns. OSError if it cannot be written.
 
-    Attributes:
-      path: path of the file.
+    Readers drop the first step and later ones from older files of the folder.
     """
 
     def __init__(self, folder: Path, first_step: int = 0):
-        """Begins at a step; readers drop this step and later ones from older files of the folder.
-
-        Raises:
-          OSError: the folder cannot be written.
-        """
         from tensorboardX.proto.event_pb2 import SessionLog
         from tensorboardX.record_writer import RecordWriter
 
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         # Readers sort a folder's files by name.
-        self.path = folder / f"events.out.tfevents.{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}"
-        self._records = RecordWriter(str(self.path))
+        path = folder / f"events.out.tfevents.{time.time():017.6f}.{socket.gethostname()}.{os.getpid()}"
+        self._records = RecordWriter(str(path))
         start = {"step": first_step, "session_log": SessionLog(status=SessionLog.START)}
         self._write({"file_version": "brain.Event:2"}, start)
 
     def add(self, rows: list[tuple[int, Mapping[str, float]]]) -> None:
-        """Adds scalars, by tag, for some steps.
-
-        Raises:
-          OSError: the file cannot be written.
-        """
+        """Adds scalars, by tag, for some steps."""
         from tensorboardX.proto.summary_pb2 import Summary
 
         summaries = (
@@ -87,6 +73,7 @@ class EventsFile:
         self._records.flush()
 
 
+@dataclasses.dataclass(frozen=True)
 class Monitor:
     """The folders for the events of a run.
 
@@ -95,13 +82,13 @@ class Monitor:
       label: label of this part of the run; empty for a run as a whole.
     """
 
-    def __init__(self, folder: Path, label: str = ""):
-        self.folder, self.label = Path(folder), label.replace(" ", "-")
+    folder: Path
+    label: str = ""
 
     def folder_of(self, method: str, number: int, count: int) -> Path:
         """The folder for the curves of batch `number` of `count`."""
         batch = f"batch-{number}-of-{count}" if count > 1 else ""
-        return self.folder / method.replace("/", "-") / self.label / batch
+        return self.folder / method.replace("/", "-") / self.label.replace(" ", "-") / batch
 
 
 class Curves:
@@ -139,24 +126,22 @@ class Curves:
         self._best = best[-1]
         chosen = slice(self._members), slice(self._settings.batch_size)
         acceptance, hops = (np.asarray(leaf)[(slice(None), *chosen)] for leaf in (trace.acceptance, trace.hops))
-        rows, first = [], chains.done - len(best) * every
+        rows: list[tuple[int, Mapping[str, float]]] = []
+        first = chains.done - len(best) * every
         for k in range(len(best)):
             step = first + (k + 1) * every
             scalars = {
-                "objective": self._sign * (best[k].mean() + self._constant),
-                "temperature": self._temperature[step - 1],
-                "acceptance": acceptance[k].mean(),
-                "radius": hops[k].mean(),
+                "objective": float(self._sign * (best[k].mean() + self._constant)),
+                "temperature": float(self._temperature[step - 1]),
+                "acceptance": float(acceptance[k].mean()),
+                "radius": float(hops[k].mean()),
             }
-            rows.append((step, {tag: float(value) for tag, value in scalars.items()}))
-        last = rows[-1][1]
+            rows.append((step, scalars))
+        # Of the last step, there is more.
         if seconds > 0:
-            last["chain_steps_per_s"] = len(best) * every * acceptance[0].size / seconds
-        last |= contractions(chains, chosen)
-        self._write(first, rows)
-
-    def _write(self, first: int, rows) -> None:
-        """Writes curves; a failure does not end the run."""
+            scalars["chain_steps_per_s"] = len(best) * every * acceptance[0].size / seconds
+        scalars |= contractions(chains, chosen)
+        # A failure does not end the run.
         try:
             if self._file is None:
                 self._file = EventsFile(self._folder, first + 1)

@@ -7,27 +7,26 @@ machine that sees the run's folder. A part keeps its checkpoints, and its record
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import pack_records, unpack_records
-from sl_discs.experiment.record import SamplerRecord
-from sl_discs.files import Damaged, differences, read_json, write_atomically, write_json
+from sl_discs.experiment.checkpoint import DIVISION
+from sl_discs.experiment.record import ARRAYS, InstanceRecord, SamplerRecord
+from sl_discs.files import Damaged, differences, read_json, read_npz, save_npz, write_atomically, write_json
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of a run.
+    """A part of a run."""
 
-    Attributes:
-      index: its number, from 1.
-      count: number of parts; 1 for a run as a whole.
-    """
-
-    index: int = 1
-    count: int = 1
+    index: int = 1  # its number, from 1
+    count: int = 1  # number of parts; 1 for a run as a whole
 
     @staticmethod
     def parse(text: str) -> Part:
@@ -81,20 +80,36 @@ class Part:
 def keep_records(folder: Path, kind: dict[str, Any], samplers: dict[str, SamplerRecord]) -> None:
     """Saves the records of a part that is done, with the identity of its run (`kind_of_run`)."""
     write_json(folder / "done.json", kind)
-    packed = pack_records(samplers)
-    write_atomically(folder / "records.npz", lambda file: file.write(packed))
+    arrays: dict[str, Any] = {}
+    values = {name: dataclasses.asdict(sampler) for name, sampler in samplers.items()}
+    for number, fields in enumerate(values.values()):
+        arrays |= {f"{number}/{name}": fields.pop(name) for name in ARRAYS}
+        solutions = [instance.pop("solution") for instance in fields["instances"]]
+        arrays[f"{number}/solutions"] = np.concatenate(solutions)
+        for instance, solution in zip(fields["instances"], solutions, strict=True):
+            instance["size"] = len(solution)
+    text = json.dumps(values, default=lambda value: value.item())
+    arrays["plain"] = np.frombuffer(text.encode(), np.uint8)
+    write_atomically(folder / "records.npz", lambda file: save_npz(file, arrays))
+
+
+def _kept_records(path: Path) -> dict[str, SamplerRecord]:
+    arrays = read_npz(path)
+    samplers = {}
+    for number, (name, fields) in enumerate(json.loads(arrays["plain"].tobytes()).items()):
+        ends = np.cumsum([instance.pop("size") for instance in fields["instances"]])
+        solutions = np.split(arrays[f"{number}/solutions"], ends[:-1])
+        instances = zip(fields["instances"], solutions, strict=True)
+        fields |= {field: arrays[f"{number}/{field}"] for field in ARRAYS}
+        fields["instances"] = [InstanceRecord(**one, solution=solution) for one, solution in instances]
+        samplers[name] = SamplerRecord(**fields)
+    return samplers
 
 
 def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dict[str, SamplerRecord] | None:
-    """The records of a part that is done, None if it is not.
+    """The records of a part that is done, None if it is not; InputError if they are of another run.
 
-    Args:
-      folder: of the part.
-      kind: identity of a part of the run.
-      whole: whether this is the same part; others have other instances.
-
-    Raises:
-      InputError: the records are of another run.
+    `kind` identifies a part of the run: unless `whole`, another one, which has other instances.
     """
     if not (folder / "records.npz").exists():
         return None
@@ -107,13 +122,36 @@ def records_in(folder: Path, kind: dict[str, Any], *, whole: bool = True) -> dic
         raise InputError(
             f"{folder}: a part of another run: {'; '.join(differs)}; give another save_root, or remove the folder"
         )
-    return unpack_records((folder / "records.npz").read_bytes())
+    return _kept_records(folder / "records.npz")
 
 
 def _identity(kind: dict[str, Any], whole: bool) -> dict[str, Any]:
     """What results depend on; parts on other machines may have other devices."""
     graphs = kind.get("graphs", {})
-    division = ("instances_per_batch", "use_devices", "mesh")
-    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in division}
+    experiment = {name: value for name, value in kind.get("experiment", {}).items() if name not in DIVISION}
     kept = {name: kind.get(name) for name in ("model", "samplers", "engines", "versions")}
     return kept | {"experiment": experiment, "graphs": graphs if whole else graphs.get("name")}
+
+
+def join_records(parts: Sequence[dict[str, SamplerRecord]]) -> dict[str, SamplerRecord]:
+    """One record per sampler, with instances in the order of the parts.
+
+    Parts may run in parallel: `run_s` and `compile_s` are those of the slowest part, and the rate counts all
+    chain-steps in that time.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return {name: _join([part[name] for part in parts]) for name in parts[0]}
+
+
+def _join(parts: list[SamplerRecord]) -> SamplerRecord:
+    run_s = max(part.run_s for part in parts)
+    return SamplerRecord(
+        instances=[instance for part in parts for instance in part.instances],
+        **{field: np.concatenate([getattr(part, field) for part in parts], axis=1) for field in ARRAYS},
+        chain_steps_per_s=sum(part.chain_steps_per_s * part.run_s for part in parts) / run_s,
+        compile_s=max(part.compile_s for part in parts),
+        run_s=run_s,
+        engine="; ".join(dict.fromkeys(part.engine for part in parts)),
+        final_is=parts[0].final_is,
+    )

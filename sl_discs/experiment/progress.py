@@ -10,17 +10,10 @@ import math
 import sys
 import time
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 # Seconds between two lines of a log, and until the first line of a run that will take longer than that.
 _EVERY_S, _EARLY_S = 60.0, 5.0
-
-
-@runtime_checkable
-class _Shown(Protocol):
-    def update(self, done: int, words: str) -> object: ...
-
-    def close(self) -> object: ...
 
 
 class Advance(Protocol):
@@ -37,19 +30,13 @@ class _Bar:
         from tqdm import tqdm
 
         self._bar = tqdm(total=total, desc=title, unit=unit, unit_scale=True, file=sys.stderr)
-        self._shown = ""
+        self.close = self._bar.close
 
     def update(self, done: int, words: str) -> None:
-        """`done` more units, and what is to be said of all so far."""
         shown = "compiling" if done == self._bar.n == 0 else words
-        if shown != self._shown:
-            self._shown = shown
+        if shown != (self._bar.postfix or ""):
             self._bar.set_postfix_str(shown)
         self._bar.update(done)
-
-    def close(self) -> None:
-        """Leaves the bar as it is."""
-        self._bar.close()
 
 
 class _Log:
@@ -61,7 +48,6 @@ class _Log:
         self._shown, self._wait = 0, _EARLY_S
 
     def update(self, done: int, words: str) -> None:
-        """`done` more units, and what is to be said of all so far."""
         self._done += done
         now = time.monotonic()
         if self._done == 0 or now - self._last < self._wait:
@@ -79,7 +65,7 @@ class _Log:
         sys.stderr.flush()
 
     def close(self) -> None:
-        """Does nothing, since the summary follows."""
+        pass  # the summary follows
 
 
 def _in_words(seconds: float) -> str:
@@ -109,7 +95,7 @@ def progress_bar(total: int | None, unit: str = " chain-steps", label: str = "")
       label: text after the sampler's name, such as that of a part of the run.
     """
     kind = _Bar if _has_bars() else _Log
-    shown: dict[str, _Shown] = {}
+    shown: dict[str, _Bar | _Log] = {}
 
     def advance(name: str, done: int, words: str = "") -> None:
         if name not in shown:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 CHAIN_LENGTH = 10_000
 
-_BASE_NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
-_SL_PREFIX = "sl_"
+_NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
 
 
 class PublishedRow(NamedTuple):
@@ -26,16 +25,18 @@ class PublishedRow(NamedTuple):
 
 def published_name(sampler_name: str) -> str | None:
     """The paper's name of a sampler, such as `SL-PAS` for `sl_path_auxiliary`, or None if it has none."""
-    base = _BASE_NAMES.get(sampler_name.removeprefix(_SL_PREFIX))
-    if base is None:
-        return None
-    return f"SL-{base}" if sampler_name.startswith(_SL_PREFIX) else base
+    base = _NAMES.get(sampler_name.removeprefix("sl_"))
+    return f"SL-{base}" if base and sampler_name.startswith("sl_") else base
+
+
+def _row(table: dict, sampler_name: str) -> PublishedRow | None:
+    row = table.get(published_name(sampler_name))
+    return None if row is None else PublishedRow(row["mean"], row["std"])
 
 
 def published_row(dataset_name: str, sampler_name: str) -> PublishedRow | None:
     """The paper's result of a sampler on a dataset such as `mis/er_density/r-0.10`, or None if there is none."""
-    row = _tables()["main"].get(dataset_name, {}).get(published_name(sampler_name))
-    return None if row is None else PublishedRow(row["mean"], row["std"])
+    return _row(_tables()["main"].get(dataset_name, {}), sampler_name)
 
 
 def published_cells() -> int:
@@ -50,8 +51,7 @@ def published_seconds(dataset_name: str, sampler_name: str) -> float | None:
 
 def published_ablation(dataset_name: str, setting: str, sampler_name: str) -> PublishedRow | None:
     """The paper's result of an `sl_` sampler with a setting such as `GEOM(2,1)` or `sigma=5`; None if not given."""
-    row = _tables()["ablation"].get(dataset_name, {}).get(setting, {}).get(published_name(sampler_name))
-    return None if row is None else PublishedRow(row["mean"], row["std"])
+    return _row(_tables()["ablation"].get(dataset_name, {}).get(setting, {}), sampler_name)
 
 
 def has_ablation(dataset_name: str) -> bool:

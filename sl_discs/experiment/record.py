@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import math
 import platform
 import subprocess
 from pathlib import Path
@@ -11,100 +12,64 @@ from pathlib import Path
 import jax
 import numpy as np
 from jaxtyping import Float64, Int8
+from scipy import special
 
 from sl_discs.engines.registry import num_cores
+from sl_discs.errors import InputError
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import Dataset
 from sl_discs.own_code import imported
 from sl_discs.version import __version__
 
+# Fields of `SamplerRecord` that are arrays [L, G].
+ARRAYS = ("trajectory", "acceptance", "hops")
+
 
 @dataclasses.dataclass(frozen=True)
 class InstanceRecord:
-    """The outcome of one sampler on one instance, verified on the host.
-
-    Attributes:
-      name: the instance's name.
-      best: objective of `solution`, the best state over every step, recomputed exactly from the instance.
-      best_logged: best objective among the states at logged steps only (DISCS's figure), same evaluation.
-      final: best objective of the chains' final samples.
-      feasible: whether `solution` satisfies the problem's constraints (always True for MaxCut).
-      reference: best known objective, or None.
-      solution: [N] zeros and ones.
-    """
+    """The outcome of one sampler on one instance, verified on the host."""
 
     name: str
-    best: float
-    best_logged: float
-    final: float
-    feasible: bool
-    reference: float | None
-    solution: Int8[np.ndarray, "N"]
+    best: float  # objective of `solution`, the best state over every step, recomputed exactly from the instance
+    best_logged: float  # best objective among the states at logged steps only (DISCS's figure), same evaluation
+    final: float  # best objective of the chains' final samples
+    feasible: bool  # whether `solution` satisfies the problem's constraints (always True for MaxCut)
+    reference: float | None  # best known objective, or None
+    solution: Int8[np.ndarray, "N"]  # [N] zeros and ones
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplerRecord:
-    """All instances of one sampler, with traces at the logged steps (L of them, G instances).
-
-    Attributes:
-      instances: one record per instance.
-      trajectory: [L, G] running best over logged steps and chains of the objective with its penalty, as DISCS logs.
-      acceptance: [L, G] mean acceptance probability of the steps since the previous logged step.
-      hops: [L, G] mean number of sites changed per step since the previous logged step.
-      chain_steps_per_s: chain-steps per second of run time.
-      compile_s: seconds spent tracing and compiling.
-      run_s: seconds of running, after compilation.
-      engine: the engine used, and why if it was not asked for by name.
-      final_is: what the final samples are: `last state`, `sign(Y)` or `last state (not localized)`.
-    """
+    """All instances of one sampler, with traces at the logged steps (L of them, G instances)."""
 
     instances: list[InstanceRecord]
-    trajectory: Float64[np.ndarray, "L G"]
-    acceptance: Float64[np.ndarray, "L G"]
-    hops: Float64[np.ndarray, "L G"]
-    chain_steps_per_s: float
-    compile_s: float
-    run_s: float
-    engine: str = "reference"
-    final_is: str = "last state"
+    trajectory: Float64[np.ndarray, "L G"]  # running best over logged steps and chains, less its penalty, as in DISCS
+    acceptance: Float64[np.ndarray, "L G"]  # mean acceptance probability of the steps since the previous logged step
+    hops: Float64[np.ndarray, "L G"]  # mean number of sites changed per step since the previous logged step
+    chain_steps_per_s: float  # of run time
+    compile_s: float  # seconds spent tracing and compiling
+    run_s: float  # seconds of running, after compilation
+    engine: str = "reference"  # the engine used, and why if it was not asked for by name
+    final_is: str = "last state"  # or `sign(Y)`, or `last state (not localized)`: what the final samples are
 
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentRecord:
-    """One command's result: several samplers on the same instances with the same seed.
+    """One command's result: several samplers on the same instances with the same seed."""
 
-    Attributes:
-      dataset: name of the dataset, such as `mis/er_density/r-0.10`.
-      problem: name of the problem, such as `mis`.
-      source: source of the instances: `discs files`, `archive` or `generated`.
-      source_detail: the path, or the generator with its seed.
-      config: the full configuration as nested plain dicts.
-      seed: the run's seed.
-      num_chains: chains per instance.
-      logged_steps: [L] step numbers (1-based) of the traces.
-      temperature: [L] temperature at those steps.
-      versions: package name to version.
-      device: what it ran on, in words.
-      engine: the engine used, or that of each sampler if they differ.
-      samplers: name to record, in the order given.
-    """
-
-    dataset: str
-    problem: str
-    source: str
-    source_detail: str
-    config: dict
+    dataset: str  # its name, such as `mis/er_density/r-0.10`
+    problem: str  # its name, such as `mis`
+    source: str  # source of the instances: `discs files`, `archive` or `generated`
+    source_detail: str  # the path, or the generator with its seed
+    config: dict  # the full configuration as nested plain dicts
     seed: int
-    num_chains: int
-    logged_steps: np.ndarray
-    temperature: np.ndarray
-    versions: dict[str, str]
-    device: str
-    engine: str
-    samplers: dict[str, SamplerRecord]
-
-
-# The record of an experiment: its results, with software versions and devices.
+    num_chains: int  # chains per instance
+    logged_steps: np.ndarray  # [L] step numbers (1-based) of the traces
+    temperature: np.ndarray  # [L] temperature at those steps
+    versions: dict[str, str]  # package name to version
+    device: str  # what it ran on, in words
+    engine: str  # the engine used, or that of each sampler if they differ
+    samplers: dict[str, SamplerRecord]  # name to record, in the order given
 
 
 def versions() -> dict[str, str]:
@@ -138,19 +103,13 @@ def device_in_words(num_parts: int = 1) -> str:
     return f"{count} x {devices[0].device_kind} ({platform.machine()}{parts})"
 
 
-def _engines(samplers: dict[str, SamplerRecord]) -> str:
-    """The engine of all samplers, or of each if they differ."""
-    engines = {name: sampler.engine for name, sampler in samplers.items()}
-    if len(set(engines.values())) == 1:
-        return next(iter(engines.values()))
-    return "; ".join(f"{name} {engine}" for name, engine in engines.items())
-
-
 def experiment_record(
     dataset: Dataset, config: dict, settings: Settings, samplers: dict[str, SamplerRecord], num_parts: int = 1
 ) -> ExperimentRecord:
     """The record of an experiment, with its settings, joined from so many parts."""
     every = settings.log_every_steps
+    engines = {name: sampler.engine for name, sampler in samplers.items()}
+    same = len(set(engines.values())) == 1
     logged = np.arange(every, settings.chain_length + 1, every)
     return ExperimentRecord(
         dataset=dataset.name,
@@ -164,6 +123,81 @@ def experiment_record(
         temperature=settings.temperatures()[logged - 1].astype(np.float64),
         versions=versions(),
         device=device_in_words(num_parts),
-        engine=_engines(samplers),
+        engine=next(iter(engines.values())) if same else "; ".join(map(" ".join, engines.items())),
         samplers=samplers,
     )
+
+
+# What a record says of its samplers, over its instances.
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """Mean over n instances, and their spread."""
+
+    mean: float
+    std: float  # standard deviation over the instances with divisor n, as in DISCS and in the paper's +-
+    se: float | None  # standard error of the mean, from divisor n - 1; None for n = 1
+    n: int
+
+    @classmethod
+    def of(cls, values: Float64[np.ndarray, "n"]) -> Spread:
+        """Summarizes at least one value."""
+        n = len(values)
+        se = float(np.std(values, ddof=1)) / math.sqrt(n) if n > 1 else None
+        return cls(float(np.mean(values)), float(np.std(values)), se, n)
+
+
+def best_values(sampler: SamplerRecord) -> Float64[np.ndarray, "G"]:
+    """The verified objective of each instance."""
+    return np.array([instance.best for instance in sampler.instances], dtype=np.float64)
+
+
+def references(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
+    """The reference of each instance, or None unless every instance has one other than zero."""
+    values = [instance.reference for instance in sampler.instances]
+    return np.array(values, dtype=np.float64) if all(values) else None
+
+
+def percent_of_reference(sampler: SamplerRecord) -> Float64[np.ndarray, "G"] | None:
+    """100 best / reference of each instance, or None unless every instance has a non-zero reference."""
+    divisors = references(sampler)
+    return None if divisors is None else 100.0 * best_values(sampler) / divisors
+
+
+def half_width(values: Float64[np.ndarray, "N"]) -> float:
+    """Half of the 95 % interval of the mean of N > 1 independent values, by Student's t."""
+    return float(special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values)))
+
+
+# Differences between a sampler's SL variant and the sampler itself, taken instance by instance.
+#
+# Instances differ from each other far more than samplers do, so only the paired difference has a standard error that
+# is informative about the samplers.
+
+
+def sl_pairs(record: ExperimentRecord) -> list[tuple[str, str]]:
+    """(`sl_x`, `x`) for each sampler x whose SL variant ran too; InputError unless on the same instances."""
+    pairs = [(f"sl_{name}", name) for name in record.samplers if f"sl_{name}" in record.samplers]
+    for sl_name, name in pairs:
+        ours, theirs = ([i.name for i in record.samplers[key].instances] for key in (sl_name, name))
+        if ours != theirs:
+            raise InputError(
+                f"{record.dataset}: {sl_name} and {name} have different instances; "
+                "run both on the same ones, in the same order"
+            )
+    return pairs
+
+
+def paired_differences(record: ExperimentRecord, values=best_values) -> dict[str, Spread]:
+    """Spread over instances of the differences sl_x - x, keyed `sl_x - x`.
+
+    `values` are compared: `best_values` in units of the objective, or `percent_of_reference`, in percentage points,
+    without which a pair is left out. InputError as `sl_pairs`.
+    """
+    differences = {}
+    for sl_name, name in sl_pairs(record):
+        ours, theirs = (values(record.samplers[key]) for key in (sl_name, name))
+        if ours is not None and theirs is not None:
+            differences[f"{sl_name} - {name}"] = Spread.of(ours - theirs)
+    return differences

@@ -17,6 +17,12 @@ from sl_discs.engines.registry import ENGINES
 from sl_discs.errors import InputError
 from sl_discs.experiment.batches import AUTO, parse_layout
 
+
+def _check(holds: bool, field: str, value: Any, expected: str) -> None:
+    if not holds:
+        raise InputError(f"config.experiment.{field} is {value}; expected {expected}")
+
+
 # DISCS's temperature schedules, optionally with reheating: tau at steps 1..chain_length.
 
 SCHEDULES = ("constant", "linear", "exp_decay")
@@ -31,18 +37,17 @@ class Temperatures:
     Temperatures are computed on request, so chains of any length take no memory for them.
 
     Attributes:
-      schedule: `constant` (initial), `linear` (initial to final), or `exp_decay`: initial decay_rate^(step/T),
-        but never below final, which is thus only a floor, reached if initial decay_rate is below it. A tuple of
-        temperatures is also allowed, each for an equal part of the chain; the other numbers are then ignored.
+      schedule: as `Settings.t_schedule`; of `exp_decay` it is initial decay_rate^(step/T), but never below final,
+        which is thus only a floor, reached if initial decay_rate is below it.
       chain_length: T.
       initial: temperature at step 0.
       final: last temperature or floor.
       decay_rate: for `exp_decay`.
       every: number of consecutive steps that share the temperature of the first of them; 1 is DISCS's schedule.
       reheats: how often the schedule, having come to its end, goes back and cools again (Li and Zhang, Reheated
-        gradient-based discrete sampling for combinatorial optimization, TMLR 2025). All coolings have the same rate
-        per step. The paper goes back when the objective stalls, to the temperature at which its variance over the
-        squared temperature was largest; here the positions are fixed, as a schedule is known before the run.
+        gradient-based discrete sampling for combinatorial optimization, TMLR 2025), always at the same rate per step.
+        The paper goes back when the objective stalls; here the positions are fixed, as a schedule is known before
+        the run.
       reheat_from: position in the schedule to which it goes back, from 0 (its start) to below 1.
 
     Raises:
@@ -67,19 +72,15 @@ class Temperatures:
                 )
         elif self.schedule not in SCHEDULES:
             raise InputError(f"config.experiment.t_schedule is {self.schedule!r}; known: {', '.join(SCHEDULES)}")
-        if self.chain_length < 1:
-            raise InputError(f"config.experiment.chain_length is {self.chain_length}; expected at least 1")
+        _check(self.chain_length >= 1, "chain_length", self.chain_length, "at least 1")
         for name, value in (("init_temperature", self.initial), ("final_temperature", self.final)):
-            if not 1e-30 <= value <= 1e30:  # energies are divided by it, in single precision
-                raise InputError(f"config.experiment.{name} is {value}; expected a number from 1e-30 to 1e30")
-        if not 0 < self.decay_rate <= 1:
-            raise InputError(f"config.experiment.decay_rate is {self.decay_rate}; expected a number in (0, 1]")
-        if not 0 <= self.reheats < self.chain_length:
-            raise InputError(f"config.experiment.reheats is {self.reheats}; expected 0 to below chain_length")
+            # Energies are divided by it, in single precision.
+            _check(1e-30 <= value <= 1e30, name, value, "a number from 1e-30 to 1e30")
+        _check(0 < self.decay_rate <= 1, "decay_rate", self.decay_rate, "a number in (0, 1]")
+        _check(0 <= self.reheats < self.chain_length, "reheats", self.reheats, "0 to below chain_length")
         if self.reheats and self.schedule not in ("linear", "exp_decay"):
             raise InputError("config.experiment.reheats is only for t_schedule linear and exp_decay; set it to 0")
-        if not 0 <= self.reheat_from < 1:
-            raise InputError(f"config.experiment.reheat_from is {self.reheat_from}; expected a number in [0, 1)")
+        _check(0 <= self.reheat_from < 1, "reheat_from", self.reheat_from, "a number in [0, 1)")
 
     def __len__(self) -> int:
         return self.chain_length
@@ -132,6 +133,17 @@ DISCS_ONLY = {
 
 # Seeds are unsigned 64-bit integers; all other counts are signed 32-bit integers.
 _MOST = {"seed": 2**64 - 1, "data_seed": 2**64 - 1}
+_COUNTS = (
+    "batch_size", "chain_length", "log_every_steps", "anneal_every", "instances_per_batch", "instance_stride",
+)  # fmt: skip
+# The least value of a field, and words after it.
+_LEAST: dict[str, tuple[int, str]] = {
+    **dict.fromkeys(_COUNTS, (1, "")),
+    **dict.fromkeys(("seed", "data_seed", "first_instance", "use_devices", "threads"), (0, "")),
+    "checkpoint_every_s": (0, " seconds"),
+    "memory_gib": (0, " GiB"),
+    "num_instances": (1, ", or None"),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,43 +216,20 @@ class Settings:
     engine: str = "auto"
 
     def __post_init__(self):
-        counts = "batch_size", "chain_length", "log_every_steps", "anneal_every"
-        for name in (*counts, "instances_per_batch", "instance_stride"):
-            if getattr(self, name) < 1:
-                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 1")
-        for name in ("seed", "data_seed", "first_instance", "use_devices", "threads"):
-            if getattr(self, name) < 0:
-                raise InputError(f"config.experiment.{name} is {getattr(self, name)}; expected at least 0")
-        for field in dataclasses.fields(self):
-            value, most = getattr(self, field.name), _MOST.get(field.name, 2**31 - 1)
-            if isinstance(value, int) and value > most:
-                raise InputError(f"config.experiment.{field.name} is {value}; expected at most {most}")
-        if not self.checkpoint_every_s >= 0:
-            raise InputError(
-                f"config.experiment.checkpoint_every_s is {self.checkpoint_every_s}; expected at least 0 seconds"
-            )
-        if not self.memory_gib >= 0:
-            raise InputError(f"config.experiment.memory_gib is {self.memory_gib}; expected at least 0 GiB")
-        if not 0 < self.ess_ratio < 1:
-            raise InputError(
-                f"config.experiment.ess_ratio is {self.ess_ratio}; expected a number above 0 and below 1"
-            )
-        if self.num_instances is not None and self.num_instances < 1:
-            raise InputError(f"config.experiment.num_instances is {self.num_instances}; expected at least 1, or None")
+        for name, value in vars(self).items():
+            (least, words), most = _LEAST.get(name, (None, "")), _MOST.get(name, 2**31 - 1)
+            _check(least is None or value is None or value >= least, name, value, f"at least {least}{words}")
+            _check(not isinstance(value, int) or value <= most, name, value, f"at most {most}")
+        _check(0 < self.ess_ratio < 1, "ess_ratio", self.ess_ratio, "a number above 0 and below 1")
         if self.log_every_steps > self.chain_length:
             raise InputError(
                 f"config.experiment.log_every_steps is {self.log_every_steps}, more than "
                 f"config.experiment.chain_length = {self.chain_length}; log more often or run longer"
             )
-        if self.resample_every < 0 or self.resample_every % self.log_every_steps:
-            raise InputError(
-                f"config.experiment.resample_every is {self.resample_every}; expected 0, or a multiple of "
-                f"log_every_steps = {self.log_every_steps}"
-            )
-        if not (math.isfinite(self.resample_strength) and self.resample_strength >= 0):
-            raise InputError(
-                f"config.experiment.resample_strength is {self.resample_strength}; expected a number of at least 0"
-            )
+        every, strength = self.resample_every, self.resample_strength
+        expected = f"0, or a multiple of log_every_steps = {self.log_every_steps}"
+        _check(every >= 0 and every % self.log_every_steps == 0, "resample_every", every, expected)
+        _check(0 <= strength < math.inf, "resample_strength", strength, "a number of at least 0")
         if self.engine not in ENGINES:
             raise InputError(f"config.experiment.engine is {self.engine!r}; known: {', '.join(ENGINES)}")
         parse_layout(self.mesh)

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import special
 
-from sl_discs.experiment.output import Spread
 from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row, published_seconds
+from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import takes_references

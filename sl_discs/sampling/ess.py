@@ -24,11 +24,12 @@ from sl_discs.errors import InputError, check_memory
 from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, Progress, anneal, devices_for
 from sl_discs.experiment.memory import batch_bytes
-from sl_discs.experiment.output import WIDTH, aligned, plain, saved, wrapped
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import device_in_words, versions
+from sl_discs.experiment.results import plain
 from sl_discs.experiment.run import check_methods
 from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.summary import WIDTH, aligned, saved, wrapped
 from sl_discs.files import write_atomically, write_json
 from sl_discs.instances.generators import IsingLattice
 from sl_discs.localization.method import Method

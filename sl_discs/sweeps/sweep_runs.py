@@ -30,7 +30,7 @@ from typing import Any
 from sl_discs.command import say
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
-from sl_discs.experiment.output import aligned
+from sl_discs.experiment.summary import aligned
 from sl_discs.files import (
     Damaged,
     FolderInUse,

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 
 from sl_discs.command import error_of_file
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import Spread, best_values
+from sl_discs.experiment.record import Spread, best_values
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_atomically

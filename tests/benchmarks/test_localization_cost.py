@@ -2,20 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from localization import Cost, cost_of, in_new_processes, mean_cost
-
-
-def run(cwd, *arguments):
-    command = [sys.executable, Path(__file__).parents[2] / "benchmarks" / "localization.py", *arguments]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
 
 
 def test_the_cost_is_found_although_the_machine_s_speed_changes_by_half():
@@ -45,7 +36,7 @@ def test_each_repetition_has_a_process_of_its_own():
 
 
 @pytest.mark.slow
-def test_the_script_prints_and_saves_a_pair(tmp_path):
+def test_the_script_prints_and_saves_a_pair(tmp_path, script):
     tiny = (
         "--samplers=metropolis",
         "--engines=reference",
@@ -54,9 +45,8 @@ def test_the_script_prints_and_saves_a_pair(tmp_path):
         "--seconds=0.1",
         "--processes=1",
     )
-    done = run(tmp_path, "--cases=maxcut-er-256", *tiny)
-    assert done.returncode == 0, done.stderr
-    assert "metropolis" in done.stdout and "saved" in done.stdout
+    said = script("benchmarks/localization.py", "--cases=maxcut-er-256", "--processes=1", *tiny)
+    assert "metropolis" in said and "saved" in said
     found = json.loads((tmp_path / "bench_localization.json").read_text())
     assert found["processes"] == 1
     cost = found["cases"]["maxcut-er-256"]["metropolis"]["reference"]

@@ -1,10 +1,6 @@
 """The benchmark measures what it says: cases, report, peers, and the command as a whole. Times are not tested."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -159,17 +155,9 @@ def test_report():
     assert found["annealer"]["unit"] == "updates of a site"
 
 
-def run_bench(cwd, *arguments):
-    command = [sys.executable, Path(__file__).parents[2] / "benchmarks" / "rates.py", *arguments]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
-
-
-def test_the_script(tmp_path):
+def test_the_script(tmp_path, script):
     small = ("--cases=maxcut-er-256", "--graphs=1", "--chains=4", "--steps=50", "--repeats=2")
-    done = run_bench(tmp_path, *small, "--samplers=gwg,sl_gwg", "--engines=reference")
-    assert done.returncode == 0, done.stderr
-    assert "saved bench.json" in done.stdout and "maxcut-er-256" in done.stdout
-    found = json.loads((tmp_path / "bench.json").read_text())
-    assert set(found["cases"]["maxcut-er-256"]) == {"gwg", "sl_gwg"}
-    assert found["cases"]["maxcut-er-256"]["sl_gwg"]["reference"]["mean_best"] > 2_000
+    said = script("benchmarks/rates.py", *small, "--samplers=gwg,sl_gwg", "--engines=reference")
+    assert "saved bench.json" in said and "maxcut-er-256" in said
+    found = json.loads((tmp_path / "bench.json").read_text())["cases"]["maxcut-er-256"]
+    assert set(found) == {"gwg", "sl_gwg"} and found["sl_gwg"]["reference"]["mean_best"] > 2_000

@@ -3,11 +3,7 @@
 import importlib.util
 import itertools
 import json
-import os
-import subprocess
-import sys
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,18 +162,9 @@ def test_overlaps_are_with_the_next_group_or_half_a_group_away(groups, monkeypat
     np.testing.assert_allclose(found, (spins * other).mean(axis=2), atol=1e-12)
 
 
-def run_bench(cwd, *arguments):
-    command = [sys.executable, Path(__file__).parents[2] / "benchmarks" / "sampling.py", *arguments]
-    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300)
-
-
-def test_the_script(tmp_path):
+def test_the_script(tmp_path, script):
     small = ("--targets=spin-glass", "--methods=sweeps", "--engines=cpu", "--peers=numpy", "--chains=2", "--draws=4")
-    done = run_bench(tmp_path, *small, "--repeats=2")
-    assert done.returncode == 0, done.stderr
-    assert "numpy is left out: 200 blocks" in done.stdout
-    found = json.loads((tmp_path / "bench_sampling.json").read_text())
-    [row] = found["draws"]
+    assert "numpy is left out: 200 blocks" in script("benchmarks/sampling.py", *small, "--repeats=2")
+    [row] = json.loads((tmp_path / "bench_sampling.json").read_text())["draws"]
     assert row["contender"] == "sweeps/cpu"
     assert [one["steps"] for one in row["repetitions"]] == [(256 + 4 * 32) * 200 * 2] * 2

@@ -67,10 +67,7 @@ def short_calls(monkeypatch):
         monkeypatch.setattr(type(get_engine(name)), "steps_per_call", lambda engine, sampler: 50)
 
 
-@pytest.mark.parametrize(
-    ("engine", "resample_every"),
-    [("reference", 100), ("cpu", 0), ("cpu", 100)],
-)
+@pytest.mark.parametrize(("engine", "resample_every"), [("reference", 100), ("cpu", 0), ("cpu", 100)])
 def test_interrupted_runs_end_the_same(tmp_path, short_calls, engine, resample_every):
     settings = dataclasses.replace(SHORT_CALLS, engine=engine, resample_every=resample_every)
     whole = play(settings)

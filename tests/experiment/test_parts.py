@@ -14,8 +14,7 @@ from test_run import SETTINGS, assert_equal, method, random_dataset
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.checkpoint import RESUME_ME
-from sl_discs.experiment.output import join_records, pack_records, unpack_records
-from sl_discs.experiment.parts import Part, keep_records, records_in
+from sl_discs.experiment.parts import Part, join_records, keep_records, records_in
 from sl_discs.experiment.run import run_methods
 
 ROOT = Path(__file__).parents[2]
@@ -44,11 +43,12 @@ def records_of(dataset, share):
     return records | {"the same again": records["metropolis"]}
 
 
-def test_shares_joined_are_the_whole():
+def test_shares_joined_are_the_whole(tmp_path):
     dataset = random_dataset(5)
     whole = records_of(dataset, range(5))
-    shares = [records_of(dataset, Part(k, 2).share(5)) for k in (1, 2)]
-    joined = join_records([unpack_records(pack_records(share)) for share in shares])
+    for k in (1, 2):
+        keep_records(tmp_path / str(k), {}, records_of(dataset, Part(k, 2).share(5)))
+    joined = join_records([records_in(tmp_path / str(k), {}) for k in (1, 2)])
     assert list(joined) == list(whole)
     for name, record in whole.items():
         assert_equal(record, joined[name])

@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.commands.discs_archive import main as archive
+from sl_discs.commands.discs_data import archive
 from sl_discs.errors import InputError
 from sl_discs.instances import dataset as dataset_module
 from sl_discs.instances.archive import write_archive

@@ -149,7 +149,7 @@ def test_command_reads_archives(tmp_path, capsys):
     graphs = [Graph.from_arrays("g", n, [(0, 1)], None, 2) for n in (3, 4, 5)]
     write_archive(tmp_path / "maxclique_twitter.npz", graphs)
     command = ["discs data", "--model=maxclique", "--graph_type=twitter", f"--data_root={tmp_path / 'a b'}"]
-    assert discs_data.main([*command, f"--source={tmp_path}", "--first_instance=1", "--num_instances=2"]) == 0
+    assert discs_data.data([*command, f"--source={tmp_path}", "--first_instance=1", "--num_instances=2"]) == 0
     out = capsys.readouterr().out
     assert "maxclique/twitter: 2 graphs of 4-5 nodes (archive: " in out and "twitter00001.pkl" in out
     assert "known for every graph" in out and "warning" not in out
@@ -171,7 +171,7 @@ def test_command_reads_archives(tmp_path, capsys):
     ],
 )
 def test_command_on_bad_input(tmp_path, capsys, arguments, says):
-    assert discs_data.main(["discs data", f"--data_root={tmp_path / 'sco'}", *arguments]) == 2
+    assert discs_data.data(["discs data", f"--data_root={tmp_path / 'sco'}", *arguments]) == 2
     out, err = capsys.readouterr()
     assert says in err and err.startswith("error: ") and len(err.splitlines()) == 1 and not out
     assert not (tmp_path / "sco").exists()

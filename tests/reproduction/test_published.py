@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs.experiment.output import Spread
 from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
 from sl_discs.reproduction.cells import PROFILES, PUBLISHED, Choice
 from sl_discs.reproduction.rows import in_published_unit, z_score
 from sl_discs.reproduction.runs import Runner

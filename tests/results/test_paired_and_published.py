@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sl_discs.errors import InputError
-from sl_discs.experiment.output import Spread, paired_differences, paired_percent_differences
 from sl_discs.experiment.published import published_name, published_row
+from sl_discs.experiment.record import Spread, paired_differences, percent_of_reference
 from sl_discs.problems.graph_kind import graph_kind
 
 
@@ -43,9 +43,9 @@ def test_percentage_points_need_every_reference(make_record):
     record = make_record(dataset="maxcut/ba/x", references=references)
     ours, theirs = (record.samplers[name].instances for name in ("sl_gwg", "gwg"))
     points = [100 * (a.best - b.best) / r for a, b, r in zip(ours, theirs, references, strict=True)]
-    assert paired_percent_differences(record)["sl_gwg - gwg"].mean == pytest.approx(np.mean(points))
+    assert paired_differences(record, percent_of_reference)["sl_gwg - gwg"].mean == pytest.approx(np.mean(points))
     incomplete = make_record(dataset="maxcut/ba/x", references=[100.0, None, 100.0, 50.0])
-    assert paired_percent_differences(incomplete) == {}
+    assert paired_differences(incomplete, percent_of_reference) == {}
 
 
 def test_different_instances_are_refused(make_record):

@@ -6,7 +6,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, new_figure, or_warn
-from sl_discs.experiment.output import draw_trajectories
+from sl_discs.experiment.summary import draw_trajectories
 
 pytest.importorskip("matplotlib")
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from sl_discs.experiment.output import format_summary, write_results
+from sl_discs.experiment.results import write_results
+from sl_discs.experiment.summary import format_summary
 
 LONG = ("path_auxiliary", "sl_path_auxiliary", "a_sampler_of_a_long_name", "sl_a_sampler_of_a_long_name")
 

@@ -11,7 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sl_discs.commands import check, solve
+from sl_discs.commands import solve
 from sl_discs.solving.report import read_answers
 
 ROOT = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def run(capsys, *arguments):
 
 
 def recount(capsys, *arguments):
-    code = check.main(["check", *map(str, arguments)])
+    code = solve.check(["check", *map(str, arguments)])
     return code, *capsys.readouterr()
 
 

@@ -34,7 +34,7 @@ def paths(count):
 
 
 def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(tmp_path, monkeypatch):
-    monkeypatch.setitem(CASES, "paths", dataclasses.replace(CASES["mis-er-0.05"], name="paths", graphs=paths))
+    monkeypatch.setitem(CASES, "mis-paths", dataclasses.replace(CASES["mis-er-0.05"], name="mis-paths", graphs=paths))
     played = []
     run = samplers.run_sampler
 
@@ -43,7 +43,7 @@ def test_temperatures_are_chosen_on_other_graphs_than_those_that_are_measured(tm
         return run(problem, dataset, *rest)
 
     monkeypatch.setattr(samplers, "run_sampler", spy)
-    size = samplers.Size(("paths",), 400, 0.001, 4, tuning=1, graphs=2, draws=8, seeds=2)
+    size = samplers.Size(("mis-paths",), 400, 0.001, 4, tuning=1, graphs=2, draws=8, seeds=2)
     text = samplers.run(tmp_path, ["metropolis"], size)
     assert played == 2 * (6 * [[7]] + [[3, 5]])
     assert text.count("| `metropolis` | **2.5** |") == 2 and (tmp_path / "samplers.md").read_text() == text

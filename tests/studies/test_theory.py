@@ -105,10 +105,3 @@ def test_looks_add_up_to_the_run():
     assert rows[-1]["all_rows"] == 1 > rows[0]["all_rows"]
     again = watch(PATH, method, dataclasses.replace(settings, seed=0), 8)
     assert again == rows
-
-
-def test_the_script_runs_the_study(tmp_path, monkeypatch):
-    ran = []
-    monkeypatch.setattr(theory, "run", ran.append)
-    assert theory.main(["theory.py", f"--output={tmp_path / 'x'}"]) == 0
-    assert ran == [tmp_path / "x"]

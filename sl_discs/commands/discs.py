@@ -1,0 +1,277 @@
+"""The commands that run programs of DISCS with this package's samplers: its main program, a sweep, and its plots.
+
+They need a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import functools
+import importlib
+import pkgutil
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from sl_discs.command import Command, Given, own_flags, parse_flags, say
+from sl_discs.discs_plugin import launch
+from sl_discs.discs_plugin.modules import OWN
+from sl_discs.errors import InputError
+from sl_discs.instances.dataset import check_data_root
+from sl_discs.instances.discs_files import load_pickle
+from sl_discs.localization.schedule import Localization
+from sl_discs.own_code import imported
+from sl_discs.samplers.registry import PREFIX, is_localized
+from sl_discs.sweeps.sweep_file import discs_arguments, read_sweep
+
+MAIN_FLAGS, _ = own_flags()
+launch.define_flags(MAIN_FLAGS)
+
+
+def _import_main(arguments: list[str]) -> Any:
+    """DISCS's main module, registered and imported; its flags are added to those of the process."""
+    launch.register_from_flags(MAIN_FLAGS)
+    # The flags of configs look up overrides in sys.argv, and load their defaults when they are defined.
+    sys.argv = launch.resolve_configs(["discs main", *arguments])
+    return importlib.import_module("discs.experiment.main_sampling")
+
+
+def _main(given: Given) -> int:
+    r"""Runs DISCS's own main_sampling, with the samplers and models of sl_discs added.
+
+    sl-discs discs main \
+        --model_config=discs/models/configs/ising_config.py --model_config.shape='(20, 20)' \
+        --sampler_config=discs/samplers/configs/sl_path_auxiliary_config.py \
+        --config.experiment.chain_length=2000 --run_local
+
+    Needs a checkout of DISCS, which is not changed, on PYTHONPATH or as the working directory. The flags are those of
+    DISCS, and --compat and --fixes.
+    """
+    start = time.time()
+    module = _import_main(given.arguments)
+    rest = parse_flags(flags.FLAGS, sys.argv)
+    try:
+        module.main(["discs main", *rest])
+    except FileNotFoundError as error:  # what DISCS raises for a missing dataset
+        raise InputError(
+            f"there is no {error.filename}; give the data as --model_config.data_root=FOLDER, or generate a random "
+            "family with sl-discs discs data"
+        ) from None
+    config = module.get_main_config()
+    module.update_save_dir(config)
+    return _summarize(Path(config.experiment.save_root), start, config.sampler.name)
+
+
+def _summarize(folder: Path, start: float, sampler: str) -> int:
+    """Prints what DISCS has written for this sampler; returns exit code 1 if it has written no result."""
+    written = sorted(path for path in folder.glob("*.*") if path.is_file() and path.stat().st_mtime >= start - 1)
+    results = [path for path in written if path.suffix in (".pkl", ".csv")]
+    if not results:
+        sys.stderr.write(
+            f"error: DISCS wrote no result to {folder}; it hides errors while it reads graphs, so check "
+            "model_config.data_root, graph_type and cfg_str\n"
+        )
+        return 1
+    say(f"took {time.time() - start:.1f} s")
+    for path in results:
+        say(f"saved {path}{_headline(path, sampler)}")
+    return 0
+
+
+def _headline(path: Path, sampler: str) -> str:
+    """The main figure of a results file of this sampler."""
+    if path.name == "results.pkl":
+        try:
+            found = load_pickle(path)
+        except InputError:
+            return ""
+        if isinstance(found, dict) and "best_ratio" in found:
+            best = np.asarray(found["best_ratio"])
+            return f": best ratio {best.mean():.4f}, mean of the last batch's {best.size} instances"
+    if path.name == "results.csv" and is_localized(sampler):
+        return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
+    if path.name == "results.csv":
+        with path.open(newline="") as file:
+            row = next(csv.DictReader(file), {})
+        mean = row.get("ESS", "").strip("[]").split()[:1]
+        return f": effective sample size {mean[0]}, mean over chains" if mean else ""
+    return ""
+
+
+main = Command(
+    "",
+    _main.__doc__,
+    MAIN_FLAGS,
+    _main,
+    foreign_help=lambda arguments: flags.FLAGS.module_help(_import_main(arguments)),
+    prepare=launch.add_working_directory,
+)
+
+SWEEP_FLAGS, define = own_flags()
+launch.define_flags(SWEEP_FLAGS)
+define.string("sweep", None, "Sweep file; DISCS's own are also found next to its package.")
+define.string("data_root", "./sco", "Folder of DISCS's graphs, for combinatorial problems.")
+define.string("save_root", None, "Folder of the runs' folders; default: ./discs-MODEL-NAME.")
+define.list("samplers", None, "Only these of the sweep's samplers; sl_gwg takes the settings of gwg.")
+define.list("only", None, "Numbers of the runs to perform, as --list shows them; default: all.")
+define.boolean("list", False, "Print the commands of the runs without running them.")
+
+
+def _sweep(given: Given) -> int:
+    r"""Performs the runs of a sweep file of DISCS (`run_configs`) in turn, each with `sl-discs discs main`.
+
+    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --list
+    sl-discs discs sweep --sweep=discs/run_configs/co/mis/er_density_sampler_sweep.py --data_root=./sco \
+        --samplers=gwg,sl_gwg -- --config.experiment.chain_length=1000
+
+    Arguments after `--` are passed to every run. Each run saves into a folder of its own, named as by DISCS's
+    launcher, which DISCS's plotting scripts read (`sl-discs discs plot`). The exit code is 1 if a run failed.
+    """
+    own = SWEEP_FLAGS
+    launch.register_from_flags(own)
+    if not own.sweep:
+        raise InputError("no sweep is given; pass --sweep=FILE, such as discs/run_configs/co/mis/...")
+    path = launch.find_file(own.sweep)
+    if path is None:
+        raise InputError(f"--sweep: there is no file {own.sweep}, here or in {launch.checkout()}")
+    sweep = read_sweep(path, own.samplers)
+    if sweep.graph_type and own["data_root"].present and not own.list:
+        check_data_root(own.data_root)
+    root = Path(own.save_root or f"discs-{sweep.name}")
+    shared = ["--nocompat"] if not own.compat else []
+    shared += [f"--import={code}" for code in imported()]
+    shared += [f"--fixes={','.join(own.fixes)}"] if own.fixes else []
+    failed = []
+    count = len(sweep.runs)
+    chosen = [str(number) for number in range(1, count + 1)] if own.only is None else own.only
+    for text in chosen:
+        if not (text.isdecimal() and 1 <= int(text) <= count):
+            raise InputError(f"--only: there is no run {text!r}; the sweep has 1 to {count}")
+    for number in map(int, chosen):
+        folder = root / sweep.folder(number)
+        arguments = discs_arguments(sweep, number, own.data_root, folder)
+        command = [sys.executable, "-m", "sl_discs.discs_main", *arguments, *shared, *given.more]
+        say(f"[{number}/{count}] {shlex.join(command)}")
+        if not own.list and subprocess.run(command, check=False).returncode:
+            failed.append(number)
+    if failed:
+        sys.stderr.write(
+            f"error: {len(failed)} of the runs failed; --only={','.join(map(str, failed))} repeats them\n"
+        )
+        return 1
+    if not own.list:
+        say(f"saved in {root}")
+    return 0
+
+
+sweep = Command("", _sweep.__doc__, SWEEP_FLAGS, _sweep, passes_on=True, prepare=launch.add_working_directory)
+
+PLOT_FLAGS, _ = own_flags()
+launch.define_flags(PLOT_FLAGS)
+
+
+def _import_plot(arguments: list[str]) -> Any:
+    """The script that the first argument names, imported; its flags are added to those of the process."""
+    launch.register_from_flags(PLOT_FLAGS)
+    scripts = [module.name for module in pkgutil.iter_modules(importlib.import_module("discs.plot_results").__path__)]
+    if not arguments or arguments[0] not in scripts:
+        raise InputError(f"the first argument names the script; DISCS has: {', '.join(sorted(scripts))}")
+    teach_plot_utils()
+    module = importlib.import_module(f"discs.plot_results.{arguments[0]}")
+    if not hasattr(module, "main"):
+        raise InputError(f"discs.plot_results.{arguments[0]} is not a script")
+    return module
+
+
+def _plot(given: Given) -> int:
+    r"""Runs a plotting script of DISCS that also knows the plugin's samplers.
+
+    sl-discs discs plot plot_co_through_time \
+        --gcs_results_path=./discs-mis-er_density_sampler_sweep --graphtype=mis
+
+    Needs a checkout of DISCS on PYTHONPATH or as the working directory. The scripts read the folders that sweeps
+    write (`sl-discs discs sweep`): ./discs-MODEL-NAME/NUMBER_SETTINGS/results.pkl.
+    """
+    module = _import_plot(given.arguments)
+    return module.main(["discs plot", *parse_flags(flags.FLAGS, given.arguments)]) or 0
+
+
+plot = Command(
+    "SCRIPT",
+    _plot.__doc__,
+    PLOT_FLAGS,
+    _plot,
+    foreign_help=lambda arguments: flags.FLAGS.module_help(_import_plot(arguments)),
+    prepare=launch.add_working_directory,
+)
+
+# DISCS's plotting scripts with the plugin's samplers: their short names, colours and order.
+#
+# The scripts look up samplers in tables of `discs.plot_results.plot_utils`, and fail on unknown names or omit them. A
+# localized sampler gets its base sampler's entry, with `sl_` before the short name, half the brightness of the
+# colour, and the next place in the order. DISCS's samplers that are missing from its tables are grey and come last.
+
+_PREFIXES = (PREFIX + OWN, OWN, PREFIX)
+_FIELDS = tuple(field.name for field in dataclasses.fields(Localization))
+_NOT_SAMPLERS = ("save_title", "model")
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The plugin's prefix of a name, and DISCS's name."""
+    prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+    return prefix, name.removeprefix(prefix)
+
+
+def _process_keys(original: Callable, settings: dict[str, Any]) -> dict[str, Any]:
+    """DISCS's short name, preceded by the prefix and followed by the swept fields of localization."""
+    prefix, settings["name"] = _split(settings["name"])
+    swept = [f"{field}={settings.pop(field)}" for field in _FIELDS if field in settings and prefix]
+    settings = original(settings)
+    settings["name"] = " ".join([prefix + settings["name"], *swept])
+    return settings
+
+
+def _get_color(original: Callable, label: str):
+    from matplotlib import colors
+
+    prefix, base = _split(label)
+    try:
+        color = colors.to_rgb(original(base))
+    except KeyError:
+        color = colors.to_rgb("gray")
+    return tuple(0.5 * part for part in color) if prefix else color
+
+
+def _sort(original: Callable, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Clusters with their samplers sorted by DISCS's order of the base samplers."""
+    result = []
+    for cluster in clusters:
+        labels = [label for label in cluster if label not in _NOT_SAMPLERS]
+        others = {name: cluster[name] for name in _NOT_SAMPLERS}
+        known = list(original([{_split(label)[1]: None for label in labels} | others])[0])
+        place = {base: position for position, base in enumerate(known)}
+        order = sorted((place.get(_split(label)[1], len(place)), label) for label in labels)
+        result.append({label: cluster[label] for _, label in order} | others)
+    return result
+
+
+def teach_plot_utils() -> None:
+    """Wraps the three functions of `plot_utils` that depend on samplers, once for each import of it."""
+    utils = importlib.import_module("discs.plot_results.plot_utils")
+    wrappers: dict[str, Callable] = {
+        "process_keys": _process_keys,
+        "get_color": _get_color,
+        "sort_based_on_samplers": _sort,
+    }
+    for name, wrapper in wrappers.items():
+        original = getattr(utils, name)
+        if not isinstance(original, functools.partial):
+            setattr(utils, name, functools.partial(wrapper, original))

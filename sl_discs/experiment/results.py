@@ -1,0 +1,147 @@
+"""The files of a finished experiment.
+
+| file | content |
+|---|---|
+| `results.pkl` | what DISCS saves, one file a sampler (see `discs_results`) |
+| `trajectory.npz` | `logged_steps`, `temperature`, and `<sampler>/trajectory`, `/acceptance`, `/hops` |
+| `solutions.npz` | `names`, `ptr`, and `<sampler>/solutions`: instance g is the slice `ptr[g]:ptr[g+1]` |
+| `config.yaml` | the configuration |
+| `results.json` | numbers for programs, strict JSON; written last, so its presence means a complete folder |
+
+A run of one sampler has its `results.pkl` in the folder itself, like a run of DISCS. A run of several samplers is a
+folder of such runs, `<sampler>/results.pkl`, as DISCS's plotting scripts expect.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import yaml
+
+from sl_discs.experiment.record import (
+    ARRAYS,
+    ExperimentRecord,
+    SamplerRecord,
+    Spread,
+    best_values,
+    paired_differences,
+    references,
+)
+from sl_discs.files import write_atomically
+from sl_discs.problems.graph_kind import graph_kind
+
+
+def write_results(record: ExperimentRecord, folder: str | os.PathLike) -> dict[str, Path]:
+    """Writes every file of the experiment, each atomically, and returns file name -> path.
+
+    Raises:
+      InputError: the folder cannot be written, or paired samplers have different instances.
+    """
+    summary = json.dumps(_summary(record), indent=2, allow_nan=False) + "\n"
+    config = yaml.safe_dump(plain(record.config), sort_keys=False)
+    trajectories, solutions = _trajectories(record), _solutions(record)
+    files: dict[str, Callable[[BinaryIO], object]] = {}
+    for name, sampler in record.samplers.items():
+        relative = "results.pkl" if len(record.samplers) == 1 else f"{name}/results.pkl"
+        files[relative] = functools.partial(pickle.dump, discs_results(record.problem, sampler), protocol=4)
+    files["trajectory.npz"] = lambda file: np.savez_compressed(file, **trajectories)
+    files["solutions.npz"] = lambda file: np.savez_compressed(file, **solutions)
+    files["config.yaml"] = lambda file: file.write(config.encode())
+    files["results.json"] = lambda file: file.write(summary.encode())
+    return {name: write_atomically(Path(folder) / name, write) for name, write in files.items()}
+
+
+def _summary(record: ExperimentRecord) -> dict[str, Any]:
+    """The content of `results.json`.
+
+    `mean` and `std` (divisor n) are of `best` over instances; `acceptance` and `hops` are means over steps
+    and instances; a pair's `se` is None for a single instance.
+    """
+    same = "dataset", "source", "source_detail", "config", "seed", "versions", "device", "engine", "num_chains"
+    content: dict[str, Any] = {name: getattr(record, name) for name in same}
+    content["samplers"] = {name: _sampler_summary(sampler) for name, sampler in record.samplers.items()}
+    content["paired"] = {
+        pair: {"mean": spread.mean, "se": spread.se, "n": spread.n}
+        for pair, spread in paired_differences(record).items()
+    }
+    return plain(content)
+
+
+def _sampler_summary(sampler: SamplerRecord) -> dict[str, Any]:
+    fields = "name", "best", "best_logged", "final", "feasible", "reference"
+    spread = Spread.of(best_values(sampler))
+    return {
+        "instances": [{field: getattr(instance, field) for field in fields} for instance in sampler.instances],
+        "final_is": sampler.final_is,
+        "mean": spread.mean,
+        "std": spread.std,
+        "acceptance": np.mean(sampler.acceptance),
+        "hops": np.mean(sampler.hops),
+        "chain_steps_per_s": sampler.chain_steps_per_s,
+        "compile_s": sampler.compile_s,
+        "run_s": sampler.run_s,
+    }
+
+
+def discs_results(problem: str, sampler: SamplerRecord) -> dict[str, Any]:
+    """The content of `results.pkl`: DISCS's keys, numpy arrays and builtin types only.
+
+    `trajectory` [L, G] and its last row `best_ratio` are objective minus penalty over the reference; the
+    divisor is 1 for MIS, as in DISCS, and for every instance when some have no reference. `running_time` is
+    half of the run: DISCS times only the second half of a chain and its plotting scripts double the value.
+    `best_samples` [G, N] are the verified solutions, zero-padded to the largest instance.
+    """
+    divisors = references(sampler) if graph_kind(problem).in_percent else None
+    trajectory = np.asarray(sampler.trajectory, dtype=np.float64) / (1.0 if divisors is None else divisors)
+    width = max(len(instance.solution) for instance in sampler.instances)
+    samples = np.zeros((len(sampler.instances), width), dtype=np.int8)
+    for row, instance in zip(samples, sampler.instances, strict=True):
+        row[: len(instance.solution)] = instance.solution
+    return {
+        "trajectory": trajectory,
+        "best_ratio": trajectory[-1].copy(),
+        "running_time": float(sampler.run_s) / 2,
+        "best_ratio_mean": float(np.mean(trajectory[-1])),
+        "best_samples": samples,
+    }
+
+
+def _trajectories(record: ExperimentRecord) -> dict[str, Any]:
+    arrays = {"logged_steps": np.asarray(record.logged_steps), "temperature": np.asarray(record.temperature)}
+    for name, sampler in record.samplers.items():
+        arrays |= {f"{name}/{field}": np.asarray(getattr(sampler, field)) for field in ARRAYS}
+    return arrays
+
+
+def _solutions(record: ExperimentRecord) -> dict[str, Any]:
+    instances = next(iter(record.samplers.values())).instances
+    lengths = [len(instance.solution) for instance in instances]
+    arrays = {
+        "names": np.array([instance.name for instance in instances], dtype=np.str_),
+        "ptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    }
+    for name, sampler in record.samplers.items():
+        flat = np.concatenate([instance.solution for instance in sampler.instances])
+        arrays[f"{name}/solutions"] = flat.astype(np.int8)
+    return arrays
+
+
+def plain(value):
+    """Converts to builtin types that JSON and YAML support: arrays and tuples to lists, NaN and infinity to None."""
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
