@@ -168,6 +168,32 @@ class QuadraticForm:
         pairs = pairs.astype(np.int32, copy=False)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, tuple(offset_rest))
 
+    @classmethod
+    def from_sums(cls, name, linear, pairs, couplings, constants, *, maximise=False) -> QuadraticForm:
+        """The form of zeros and ones with sums of numbers as linear coefficients and constant, none of them rounded.
+
+        What one number in double precision cannot hold of a coefficient becomes further pairs (i, i).
+
+        Args:
+          name: of the form.
+          linear: [N] lists of numbers.
+          pairs, couplings: as in `from_arrays`.
+          constants: numbers.
+          maximise: as in `from_arrays`.
+        """
+        sums, constants = [expansion(numbers) for numbers in linear], expansion(constants)
+        rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]
+        own = np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2)
+        return cls.from_arrays(
+            name,
+            [numbers[0] if numbers else 0.0 for numbers in sums],
+            np.concatenate([pairs, own]),
+            np.concatenate([couplings, [number for _, number in rest]]),
+            constants[0] if constants else 0.0,
+            maximise=maximise,
+            offset_rest=constants[1:],
+        )
+
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.
 
