@@ -40,7 +40,7 @@ MIS = GraphKind(
     model=lambda graph, penalty: Coefficients(
         np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty
     ),
-    violations=lambda edges, chosen: edges.num_inside(chosen),
+    violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)]),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
     bound=lambda graph, seconds: float(len(clique_cover(graph))) if _fits(graph, seconds) else None,
