@@ -79,9 +79,7 @@ def run(command: str) -> int:
     for one in sets:
         begin = time.perf_counter()
         search = _search(one.name)
-        dataset = load_dataset(
-            one.problem, one.graph_type, one.cfg_str, num_instances=_INSTANCES.value, data_seed=_DATA_SEED.value
-        )
+        dataset = load_dataset(*one.flags, num_instances=_INSTANCES.value, data_seed=_DATA_SEED.value)
         total = search.steps * search.chains * search.starts * len(dataset.graphs)
         with progress_bar(total) as progress:
             tally = search_set(

@@ -37,8 +37,9 @@ from sl_discs.reproduction.cells import (
 )
 from sl_discs.reproduction.markdown import in_short, main_text, settings_text
 from sl_discs.reproduction.report import Section, write_report
-from sl_discs.reproduction.rows import Interval, cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
+from sl_discs.reproduction.rows import cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
 from sl_discs.reproduction.runs import Done, Result, Runner, identity, load_result, path_of, save_result
+from sl_discs.tuning.evaluation import paired
 
 ROOT = Path(__file__).parents[2]
 MIS = PUBLISHED["mis/er_density/r-0.10"]
@@ -119,8 +120,8 @@ def test_z_and_interval_are_those_of_a_direct_computation():
     assert z_score(exact, PublishedRow(99.0, 0.0), 10) is None
     assert z_score(Spread.of(values[:1]), PublishedRow(61.75, 0.94), 32) is None
     low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
-    assert Interval.of(values) == pytest.approx((values.mean(), low, high, 4))
-    assert Interval.of(values[:1]) == (60.0, None, None, 1)
+    assert paired(values) == {"mean": values.mean(), "ci95": pytest.approx([low, high]), "n": 4}
+    assert paired(values[:1]) == {"mean": 60.0, "ci95": None, "n": 1}
     assert percent(np.array([5.0, 5.0]), np.array([10.0, np.nan])) is None
 
 
