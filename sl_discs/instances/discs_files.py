@@ -245,11 +245,11 @@ class _Sealed:
 
     __slots__ = ("_function",)
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable | None) -> None:
         self._function = function
 
     def __call__(self, *args: Any) -> Any:
-        return self._function(*args)
+        return self._function(*args)  # type: ignore[misc]  # a TypeError where there is none
 
     def __setstate__(self, state: Any) -> None:
         raise pickle.UnpicklingError("an attempt to alter a function")
@@ -271,17 +271,10 @@ def _encode_latin1(text: str, encoding: str = "latin1") -> bytes:
     return text.encode("latin1")
 
 
-def _empty_bytes() -> bytes:
-    """`bytes()`, which protocols 0 to 2 use for empty bytes; a length or contents are not accepted."""
-    return b""
-
-
-def _refuse_call(*args: Any) -> None:
-    """Stand-in for a function that a pickle passes as an argument but has no reason to call."""
-    raise pickle.UnpicklingError("an attempt to make an array from arguments")
-
-
-_NDARRAY = _Sealed(_refuse_call)  # stand-in for `numpy.ndarray`
+# Protocols 0 to 2 make empty bytes by a call; a length or contents are not accepted.
+_BYTES = _Sealed(lambda: b"")
+# Stand-in for `numpy.ndarray`, which a pickle passes as an argument but has no reason to call.
+_NDARRAY = _Sealed(None)
 
 
 def _rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray:
@@ -349,8 +342,8 @@ _PYTHON = {
     for kind in (dict, list, tuple, set, frozenset, object)
 } | {
     ("collections", "OrderedDict"): collections.OrderedDict,
-    ("builtins", "bytes"): _Sealed(_empty_bytes),
-    ("__builtin__", "bytes"): _Sealed(_empty_bytes),
+    ("builtins", "bytes"): _BYTES,
+    ("__builtin__", "bytes"): _BYTES,
     ("_codecs", "encode"): _Sealed(_encode_latin1),
     ("copyreg", "_reconstructor"): _Sealed(_rebuild_object),
     ("copy_reg", "_reconstructor"): _Sealed(_rebuild_object),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
@@ -20,21 +19,12 @@ _FEW = 256
 _SMALLEST, _LARGEST = 1e-200, 1e280
 
 
-class ExactParts(NamedTuple):
-    """Numbers as sums of parts that add up exactly.
-
-    Attributes:
-      parts: each the places of some numbers and what is split off them: sums of any of these, with any signs, are
-        exact in any order.
-      rest: places and values of what is left, a few numbers, or those near the ends of the range.
-    """
-
-    parts: list[tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]]
-    rest: tuple[Int[np.ndarray, "R"], Float64[np.ndarray, "R"]]
+# Places of numbers [P] in an array, and values there.
+Part = tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]
 
 
-def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
-    """Splits numbers.
+def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
+    """Parts of numbers of which any sums, with any signs, are exact in any order, and the rest, a few numbers.
 
     Leading bits of all numbers are split off together, so few that their sum is exact in any order; what is left of
     each number is smaller by as many bits, and after a few turns nothing is (Rump, Ogita and Oishi, 2008).
@@ -53,7 +43,7 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
         rest = rest - leading
         left = rest != 0
         places, rest = places[left], rest[left]
-    return ExactParts(parts, (places, rest))
+    return parts, (places, rest)
 
 
 def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
@@ -74,6 +64,8 @@ def expansion(values: Iterable[float]) -> list[float]:
 
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
     """The correctly rounded sum."""
+    if np.abs(values).sum() < 2**53 and np.array_equal(values, np.rint(values)):
+        return float(values.sum())
     parts, (_, rest) = exact_parts(values)
     return math.fsum([*(float(leading.sum()) for _, leading in parts), *rest.tolist()])
 

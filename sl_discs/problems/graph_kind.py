@@ -1,14 +1,12 @@
 """Kinds of problems on a graph: data and pure functions for the model, its violations, repair, objective and bound.
 
-Verification uses no number computed on a device: states are repaired and counted on the host. Sets
-are counted in integers; weights are summed in int64 when every weight is an integer and the total stays below 2**53,
-and with `math.fsum` (the correctly rounded sum of the weights as given) otherwise.
+Verification uses no number computed on a device: states are repaired and counted on the host. Sets are counted in
+integers; a sum of weights is exact and rounded once.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -16,11 +14,11 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
+from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
-_LARGEST_EXACT = 2.0**53
 _PERCENT = "% of reference"
 
 
@@ -32,24 +30,18 @@ class Edges(NamedTuple):
       u: [E] first ends, as indices.
       v: [E] second ends.
       weights: [E], or None.
-      whole: [E] the weights as integers if their sums are exact, or None.
     """
 
     ends: Int[np.ndarray, "E 2"]
     u: Int[np.ndarray, "E"]
     v: Int[np.ndarray, "E"]
     weights: Float64[np.ndarray, "E"] | None
-    whole: Int[np.ndarray, "E"] | None
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
         """The edges of a graph."""
         u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        weights = graph.weights
-        exact = None
-        if weights is not None and np.array_equal(weights, np.rint(weights)):
-            exact = weights.astype(np.int64) if np.abs(weights).sum() < _LARGEST_EXACT else None
-        return cls(graph.edges, u, v, weights, exact)
+        return cls(graph.edges, u, v, graph.weights)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
@@ -61,11 +53,7 @@ class Edges(NamedTuple):
 
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """The exact total weight of some edges, each 1 in a graph without weights."""
-        if self.weights is None:
-            return float(np.count_nonzero(which))
-        if self.whole is not None:
-            return float(self.whole[which].sum())
-        return math.fsum(self.weights[which])
+        return float(np.count_nonzero(which)) if self.weights is None else exact_sum(self.weights[which])
 
 
 Chosen = Bool[np.ndarray, "N"]
