@@ -37,8 +37,8 @@ class DiscsFiles:
     Attributes:
       folder: its folder, relative to the data root.
       pattern: glob pattern of its file names; files are read in sorted order.
-      read: yields, for one file, a function for each of its graphs. As far as the format allows, a graph is only
-        read when its function is called, so that graphs can be counted and skipped.
+      read: yields a function for each graph of a file, which reads it if the format allows, so that graphs can be
+        counted and skipped.
       pickles: the objects that a file of the given graphs holds, back to back; None if it is not written.
       per_file: the largest number of graphs in one file; None if one file holds all.
     """

@@ -164,14 +164,8 @@ class QuadraticForm:
     def from_sums(cls, name, linear, pairs, couplings, constants, *, maximise=False) -> QuadraticForm:
         """The form of zeros and ones with sums of numbers as linear coefficients and constant, none of them rounded.
 
-        What one number in double precision cannot hold of a coefficient becomes further pairs (i, i).
-
-        Args:
-          name: of the form.
-          linear: [N] lists of numbers.
-          pairs, couplings: as in `from_arrays`.
-          constants: numbers.
-          maximise: as in `from_arrays`.
+        `linear` is N lists of numbers. What one number in double precision cannot hold of a coefficient becomes
+        further pairs (i, i); otherwise as `from_arrays`.
         """
         sums, constants = [expansion(numbers) for numbers in linear], expansion(constants)
         rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]

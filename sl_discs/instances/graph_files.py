@@ -34,13 +34,8 @@ Labelled = list[tuple[Graph, Sequence[int | str]]]
 def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) -> Graph:
     """The graph with edges [E], in the order of the rows that they came from.
 
-    Args:
-      name: name of the graph.
-      num_nodes: number of nodes.
-      ends: two arrays [E] of nodes from 0 on.
-      weights: [E] or None.
-      refuse: `Rows.refuse` of the lines of the edges.
-      merge: whether an edge may be repeated, in either direction and with the same weight.
+    `ends` are two arrays [E] of nodes from 0 on, `refuse` is `Rows.refuse` of their lines. If `merge`, an edge may be
+    repeated, in either direction and with the same weight.
     """
     u, v = ends
     refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
@@ -326,10 +321,6 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
 
     Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts with `%`, as
     in SATLIB's own files, ends the formula.
-
-    Raises:
-      InputError: the file cannot be read or has no header `p cnf <variables> <clauses>`; a word is not a literal, a
-        variable exceeds the header's number, the number of clauses differs from it, or the last clause is unfinished.
     """
     return _read_clauses(Source(path))
 
@@ -354,17 +345,12 @@ def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
     """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
 
     The graph has one node for each literal of each clause, clause by clause. The nodes of one clause are joined,
-    and each occurrence of a literal is joined to each occurrence of its negation. An independent set thus picks at
-    most one literal per clause, without contradictions, and the size of the largest one is the largest number of
-    clauses that can be satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one
-    clause are joined once; a clause without literals gives no node.
+    and each occurrence of a literal is joined to each occurrence of its negation. The size of the largest
+    independent set is the largest number of clauses that can be satisfied at once. A literal repeated in a clause
+    gives two joined nodes; x and -x in one clause are joined once; a clause without literals gives no node.
 
-    The reference is the number of clauses that have literals. It is an upper bound, which is reached if and only if
-    they can all be satisfied together. SATLIB's CBS formulas, which DISCS uses, are satisfiable, so there it is the
-    optimum.
-
-    Raises:
-      InputError: no clause has a literal.
+    The reference is the number of clauses that have literals, an upper bound that is reached if and only if they can
+    all be satisfied together, as in SATLIB's CBS formulas, which DISCS uses.
     """
     literals = [literal for clause in clauses for literal in clause]
     ends = np.cumsum([0, *(len(clause) for clause in clauses)]).tolist()

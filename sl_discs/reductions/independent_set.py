@@ -27,12 +27,9 @@ TO, AFTER, BEFORE = range(3)
 
 
 class Arcs(NamedTuple):
-    """The graph.
+    """The graph: `nodes` [N, C] and `arcs` [2E, 3] as above.
 
-    Attributes:
-      nodes: [N, C] as above.
-      arcs: [2E, 3] as above.
-      free: [1] the first arc of the first edge that is not there; AFTER has the next, -1 the last.
+    `free` [1] is the first arc of the first edge that is not there, of which AFTER has the next, -1 the last.
     """
 
     nodes: np.ndarray
@@ -125,13 +122,9 @@ _STAMP, QUEUE_LENGTH, _QUEUE_BEGIN, NUM_TAKEN, NUM_NOTES, LOOKS, _LENGTH = range
 
 
 class Work(NamedTuple):
-    """The graph, and what was done to it.
+    """What is left of the graph, and what was done to it: `lists` [N, 5] and `state` [13] as above.
 
-    Attributes:
-      graph: what is left.
-      lists: [N, 5] as above.
-      notes: [L] sets of nodes, one after another; each decides between a node that was taken and another.
-      state: [13] as above.
+    `notes` [L] has sets of nodes, one after another; each decides between a node that was taken and another.
     """
 
     graph: Arcs

@@ -27,14 +27,10 @@ _PENALTY_BITS = 8
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Penalised:
-    """A problem with constraints and the one with penalties and slack bits in their place.
+    """A problem with constraints, and one of kind `qubo` with penalties and slack bits in their place.
 
     A state of the latter has the variables of the former first; where the constraints hold and slack fits, both have
     the same value.
-
-    Attributes:
-      original: with constraints.
-      problem: of kind `qubo`, in the same sense.
     """
 
     original: Problem

@@ -20,14 +20,7 @@ from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduc
 
 
 class SpinTerms(NamedTuple):
-    """constant + sum fields_i s_i + sum couplings_k s_a s_b over the pairs (a, b).
-
-    Attributes:
-      fields: [N].
-      pairs: [M, 2] pairs a < b, each once.
-      couplings: [M], none of them 0.
-      constant: a number.
-    """
+    """constant + sum fields_i s_i + sum couplings_k s_a s_b over the pairs a < b, each once; no coupling is 0."""
 
     fields: Float64[np.ndarray, "N"]
     pairs: Int[np.ndarray, "M 2"]
@@ -113,14 +106,9 @@ FREE, PENDANT, FIXED, MERGED, STAR = "free", "pendant", "fixed", "merged", "star
 
 
 class Reduced(NamedTuple):
-    """Terms after rules.
+    """Terms of the spins that are left after rules, which those are, and how many went by each rule.
 
-    Attributes:
-      terms: of the spins that are left.
-      kept: [n] which those are.
-      lift: spins [n, B] of those to spins [N, B] of all.
-      removed: number of spins that went by each rule.
-      complete: whether the rules were applied until none applied.
+    `lift` maps their spins [n, B] to spins [N, B] of all; `complete` says whether no rule applies any more.
     """
 
     terms: SpinTerms

@@ -195,10 +195,8 @@ class Search:
     Attributes:
       steps: steps of a chain, each a proposal to flip one node.
       chains: chains per start; the best of them gives the start's cut.
-      starts: number of independent runs, with consecutive seeds.
-      initial: temperature at step 0.
-      final: temperature at the last step of an exponential decay.
-      first_seed: seed of the first start.
+      starts: number of independent runs, with consecutive seeds from `first_seed` on.
+      initial, final: temperatures of an exponential decay.
     """
 
     steps: int
@@ -225,13 +223,7 @@ class Search:
 
 
 class Tally(NamedTuple):
-    """The outcome of a search on a set.
-
-    Attributes:
-      references: references of the set after the search.
-      played: number of graphs searched in this call.
-      improved: number of these whose earlier reference was smaller.
-    """
+    """The references after a search, and how many graphs it `played` and of these `improved`."""
 
     references: ReferenceSet
     played: int
@@ -248,13 +240,8 @@ def search_set(
 ) -> Tally:
     """Runs all starts on each graph that has not had them, and saves the file after each graph.
 
-    Args:
-      dataset: generated MaxCut graphs.
-      data_seed: their data seed.
-      settings: settings of each start, which only differ in the seed.
-      command: the command, for the record.
-      folder: folder of the files.
-      progress: called with the number of chain-steps done or skipped.
+    `settings` of the starts only differ in the seed; `command` is kept in the record, and `progress` is called with
+    the number of chain-steps done or skipped.
     """
     one = settings[0]
     method = build_method(method_fields("metropolis"), one.batch_size)

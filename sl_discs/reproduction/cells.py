@@ -144,8 +144,6 @@ class Cell:
     """The definition of a cell.
 
     Attributes:
-      dataset: the dataset.
-      method: `gwg`, `sl_gwg` and so on.
       protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
       setting: the varied setting in a table of settings, such as `sigma=5`, or the trial; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
@@ -198,14 +196,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The options of the command line for all cells; None: as in the dataset's config.
-
-    Attributes:
-      chain_length: steps per chain.
-      batch_size: chains per graph.
-      engine: the engine used.
-      seeds: seeds of the chains.
-    """
+    """The options of the command line for all cells; None: as in the dataset's config."""
 
     chain_length: int | None
     batch_size: int | None
@@ -274,13 +265,11 @@ DENSITIES = tuple(name for name in PUBLISHED if name.startswith("mis/er_density"
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """One profile.
+    """A size by its name in `--profile`.
 
     Attributes:
-      name: name in `--profile`.
       instances: number of graphs of each dataset that it runs by default; None: all of them.
-      chain_length: steps per chain; None: as in the dataset's config (10,000, as published).
-      batch_size: chains per graph; None: as in the dataset's config.
+      chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's config, as published.
       table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
       trials: trials of each search on the test instances, and of its null control.
       search_instances: largest number of graphs in a trial; None: those of the cells.

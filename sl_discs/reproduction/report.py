@@ -29,13 +29,7 @@ ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
 
 class Section(NamedTuple):
-    """The section of one subcommand.
-
-    Attributes:
-      text: its markdown.
-      data: its part of report.json, with keys of its own.
-      figures: names of PNG files beside the report.
-    """
+    """The section of one subcommand: its markdown, its part of report.json, and PNG files beside the report."""
 
     text: str
     data: dict[str, Any]
@@ -85,13 +79,7 @@ localized variants have the same colour."""
 
 
 class Composer:
-    """Makes the sections of a subcommand.
-
-    Attributes:
-      folder: folder of the figures.
-      data_root: data root of given graphs, for the commands.
-      draw: whether figures can be drawn.
-    """
+    """Makes the sections of a subcommand, with figures in `folder`, if these can be drawn."""
 
     def __init__(self, folder: Path, data_root: str | None):
         self.folder, self.data_root = folder, data_root

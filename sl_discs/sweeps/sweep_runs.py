@@ -53,14 +53,9 @@ _PATIENCE_S = 0.5  # `status` holds a lock for a moment
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of a sweep.
+    """A run of a sweep, counted from 1: its settings as a text, the folder of its results, and the program.
 
-    Attributes:
-      number: counted from 1.
-      label: a text with its settings.
-      folder: of its results.
-      arguments: flags and values that determine its results.
-      command: the program that performs it.
+    `arguments` are the flags and values that determine its results.
     """
 
     number: int
@@ -133,11 +128,9 @@ def check_folders(runs: Sequence[Run]) -> None:
 
 @dataclasses.dataclass
 class Task:
-    """Performs one run, unless it is done or somebody else performs it; Slurm's jobs are pickled tasks.
+    """Performs one run, unless it is done, has failed without `retry`, or somebody else performs it.
 
-    Attributes:
-      run: the run.
-      retry: whether to repeat a run that has failed.
+    Slurm's jobs are pickled tasks.
     """
 
     run: Run

@@ -30,12 +30,7 @@ from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """How candidates are evaluated.
-
-    Attributes:
-      settings: chains, steps and engine; a candidate brings its own annealing.
-      penalty: penalty of the problem's model.
-    """
+    """How candidates are evaluated: chains, steps and engine, to which they bring their own annealing."""
 
     settings: Settings
     penalty: float

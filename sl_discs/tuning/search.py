@@ -117,11 +117,9 @@ class Search:
     """The definition of a trial.
 
     Attributes:
-      space: the search space.
       start: settings for everything that the space omits.
       null: whether the tilt is switched off.
-      train: the training instances.
-      rungs: numbers of instances after which a trial may be pruned; the last one is all of them.
+      rungs: numbers of training instances after which a trial may be pruned; the last one is all of them.
       seed: seed of the choices.
     """
 

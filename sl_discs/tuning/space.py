@@ -132,12 +132,7 @@ ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "deca
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Settings to try.
-
-    Attributes:
-      sampler: config fields of the sampler, including its name.
-      experiment: the annealing fields of `Settings`.
-    """
+    """Settings to try: config fields of the sampler, including its name, and the annealing fields of `Settings`."""
 
     sampler: dict[str, Any]
     experiment: dict[str, Any]
