@@ -11,7 +11,7 @@ from sl_discs.experiment.published import published_row
 from sl_discs.instances.dataset import Dataset
 from sl_discs.instances.graph import Graph
 from sl_discs.reproduction.cells import HELD_OUT, PUBLISHED, Choice
-from sl_discs.reproduction.comparisons import difference_rows, differences_text
+from sl_discs.reproduction.comparisons import MARKS, difference_rows, differences_text, marks_rows, marks_text
 from sl_discs.reproduction.rows import cell_row
 from sl_discs.reproduction.runs import Done, Result, Runner, identity, save_result
 
@@ -103,3 +103,30 @@ def test_a_finished_cell_takes_the_references_of_today(tmp_path):
     assert runner.ran == 0 and again.result.best.tolist() == [[2, 2]]
     assert done.result.references[0] == 3 and np.isnan(done.result.references[1])
     assert again.result.references.tolist() == [4, 4]
+
+
+def mark_row(dataset, method, protocol, mean, ours=False):
+    return {
+        "dataset": dataset, "method": method, "protocol": protocol, "ours": {"mean": mean, "se": 0.1, "n": 8},
+        "reference_is_ours": ours, "chain_length": 10_000,
+    }  # fmt: skip
+
+
+def test_marks():
+    """They count only what was not chosen on the test graphs, and only where references are the same."""
+    density, cuts = "mis/er_density/r-0.10", "maxcut/ba/r-ba-4-n-1024-1100"
+    cells = [
+        mark_row(density, "gwg", "defaults", MARKS[density] - 0.5),
+        mark_row(density, "path_auxiliary", "held out", MARKS[density] - 0.05),
+        mark_row(density, "sl_gwg", "as published", MARKS[density] + 5),
+        mark_row(cuts, "gwg", "defaults", 99.5, ours=True),
+        mark_row("maxclique/rb", "gwg", "defaults", MARKS["maxclique/rb"] - 0.2),
+        mark_row("maxclique/twitter", "gwg", "defaults", 100.0),
+        mark_row("mis/satlib", "gwg", "defaults", None),
+    ]
+    rows = {one["dataset"]: one for one in marks_rows(cells)}
+    assert set(rows) == {density, cuts, "maxclique/rb"}
+    assert rows[density]["method"] == "path_auxiliary" and rows[density]["reached"] is True
+    assert rows["maxclique/rb"]["reached"] is False
+    assert rows[cuts]["reached"] is None and rows[cuts]["distance"] == -0.5
+    assert marks_text(list(rows.values())).count("\n| m") == 3 and not marks_text([])
