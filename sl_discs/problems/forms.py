@@ -22,12 +22,7 @@ ISING = FormKind(name="ising", title="Ising model", spins=True).register()
 
 @timed
 def qubo(
-    Q: Any,
-    *,
-    offset: float = 0.0,
-    maximise: bool = False,
-    constraints: Iterable[Linear] = (),
-    name: str = "qubo",
+    Q: Any, *, offset: float = 0.0, maximise: bool = False, constraints: Iterable[Linear] = (), name: str = "qubo"
 ) -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 

@@ -17,7 +17,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import describe
 from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.markdown import bounded, bounds, listed, number, table
-from sl_discs.reproduction.rows import by_dataset, in_published_unit
+from sl_discs.reproduction.rows import by_dataset, differences
 from sl_discs.reproduction.runs import Done
 from sl_discs.tuning.evaluation import paired
 
@@ -50,7 +50,7 @@ def difference_rows(done: list[Done]) -> list[dict[str, Any]]:
         for (protocol, method), one in found.items():
             against = protocol if (protocol, MINUS) in found else DEFAULTS
             base = found.get((against, MINUS))
-            values = None if base is None or base is one else _differences(one, base)
+            values = None if base is None or base is one else differences(one, base)
             if values is None:
                 continue
             theirs = published_row(name, method), published_row(name, MINUS)
@@ -62,16 +62,6 @@ def difference_rows(done: list[Done]) -> list[dict[str, Any]]:
                 **(_scores(values, *theirs, one.cell.dataset.published_n) if known else {"z": None, "z_apart": None}),
             })  # fmt: skip
     return rows
-
-
-def _differences(one: Done, base: Done) -> np.ndarray | None:
-    """[G] differences on the common graphs, in per cent of the reference; None if a graph has none."""
-    ours, theirs = in_published_unit(one), in_published_unit(base)
-    if ours is None or theirs is None:
-        return None
-    places = dict(zip(one.dataset.index, ours, strict=True))
-    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
-    return np.subtract(*np.array(shared).T) if shared else None
 
 
 def _scores(values: np.ndarray, first, second, published_n: int) -> dict[str, float | None]:

@@ -138,7 +138,11 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     rows = []
     for name, group in by_dataset(done):
         found = {(one.cell.protocol, one.cell.method): one for one in group}
-        best = _best_met(group)
+        # Of any of these cells on each graph, for the cell with the most graphs.
+        best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
+        for one in group:
+            n = len(one.dataset.graphs)
+            best[:n] = np.maximum(best[:n], one.result.best.max(axis=0))
         for (protocol, method), localized in found.items():
             if not method.startswith("sl_"):
                 continue
@@ -146,7 +150,7 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
             likewise = {HELD_OUT: (HELD_OUT, base), AS_PUBLISHED: (NULL, method)}.get(protocol)
             for key in filter(None, ((DEFAULTS, base), likewise)):
                 if key in found:
-                    values, unit = _differences(localized, found[key], best)
+                    values, unit = _values_and_unit(localized, found[key], best)
                     theirs = published_row(name, method), published_row(name, base)
                     rows.append({
                         "dataset": name, "base": base, "protocol": protocol, "against": key[0], **paired(values),
@@ -156,28 +160,28 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     return rows
 
 
+def _values_and_unit(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndarray, str]:
+    values = differences(localized, base)
+    if values is not None:
+        return values, graph_kind(base.dataset.problem).compared_unit
+    ours, theirs = (one.result.by_graph() for one in (localized, base))
+    n = len(ours)
+    return 100 * (ours - theirs[:n]) / best[:n], "% of best in this report"
+
+
 def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
     """Cells grouped by dataset; the cells of a dataset must be consecutive."""
     return [(name, list(group)) for name, group in itertools.groupby(done, lambda one: one.dataset.name)]
 
 
-def _best_met(group: list[Done]) -> np.ndarray:
-    """[G] the best value of any of these cells on each graph, for the cell with the most graphs."""
-    best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
-    for one in group:
-        part = best[: len(one.dataset.graphs)]
-        np.maximum(part, one.result.best.max(axis=0), out=part)
-    return best
-
-
-def _differences(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndarray, str]:
-    """On the graphs of the former, which are the first ones of the latter."""
-    n = len(localized.dataset.graphs)
-    ours, theirs = (in_published_unit(one) for one in (localized, base))
-    if ours is not None and theirs is not None:
-        return ours - theirs[:n], graph_kind(base.dataset.problem).compared_unit
-    absolute = localized.result.by_graph() - base.result.by_graph()[:n]
-    return 100 * absolute / best[:n], "% of best in this report"
+def differences(one: Done, base: Done) -> np.ndarray | None:
+    """[G] differences on the common graphs, in the published unit; None if a graph has none."""
+    ours, theirs = in_published_unit(one), in_published_unit(base)
+    if ours is None or theirs is None:
+        return None
+    places = dict(zip(one.dataset.index, ours, strict=True))
+    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
+    return np.subtract(*np.array(shared).T) if shared else None
 
 
 # Run times compared with the paper's: seconds, chain-steps per second, and the overhead of localization.

@@ -234,10 +234,7 @@ def test_no_archive_of_models(tmp_path):
     ],
 )
 def test_contradictions_are_refused(tmp_path, changes, says):
-    two = [
-        QuadraticForm.from_arrays("a", [1.0, 2.0], [(0, 1)], [3.0]),
-        QuadraticForm.from_arrays("b", [1.0], [], []),
-    ]
+    two = [QuadraticForm.from_arrays("a", [1.0, 2.0], [(0, 1)], [3.0]), QuadraticForm.from_arrays("b", [1.0], [], [])]
     write_forms(tmp_path / "good.npz", two)
     with np.load(tmp_path / "good.npz") as good:
         arrays = {key: array for key, array in ({**good, **changes}).items() if array is not None}

@@ -164,10 +164,7 @@ def test_command_reads_archives(tmp_path, capsys):
         (["--model=maxcut", "--graph_type=optsicom", "--source=no/such/folder"], "no/such/folder is not a folder"),
         (["--model=maxcut", "--graph_type=optsicom", "--num_instances=0"], "at least one graph"),
         (["--model=maxcut"], "graph_type"),
-        (
-            ["--model=maxcut", "--graph_type=er_density"],
-            "graph_type 'er_density' of maxcut; choose one of ba",
-        ),
+        (["--model=maxcut", "--graph_type=er_density"], "graph_type 'er_density' of maxcut; choose one of ba"),
         (["--model=maxcut", "--graph_type=optsicom", "extra"], "unexpected argument 'extra'"),
         (["--model=maxcut", "--graph_type=optsicom", "--colour=red"], "colour"),
     ],

@@ -152,12 +152,7 @@ def test_the_best_trials_stand_for_their_searches():
     standing = reported(done)
     assert len(standing) == 4 and standing[2] is found[1] and standing[3] is null[1]  # the first of equals
     rows = {(row["protocol"], row["against"]): row for row in pair_rows(standing)}
-    assert rows.keys() == {
-        (DEFAULTS, DEFAULTS),
-        (AS_PUBLISHED, DEFAULTS),
-        (AS_PUBLISHED, NULL),
-        (NULL, DEFAULTS),
-    }
+    assert rows.keys() == {(DEFAULTS, DEFAULTS), (AS_PUBLISHED, DEFAULTS), (AS_PUBLISHED, NULL), (NULL, DEFAULTS)}
     for key, differences in (
         ((DEFAULTS, DEFAULTS), [1, 0, 0, 0]),
         ((AS_PUBLISHED, DEFAULTS), [4, 1]),

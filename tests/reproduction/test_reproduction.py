@@ -277,10 +277,7 @@ def test_sections_of_one_folder_make_one_report(tmp_path):
 
 
 def test_a_table_of_settings():
-    done = [
-        made_up("sl_gwg", [[60, 61, 62]], setting="K=256"),
-        made_up("sl_dmala", [[50, 51, 52]], setting="K=512"),
-    ]
+    done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
     rows = [cell_row(one, None, published_ablation(MIS.name, one.cell.setting, one.cell.method)) for one in done]
     text = settings_text("Ablation", "note", rows, ["why not"])
     assert "| K=256 | 61.000 ± 0.577 | 61.410 ± 0.82 |" in text and "| - | - | - |" in text and "- why not" in text
