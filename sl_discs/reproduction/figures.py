@@ -23,12 +23,12 @@ _LEGEND = 0.4
 def _draw(
     path: Path,
     groups: list[tuple[str, int, list]],
-    panel: Callable[[Any, list, int], None],
+    panel: Callable[[Any, list], None],
     legend: Sequence[tuple[str, str, str]] = (),
     legend_columns: int = 2,
     legend_rows: int = 1,
 ) -> Path:
-    """A panel for each dataset, of a name, a number of graphs and what `panel` draws at a place of the columns."""
+    """A panel for each dataset, of a name, a number of graphs and what `panel` draws."""
     columns = min(_COLUMNS, len(groups))
     rows = math.ceil(len(groups) / columns)
     size = max(4.6, _PANEL[0] * columns), _PANEL[1] * rows + _LEGEND * legend_rows
@@ -36,7 +36,7 @@ def _draw(
     def paint(figure):
         for place, (name, count, group) in enumerate(groups):
             axes = figure.add_subplot(rows, columns, place + 1)
-            panel(axes, group, place % columns)
+            panel(axes, group)
             axes.set_title(f"{name}, n = {count}", fontsize=7.5)
         for colour, marker, label in legend:
             axes.plot([], [], marker, color=colour, label=label)
@@ -54,14 +54,15 @@ def draw_main(cells: list[dict], path: Path) -> Path:
         rows = [row for row in chosen if row["dataset"] == name]
         groups.append((name, rows[0]["ours"]["n"], rows))
 
-    def panel(axes, rows, column):
+    def panel(axes, rows):
         comparable = rows[0]["ours"]["mean"] is not None
         for row_number, row in enumerate(rows):
             # Percentages of references other than the paper's (which have no z) are shown without the paper's.
             if comparable and not row["reference_is_ours"]:
                 _point(axes, row["published"], row_number - 0.15, "0.6", "s")
             _point(axes, row["ours"] if comparable else row["ours_absolute"], row_number + 0.15, "black", "o")
-        axes.set_yticks(range(len(rows)), [row["method"] for row in rows] if column == 0 else [])
+        names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []
+        axes.set_yticks(range(len(rows)), names)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.locator_params(axis="x", nbins=4)
         axes.set_xlabel(rows[0]["unit"] if comparable else rows[0]["ours_absolute"]["unit"])
@@ -84,7 +85,7 @@ def draw_trajectories(done: list[Done], path: Path) -> Path:
     """Running best over steps, mean and standard error over graphs, one panel per dataset; bases are dashed."""
     groups = _grouped([one for one in done if one.cell.protocol == DEFAULTS])
 
-    def panel(axes, group, column):
+    def panel(axes, group):
         # A base sampler and its SL variant share a colour.
         bases = list(dict.fromkeys(one.cell.method.removeprefix("sl_") for one in group))
         for one in group:
@@ -96,7 +97,8 @@ def draw_trajectories(done: list[Done], path: Path) -> Path:
             axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.12, linewidth=0)
         _show_the_end(axes, [one.result.trajectory for one in group])
         axes.set_ylabel(f"running best ({graph_kind(group[0].dataset.problem).unit})", fontsize=7)
-        axes.set_xlabel("MCMC step")
+        if axes.get_subplotspec().is_last_row():
+            axes.set_xlabel("MCMC step")
 
     return _draw(path, groups, panel, legend_columns=3, legend_rows=2)
 
@@ -113,7 +115,7 @@ def draw_allocation(done: list[Done], path: Path) -> Path:
     """Bars of mean and standard error for each budget and grid, one panel per dataset; a method's best is hatched."""
     settings = list(dict.fromkeys(one.cell.setting for one in done))
     legend = [(colour, "s", setting) for colour, setting in zip(COLOURS, settings, strict=False)]
-    return _draw(path, _grouped(done), lambda axes, group, column: _draw_bars(axes, group), legend, legend_rows=2)
+    return _draw(path, _grouped(done), _draw_bars, legend, legend_rows=2)
 
 
 def _draw_bars(axes, group: list[Done]) -> None:
