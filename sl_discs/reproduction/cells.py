@@ -18,7 +18,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import BUILT_IN, known_samplers
 from sl_discs.sweeps.sweep_file import sampler_config
-from sl_discs.tuning.evaluation import experiment_fields, part_of, read_tuned
+from sl_discs.tuning.evaluation import Names, experiment_fields, parse_dataset, part_of, read_tuned
 from sl_discs.tuning.space import Candidate
 
 # The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
@@ -42,10 +42,9 @@ class PublishedSet:
     published_n: int
 
     @property
-    def flags(self) -> tuple[str, str, str]:
-        """The values of DISCS's flags `problem`, `graph_type` and `cfg_str`."""
-        problem, graph_type, *cfg_str = self.name.split("/")
-        return problem, graph_type, cfg_str[0] if cfg_str else "_"
+    def flags(self) -> Names:
+        """The values of DISCS's flags."""
+        return parse_dataset(self.name)
 
     @property
     def problem(self) -> str:

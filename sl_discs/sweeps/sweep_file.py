@@ -182,7 +182,7 @@ def left_out(sweep: Sweep) -> list[str]:
 
 def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
     """The arguments of the program; configs are found here or next to the package."""
-    found = {flag: _find(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
+    found = {flag: find_config(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
 
@@ -226,7 +226,8 @@ def _is_left_out(flag: str, sampler: str) -> bool:
     return config == "sampler_config" and NAMESPACE not in sampler and field in method.DISCS_ONLY
 
 
-def _find(config: str) -> str:
+def find_config(config: str) -> str:
+    """The path of a config, perhaps with an argument: in this folder, or else next to the package."""
     path, colon, argument = config.partition(":")
     beside = Path(__file__).parents[2] / path
     return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"

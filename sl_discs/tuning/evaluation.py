@@ -23,6 +23,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_atomically
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import build_method
+from sl_discs.sweeps.sweep_file import find_config
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 # Evaluates candidates on instances.
@@ -116,10 +117,7 @@ def parse_dataset(text: str) -> Names:
 
 def experiment_settings(names: Names, file: str | None) -> Settings:
     """The settings of an experiment config: the given file, or the one of the dataset."""
-    usual = Path("configs") / "experiment" / names.problem / f"{names.graph_type}.py"
-    path = Path(file) if file else next(
-        (folder / usual for folder in (Path(), Path(__file__).parents[2]) if (folder / usual).is_file()), usual
-    )  # fmt: skip
+    path = Path(file or find_config(f"configs/experiment/{names.problem}/{names.graph_type}.py"))
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
     return settings_from(experiment_fields(path))
