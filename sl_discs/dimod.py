@@ -30,7 +30,8 @@ except ImportError as error:
 
 from sl_discs.errors import InputError, boolean, check_memory, real, real_array, whole
 from sl_discs.localization.method import NOT_LOCALIZED, not_localized_note
-from sl_discs.problems import Problem, from_bqm
+from sl_discs.problems import Problem
+from sl_discs.problems.forms import from_bqm
 from sl_discs.samplers import registry
 from sl_discs.samplers.single_site import RANDOM, SEQUENTIAL
 from sl_discs.sampling.sample import METHODS

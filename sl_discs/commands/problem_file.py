@@ -21,7 +21,8 @@ from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
-from sl_discs.problems import Problem, coloring
+from sl_discs.problems import Problem
+from sl_discs.problems.categorical import coloring
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import in_order
 

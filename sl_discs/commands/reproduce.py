@@ -238,9 +238,7 @@ def _references(given: Given) -> int:
     for one in sets:
         begin = time.perf_counter()
         search = dataclasses.replace(PLANS[one.name], **changed)
-        graphs = load_dataset(
-            one.problem, one.graph_type, one.cfg_str, num_instances=own.instances, data_seed=own.data_seed
-        )
+        graphs = load_dataset(*one.flags, num_instances=own.instances, data_seed=own.data_seed)
         settings = search.settings(own.engine, own.threads)
         with progress_bar(search.steps * search.chains * search.starts * len(graphs.graphs)) as progress:
             advance = functools.partial(progress, one.name)

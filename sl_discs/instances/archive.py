@@ -1,15 +1,19 @@
-"""The portable form of graphs and quadratic forms: NumPy `.npz` archives.
+"""The portable form of graphs and quadratic forms: NumPy `.npz` archives, many instances in each.
 
-Arrays: `names [G]`, `num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from
-`edge_ptr[k]` up to `edge_ptr[k+1]`), optionally `edge_weight [E]` and `reference [G]` (best known objective;
-NaN where there is none). Nothing in it is pickled, so an archive from a stranger is safe to open.
+Nothing in them is pickled, so an archive from a stranger is safe to open. Arrays of graphs: `names [G]`,
+`num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from `edge_ptr[k]` up to
+`edge_ptr[k+1]`), optionally `edge_weight [E]` and `reference [G]` (best known objective; NaN where there is none).
+
+Arrays of forms: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (form after form),
+`pair_ptr [G+1]`, `pairs [M, 2]` with `couplings [M]`, `offset [G]`, `spins [G]` and `maximise [G]` (booleans), and
+`reference [G]`. Terms are stored as they were given, see `QuadraticForm`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -18,46 +22,11 @@ from sl_discs.files import read_npz, save_npz, write_atomically
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 
-# Checks of the type and length of arrays in an `.npz` archive.
-
-
-def check_names(path: str | os.PathLike, names: np.ndarray) -> int:
-    """Number of names, one per instance.
-
-    Raises:
-      InputError: they are not text of shape [G].
-    """
-    if names.ndim != 1 or names.dtype.kind != "U":
-        raise InputError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
-    return len(names)
-
-
-def check_array(path: str | os.PathLike, key: str, array: np.ndarray, shape: tuple[int, ...], kinds: str) -> None:
-    """Checks an array of integers (kinds `iu`), truth values (`b`) or numbers (`fiub`).
-
-    Raises:
-      InputError: it has another type or shape.
-    """
-    if array.shape != shape or array.dtype.kind not in kinds:
-        what = {"iu": "integers", "b": "truth values"}.get(kinds, "numbers")
-        raise InputError(f"{path}: {key} is {array.dtype} of shape {array.shape}; expected {what} of shape {shape}")
-
-
-def check_rows(path: str | os.PathLike, key: str, array: np.ndarray, pointer_key: str, pointer: np.ndarray) -> None:
-    """Checks pairs of integers and the pointer that assigns them to instances.
-
-    Raises:
-      InputError: the pairs are not integers of shape [rows, 2], or the pointer does not rise from 0 to their number.
-    """
-    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        raise InputError(
-            f"{path}: {key} is {array.dtype} of shape {array.shape}; expected integers of shape [rows, 2]"
-        )
-    if pointer[0] != 0 or pointer[-1] != len(array) or (pointer[1:] < pointer[:-1]).any():
-        raise InputError(f"{path}: {pointer_key} must rise from 0 to the number of {key}, {len(array)}")
-
-
+_One = TypeVar("_One", Graph, QuadraticForm)
 _REQUIRED = ("names", "num_nodes", "edge_ptr", "edges")
+KEYS = (
+    "names", "num_variables", "linear", "pair_ptr", "pairs", "couplings", "offset", "spins", "maximise", "reference",
+)  # fmt: skip
 
 
 def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = None) -> list[Graph]:
@@ -70,29 +39,22 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
         a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
     arrays = read_npz(path, _REQUIRED, (*_REQUIRED, "edge_weight", "reference"))
+    count = _check_index(path, arrays, "edges", "edge_ptr", {"num_nodes": "iu", "reference": "fiub"})
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
-    count = _check_index(path, names, num_nodes, ptr, edges)
-    weights = _optional(path, arrays, "edge_weight", len(edges))
-    reference = _optional(path, arrays, "reference", count)
+    weights, reference = arrays.get("edge_weight"), arrays.get("reference")
+    if weights is not None:
+        _check_array(path, "edge_weight", weights, len(edges), "fiub")
     stop = count if stop is None else stop
     if not 0 <= start <= stop <= count:
         raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {count}")
-    graphs = []
-    for k in range(start, stop):
+
+    def graph(k: int) -> Graph:
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
-        try:
-            graphs.append(
-                Graph.from_arrays(
-                    str(names[k]),
-                    int(num_nodes[k]),
-                    edges[rows],
-                    None if weights is None else weights[rows],
-                    None if reference is None else float(reference[k]),
-                )
-            )
-        except InputError as error:
-            raise InputError(f"{path}: graph {k}: {error}") from None
-    return graphs
+        its_weights = None if weights is None else weights[rows]
+        its_reference = None if reference is None else float(reference[k])
+        return Graph.from_arrays(str(names[k]), int(num_nodes[k]), edges[rows], its_weights, its_reference)
+
+    return _made(f"{path}: graph", range(start, stop), graph)
 
 
 def count_graphs(path: str | os.PathLike) -> int:
@@ -126,53 +88,13 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
         "num_nodes": np.array([graph.num_nodes for graph in graphs], dtype=np.int32),
         "edge_ptr": np.cumsum([len(rows) for rows in edges], dtype=np.int64),
         "edges": np.concatenate(edges).astype(np.uint16 if largest < 2**16 else np.int32),
-        "reference": np.array(
-            [np.nan if graph.reference is None else graph.reference for graph in graphs], dtype=np.float64
-        ),
+        "reference": np.array([graph.reference for graph in graphs], dtype=np.float64),  # None becomes NaN
     }
     if any(graph.weights is not None for graph in graphs):
         arrays["edge_weight"] = np.concatenate(
             [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
         )
     save_npz(file, arrays)
-
-
-def _check_index(path, names, num_nodes, ptr, edges) -> int:
-    """Checks the arrays that assign rows to graphs for consistency; returns the number of graphs."""
-    count = check_names(path, names)
-    check_array(path, "num_nodes", num_nodes, (count,), "iu")
-    check_array(path, "edge_ptr", ptr, (count + 1,), "iu")
-    check_rows(path, "edges", edges, "edge_ptr", ptr)
-    return count
-
-
-def _optional(path, arrays: dict[str, np.ndarray], key: str, length: int) -> np.ndarray | None:
-    """An optional array of real numbers, checked for type and length."""
-    array = arrays.get(key)
-    if array is not None:
-        check_array(path, key, array, (length,), "fiub")
-    return array
-
-
-# The portable form of quadratic models: one NumPy `.npz` archive that holds many, as `archive` does for graphs.
-#
-# Arrays: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (model after model), `pair_ptr [G+1]`,
-# `pairs [M, 2]` (0-based; model k owns the rows from `pair_ptr[k]` up to `pair_ptr[k+1]`), `couplings [M]`,
-# `offset [G]`, `spins [G]` and `maximise [G]` (booleans), and `reference [G]` (best known value; NaN if there is
-# none). Terms are stored as they were given, see `QuadraticForm`.
-
-KEYS = (
-    "names",
-    "num_variables",
-    "linear",
-    "pair_ptr",
-    "pairs",
-    "couplings",
-    "offset",
-    "spins",
-    "maximise",
-    "reference",
-)
 
 
 def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None:
@@ -192,9 +114,7 @@ def write_forms(path: str | os.PathLike, forms: Sequence[QuadraticForm]) -> None
         "offset": np.array([form.offset for form in forms], dtype=np.float64),
         "spins": np.array([form.spins for form in forms], dtype=bool),
         "maximise": np.array([form.maximise for form in forms], dtype=bool),
-        "reference": np.array(
-            [np.nan if form.reference is None else form.reference for form in forms], dtype=np.float64
-        ),
+        "reference": np.array([form.reference for form in forms], dtype=np.float64),
     }
     write_atomically(path, lambda file: save_npz(file, arrays))
 
@@ -207,39 +127,65 @@ def read_forms(path: str | os.PathLike) -> list[QuadraticForm]:
         length that contradicts another; or a model is not valid.
     """
     arrays = read_npz(path, KEYS, KEYS)
+    kinds = {"num_variables": "iu", "spins": "b", "maximise": "b", "offset": "fiub", "reference": "f"}
+    count = _check_index(path, arrays, "pairs", "pair_ptr", kinds)
     names, num_variables, linear, ptr, pairs, couplings, *_ = (arrays[key] for key in KEYS)
-    count = check_names(path, names)
-    for key, kinds in (
-        ("num_variables", "iu"),
-        ("spins", "b"),
-        ("maximise", "b"),
-        ("offset", "fiub"),
-        ("reference", "f"),
-    ):
-        check_array(path, key, arrays[key], (count,), kinds)
-    check_array(path, "pair_ptr", ptr, (count + 1,), "iu")
-    check_rows(path, "pairs", pairs, "pair_ptr", ptr)
-    check_array(path, "couplings", couplings, (len(pairs),), "fiub")
+    _check_array(path, "couplings", couplings, len(pairs), "fiub")
     if (num_variables < 0).any():
         raise InputError(f"{path}: num_variables has a negative number; make the archive again")
     ends = np.cumsum([0, *num_variables.tolist()])
-    check_array(path, "linear", linear, (int(ends[-1]),), "fiub")
-    forms = []
-    for k in range(count):
+    _check_array(path, "linear", linear, int(ends[-1]), "fiub")
+
+    def form(k: int) -> QuadraticForm:
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
+        return QuadraticForm.from_arrays(
+            str(names[k]),
+            linear[ends[k] : ends[k + 1]],
+            pairs[rows],
+            couplings[rows],
+            arrays["offset"][k],
+            spins=bool(arrays["spins"][k]),
+            maximise=bool(arrays["maximise"][k]),
+            reference=float(arrays["reference"][k]),
+        )
+
+    return _made(f"{path}: model", range(count), form)
+
+
+def _check_index(
+    path, arrays: Mapping[str, np.ndarray], rows_key: str, ptr_key: str, kinds: Mapping[str, str]
+) -> int:
+    """Checks names, pairs and the pointer that assigns them to instances, and arrays [G]; returns G."""
+    names, rows, ptr = (arrays[key] for key in ("names", rows_key, ptr_key))
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise InputError(f"{path}: names is {names.dtype} of shape {names.shape}; expected text of shape [G]")
+    for key in kinds.keys() & arrays.keys():
+        _check_array(path, key, arrays[key], len(names), kinds[key])
+    _check_array(path, ptr_key, ptr, len(names) + 1, "iu")
+    if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"{path}: {rows_key} is {rows.dtype} of shape {rows.shape}; expected integers of shape [rows, 2]"
+        )
+    if ptr[0] != 0 or ptr[-1] != len(rows) or (ptr[1:] < ptr[:-1]).any():
+        raise InputError(f"{path}: {ptr_key} must rise from 0 to the number of {rows_key}, {len(rows)}")
+    return len(names)
+
+
+def _check_array(path, key: str, array: np.ndarray, length: int, kinds: str) -> None:
+    """Checks an array of integers (kinds `iu`), truth values (`b`) or numbers (`fiub`)."""
+    if array.shape != (length,) or array.dtype.kind not in kinds:
+        what = {"iu": "integers", "b": "truth values"}.get(kinds, "numbers")
+        raise InputError(
+            f"{path}: {key} is {array.dtype} of shape {array.shape}; expected {what} of shape ({length},)"
+        )
+
+
+def _made(what: str, numbers: Iterable[int], make: Callable[[int], _One]) -> list[_One]:
+    """The instances of some numbers, whose errors say which they are of."""
+    found = []
+    for k in numbers:
         try:
-            forms.append(
-                QuadraticForm.from_arrays(
-                    str(names[k]),
-                    linear[ends[k] : ends[k + 1]],
-                    pairs[rows],
-                    couplings[rows],
-                    arrays["offset"][k],
-                    spins=bool(arrays["spins"][k]),
-                    maximise=bool(arrays["maximise"][k]),
-                    reference=float(arrays["reference"][k]),
-                )
-            )
+            found.append(make(k))
         except InputError as error:
-            raise InputError(f"{path}: model {k}: {error}") from None
-    return forms
+            raise InputError(f"{what} {k}: {error}") from None
+    return found

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,45 +55,7 @@ class Family:
         return f"DISCS's {own.folder}/{own.pattern} or an archive {self.stems[0]}*.npz"
 
 
-def find_family(problem: str, graph_type: str, cfg_str: str = "") -> Family:
-    """The dataset that DISCS's flags name.
-
-    Raises:
-      InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
-    """
-    known = sorted({key[0] for key in _FAMILIES})
-    if problem not in known:
-        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(known)}")
-    known = sorted(key[1] for key in _FAMILIES if key[0] == problem)
-    if graph_type not in known:
-        raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(known)}")
-    return _FAMILIES[problem, graph_type](_parse_r(cfg_str))
-
-
-def _parse_r(cfg_str: str | None) -> str | None:
-    """The value r of DISCS's `cfg_str`, which is `r-<value>`; None for `_` and the empty string."""
-    if cfg_str in (None, "", "_"):
-        return None
-    if not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
-        raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
-    return cfg_str.removeprefix("r-")
-
-
-def _need(r: str | None, dataset: str, known: str) -> str:
-    """r, which this dataset requires."""
-    if r is None:
-        raise InputError(f"{dataset} needs a cfg_str; known: {known}")
-    return r
-
-
-def _refuse(r: str | None, dataset: str) -> None:
-    """Checks that no r is given."""
-    if r is not None:
-        raise InputError(f"{dataset} has one dataset only, so no cfg_str r-{r}; write _")
-
-
-def _er_density(r: str | None) -> Family:
-    r = _need(r, "mis/er_density", "r-0.05, r-0.10, r-0.20, r-0.25 (or another density)")
+def _er_density(r: str) -> Family:
     # 0.1 and 0.10 are the same density, however flag and file spell it; the published tables write two digits.
     value = generators.parse_probability(r)
     r = f"{value:.2f}" if round(value, 2) == value else repr(value)
@@ -105,16 +68,9 @@ def _er_density(r: str | None) -> Family:
     return Family(f"mis/er_density/r-{r}", "mis", stems, own, generators.mis_er_density(r))
 
 
-def _ertest(r: str | None) -> Family:
-    r = _need(r, "mis/ertest", "r-800, r-10k")
+def _ertest(r: str) -> Family:
     own = DiscsFiles(f"er_{r}_test", "ER*", discs_files.read_single_graph, discs_files.labelled_graphs, per_file=1)
     return Family(f"mis/ertest/r-{r}", "mis", (f"mis_ertest_{r}",), (own,), generators.mis_ertest(r))
-
-
-def _satlib(r: str | None) -> Family:
-    _refuse(r, "mis/satlib")
-    own = DiscsFiles("satlib_test", "*.cnf", discs_files.read_formula)
-    return Family("mis/satlib", "mis", ("mis_satlib",), (own,), None)
 
 
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
@@ -124,60 +80,73 @@ def _cut(graph_type: str, r: str, generator: Generator) -> Family:
     return Family(f"maxcut/{graph_type}/r-{r}", "maxcut", (f"maxcut_{graph_type}_{r}",), (own,), generator)
 
 
-def _maxcut_er(r: str | None) -> Family:
-    known = "r-er-0.15-n-256-300, r-er-0.15-n-512-600, r-er-0.15-n-1024-1100 (or other sizes)"
-    r = _need(r, "maxcut/er", known)
-    return _cut("er", r, generators.maxcut_er(r))
+def _only(name: str, own: DiscsFiles, generator: Generator | None) -> Family:
+    """A dataset of which there is one."""
+    problem, graph_type, *_ = name.split("/")
+    return Family(name, problem, (f"{problem}_{graph_type}",), (own,), generator)
 
 
-def _maxcut_ba(r: str | None) -> Family:
-    r = _need(r, "maxcut/ba", "r-ba-4-n-256-300, r-ba-4-n-512-600, r-ba-4-n-1024-1100 (or other sizes)")
-    return _cut("ba", r, generators.maxcut_ba(r))
+_OPTSICOM = DiscsFiles("optsicom", "b.pkl", discs_files.read_cut_solutions, discs_files.cut_solutions)
+_SATLIB = DiscsFiles("satlib_test", "*.cnf", discs_files.read_formula)
+_RB = DiscsFiles("RB_test", "RB*", discs_files.read_scored_graphs, discs_files.scored_graphs, per_file=100)
+_TWITTER = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores, discs_files.graphs_and_scores)
 
-
-def _optsicom(r: str | None) -> Family:
-    if r not in (None, "b"):
-        raise InputError(f"maxcut/optsicom has r-b only, not r-{r}")
-    own = DiscsFiles("optsicom", "b.pkl", discs_files.read_cut_solutions, discs_files.cut_solutions)
-    return Family("maxcut/optsicom/r-b", "maxcut", ("maxcut_optsicom",), (own,), generators.maxcut_torus())
-
-
-def _rb(r: str | None) -> Family:
-    _refuse(r, "maxclique/rb")
-    own = DiscsFiles("RB_test", "RB*", discs_files.read_scored_graphs, discs_files.scored_graphs, per_file=100)
-    return Family("maxclique/rb", "maxclique", ("maxclique_rb",), (own,), generators.maxclique_rb())
-
-
-def _twitter(r: str | None) -> Family:
-    _refuse(r, "maxclique/twitter")
-    own = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores, discs_files.graphs_and_scores)
-    return Family("maxclique/twitter", "maxclique", ("maxclique_twitter",), (own,), None)
-
-
-def _cover(of_sets: Callable[[str | None], Family]) -> Callable[[str | None], Family]:
-    """Vertex covers of the graphs of a MIS dataset, whose references are sizes of independent sets."""
-
-    def family(r: str | None) -> Family:
-        graphs = of_sets(r)
-        _, _, rest = graphs.name.partition("/")
-        return dataclasses.replace(graphs, name=f"vertex_cover/{rest}", problem="vertex_cover", scored=False)
-
-    return family
-
-
-_FAMILIES: dict[tuple[str, str], Callable[[str | None], Family]] = {
-    ("mis", "er_density"): _er_density,
-    ("mis", "ertest"): _ertest,
-    ("mis", "satlib"): _satlib,
-    ("maxcut", "er"): _maxcut_er,
-    ("maxcut", "ba"): _maxcut_ba,
-    ("maxcut", "optsicom"): _optsicom,
-    ("maxclique", "rb"): _rb,
-    ("maxclique", "twitter"): _twitter,
-    ("vertex_cover", "er_density"): _cover(_er_density),
-    ("vertex_cover", "ertest"): _cover(_ertest),
-    ("vertex_cover", "satlib"): _cover(_satlib),
+# Of each problem and graph type: the known r, in words (None: there is one dataset), and the dataset of an r.
+_MIS: dict[str, tuple[str | None, Callable[[Any], Family]]] = {
+    "er_density": ("r-0.05, r-0.10, r-0.20, r-0.25 (or another density)", _er_density),
+    "ertest": ("r-800, r-10k", _ertest),
+    "satlib": (None, lambda r: _only("mis/satlib", _SATLIB, None)),
 }
+_FAMILIES: dict[str, dict[str, tuple[str | None, Callable[[Any], Family]]]] = {
+    "mis": _MIS,
+    "maxcut": {
+        "er": (
+            "r-er-0.15-n-256-300, r-er-0.15-n-512-600, r-er-0.15-n-1024-1100 (or other sizes)",
+            lambda r: _cut("er", r, generators.maxcut_er(r)),
+        ),
+        "ba": (
+            "r-ba-4-n-256-300, r-ba-4-n-512-600, r-ba-4-n-1024-1100 (or other sizes)",
+            lambda r: _cut("ba", r, generators.maxcut_ba(r)),
+        ),
+        "optsicom": (None, lambda r: _only("maxcut/optsicom/r-b", _OPTSICOM, generators.maxcut_torus())),
+    },
+    "maxclique": {
+        "rb": (None, lambda r: _only("maxclique/rb", _RB, generators.maxclique_rb())),
+        "twitter": (None, lambda r: _only("maxclique/twitter", _TWITTER, None)),
+    },
+    "vertex_cover": _MIS,  # whose references are sizes of independent sets
+}
+
+
+def find_family(problem: str, graph_type: str, cfg_str: str | None = "") -> Family:
+    """The dataset that DISCS's flags name.
+
+    Raises:
+      InputError: an unknown problem or graph type, or a `cfg_str` that the graph type does not have.
+    """
+    if problem not in _FAMILIES:
+        raise InputError(f"unknown problem {problem!r}; choose one of {', '.join(sorted(_FAMILIES))}")
+    known = _FAMILIES[problem]
+    if graph_type not in known:
+        raise InputError(f"unknown graph_type {graph_type!r} of {problem}; choose one of {', '.join(sorted(known))}")
+    r = None
+    if cfg_str not in (None, "", "_"):
+        if not re.fullmatch(r"r-[A-Za-z0-9.-]+", cfg_str):
+            raise InputError(f"cfg_str {cfg_str!r} is not understood; write r-<value>, or _ for none")
+        r = cfg_str.removeprefix("r-")
+    values, make = known[graph_type]
+    name = f"{problem}/{graph_type}"
+    if values is not None and r is None:
+        raise InputError(f"{name} needs a cfg_str; known: {values}")
+    if name == "maxcut/optsicom" and r not in (None, "b"):
+        raise InputError(f"{name} has r-b only, not r-{r}")
+    if values is None and r is not None and name != "maxcut/optsicom":
+        raise InputError(f"{name} has one dataset only, so no cfg_str r-{r}; write _")
+    family = make(r)
+    if problem == "vertex_cover":
+        _, _, rest = family.name.partition("/")
+        family = dataclasses.replace(family, name=f"vertex_cover/{rest}", problem=problem, scored=False)
+    return family
 
 
 # Random keys are folded from a graph's position, a signed 32-bit integer.
@@ -300,16 +269,9 @@ def _load_stored(
 
 
 def _check_range(where: str, first: int, stop: int | None, total: int) -> None:
-    """Checks that graphs first..stop-1 exist."""
     if first >= total or (stop is not None and stop > total):
         asked = f"graphs from {first} on" if stop is None else f"graphs {first} to {stop - 1}"
         raise InputError(f"{where}: {asked} were asked for, but there are {total} (0 to {total - 1})")
-
-
-def _bytes_of(graph: Graph) -> int:
-    """Approximate memory of a graph: the object and its arrays, tripled while an archive is being written."""
-    weights = 0 if graph.weights is None else graph.weights.nbytes
-    return 500 + 3 * (graph.edges.nbytes + weights)
 
 
 def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Cache) -> list[Graph]:
@@ -319,11 +281,11 @@ def _draw_cached(generator: Generator, indices: range, data_seed: int, cache: Ca
     name = f"{stream}_seed{data_seed}_{span}_v{GENERATOR_VERSION}.npz"
     if cache.folder is not None and cache.load(name) is not None:
         return read_archive(cache.folder / name)
-    graphs = [generator.draw(data_seed, indices[0])]
-    check_memory(
-        f"{len(indices)} graphs of {generator.stream}", len(indices) * _bytes_of(graphs[0]), "ask for fewer instances"
-    )
-    graphs += [generator.draw(data_seed, k) for k in indices[1:]]
+    first = generator.draw(data_seed, indices[0])
+    # The object and its arrays, three times while an archive is being written.
+    size = 500 + 3 * (first.edges.nbytes + (0 if first.weights is None else first.weights.nbytes))
+    check_memory(f"{len(indices)} graphs of {generator.stream}", len(indices) * size, "ask for fewer instances")
+    graphs = [first] + [generator.draw(data_seed, k) for k in indices[1:]]
     cache.save(name, lambda file: save_graphs(file, graphs))
     return graphs
 

@@ -37,8 +37,8 @@ class DiscsFiles:
     Attributes:
       folder: its folder, relative to the data root.
       pattern: glob pattern of its file names; files are read in sorted order.
-      read: yields, for one file, a function for each of its graphs. As far as the format allows, a graph is only
-        read when its function is called, so that graphs can be counted and skipped.
+      read: yields a function for each graph of a file, which reads it if the format allows, so that graphs can be
+        counted and skipped.
       pickles: the objects that a file of the given graphs holds, back to back; None if it is not written.
       per_file: the largest number of graphs in one file; None if one file holds all.
     """
@@ -54,25 +54,22 @@ class DiscsFiles:
         return sorted(path for path in (data_root / self.folder).glob(self.pattern) if path.is_file())
 
     def load(self, files: list[Path], first: int, stop: int | None) -> tuple[list[Graph], int]:
-        """Graphs first..stop-1 and the number of all graphs.
-
-        Raises:
-          InputError: a file is damaged, refused, or not in the expected format.
-        """
+        """Graphs first..stop-1 and the number of all graphs."""
         graphs, total = [], 0
         for path in files:
             for load in self.read(path):
                 if total >= first and (stop is None or total < stop):
-                    graphs.append(_load_from(path, load))
+                    try:
+                        graphs.append(load())
+                    except InputError as error:
+                        message = str(error)
+                        message = message if message.startswith(str(path)) else f"{path}: {message}"
+                        raise InputError(message) from None
                 total += 1
         return graphs, total
 
     def write(self, path: Path, graphs: Sequence[Graph]) -> Path:
-        """Writes a file atomically, one object at a time, since networkx graphs take much more memory.
-
-        Raises:
-          InputError: the file cannot be written.
-        """
+        """Writes a file atomically, one object at a time, since networkx graphs take much more memory."""
 
         def write(file: BinaryIO) -> None:
             for item in self.pickles(graphs) if self.pickles else ():
@@ -88,13 +85,22 @@ def read_formula(path: Path) -> Iterator[Load]:
 
 def read_single_graph(path: Path) -> Iterator[Load]:
     """MIS `ertest`: one pickled graph per file; nodes of a known solution carry `label` 1."""
-    yield functools.partial(_load_labelled, path)
+
+    def load() -> Graph:
+        graph = load_pickle(path)
+        if not isinstance(graph, PickledGraph):
+            raise InputError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
+        labels = (attributes.get("label") for attributes in graph.nodes.values() if isinstance(attributes, dict))
+        size = sum(_number(path, label) for label in labels if label is not None)
+        return graph_from_networkx(graph, path.stem, reference=size or None)
+
+    yield load
 
 
 def read_graph_list(path: Path) -> Iterator[Load]:
     """MIS `er_density`: one pickled list of graphs. No reference is known."""
     for k, graph in enumerate(_sequence(path, load_pickle(path), "graphs")):
-        yield functools.partial(graph_from_networkx, graph, _name(path, k))
+        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]")
 
 
 def read_cut_solutions(path: Path) -> Iterator[Load]:
@@ -103,14 +109,14 @@ def read_cut_solutions(path: Path) -> Iterator[Load]:
         graph, solution, *_ = _sequence(path, item, "a graph and a solution", 2)
         value, *_ = _sequence(path, solution, "the value of a solution", 1)
         reference = _number(path, value)
-        yield functools.partial(graph_from_networkx, graph, _name(path, k), weighted=True, reference=reference)
+        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", weighted=True, reference=reference)
 
 
 def read_scored_graphs(path: Path) -> Iterator[Load]:
     """MaxClique `rb`: one pickled list of (clique number, graph)."""
     for k, item in enumerate(_sequence(path, load_pickle(path), "pairs")):
         value, graph, *_ = _sequence(path, item, "a clique number and a graph", 2)
-        yield functools.partial(graph_from_networkx, graph, _name(path, k), reference=_number(path, value))
+        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", reference=_number(path, value))
 
 
 def read_graphs_and_scores(path: Path) -> Iterator[Load]:
@@ -120,37 +126,10 @@ def read_graphs_and_scores(path: Path) -> Iterator[Load]:
     if len(graphs) != len(values):
         raise InputError(f"{path}: {len(graphs)} graphs, but {len(values)} clique numbers")
     for k, (graph, value) in enumerate(zip(graphs, values, strict=True)):
-        yield functools.partial(graph_from_networkx, graph, _name(path, k), reference=_number(path, value))
-
-
-def _load_labelled(path: Path) -> Graph:
-    """A single graph; the sum of its node labels, if it has any, is the reference."""
-    graph = load_pickle(path)
-    if not isinstance(graph, PickledGraph):
-        raise InputError(f"{path}: a {type(graph).__name__} where one networkx graph is expected")
-    size = 0.0
-    for attributes in graph.nodes.values():
-        if isinstance(attributes, dict) and "label" in attributes:
-            size += _number(path, attributes["label"])
-    return graph_from_networkx(graph, path.stem, reference=size or None)
-
-
-def _load_from(path: Path, load: Load) -> Graph:
-    """Calls `load` and adds the file's name to its errors."""
-    try:
-        return load()
-    except InputError as error:
-        message = str(error)
-        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from None
-
-
-def _name(path: Path, k: int) -> str:
-    """The name of graph k of a file in results and messages."""
-    return f"{path.name}[{k}]"
+        yield functools.partial(graph_from_networkx, graph, f"{path.name}[{k}]", reference=_number(path, value))
 
 
 def _sequence(path: Path, value: Any, what: str, least: int = 0) -> Any:
-    """`value`, if it is a sequence of at least `least` items."""
     if not isinstance(value, list | tuple | PickledArray):
         raise InputError(f"{path}: a {type(value).__name__} where {what} should be; is it another dataset's file?")
     if len(value) < least:
@@ -159,7 +138,6 @@ def _sequence(path: Path, value: Any, what: str, least: int = 0) -> Any:
 
 
 def _number(path: Path, value: Any) -> float:
-    """A reference value."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -189,11 +167,11 @@ def plain_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
 
 
 def labelled_graphs(graphs: Sequence[Graph]) -> Iterable[Any]:
-    """One graph; readers add up the labels of its nodes."""
+    """Graphs back to back; readers add up the labels of the nodes."""
     for graph in graphs:
         result = networkx_graph(graph)
         if graph.reference:
-            # Readers add up the labels of the nodes; which nodes are in the best known set is not known here.
+            # Which nodes are in the best known set is not known here.
             result.add_node(0, label=graph.reference)
         yield result
 
@@ -219,23 +197,17 @@ def graphs_and_scores(graphs: Sequence[Graph]) -> Iterable[Any]:
 _LARGEST_BYTES = 2**30
 
 
-class PickledDiGraph(PickledGraph):
-    """A directed graph; it can be read, so that the error can name its kind."""
+class _Improper(PickledGraph):
+    """A directed graph or multigraph, which is read so that the error can say so."""
 
-    directed = True
-
-
-class PickledMultiGraph(PickledGraph):
-    """A multigraph; it can be read, so that the error can name its kind."""
-
-    multigraph = True
+    proper = False
 
 
 class _Ignored:
     """An object whose contents do not matter, such as a cached view of a graph."""
 
     def __setstate__(self, state: Any) -> None:
-        """Discards the state."""
+        pass
 
 
 class PickledDtype:
@@ -249,7 +221,7 @@ class PickledDtype:
         self._order = "="
 
     def __setstate__(self, state: tuple) -> None:
-        """Reads the byte order; the code determines everything else about a plain type."""
+        # The code determines everything but the byte order of a plain type.
         order = state[1].decode("ascii") if isinstance(state[1], bytes) else state[1]
         if order not in ("<", ">", "=", "|"):
             raise pickle.UnpicklingError(f"NumPy byte order {order!r}")
@@ -257,7 +229,6 @@ class PickledDtype:
 
     @property
     def dtype(self) -> np.dtype:
-        """The dtype itself."""
         return np.dtype(self._order + self._code)
 
 
@@ -265,11 +236,8 @@ class PickledArray(np.ndarray):
     """A NumPy array whose state is checked before NumPy sees it."""
 
     def __setstate__(self, state: tuple) -> None:
-        """Accepts (version, shape, dtype, Fortran order, bytes) for an array of a plain type."""
         _, shape, dtype, fortran, raw = state
-        dtype = _plain(dtype)
-        raw = _raw_bytes(raw)
-        super().__setstate__((shape, dtype, bool(fortran), raw))  # type: ignore[arg-type]  # a version is optional
+        super().__setstate__((shape, _plain(dtype), bool(fortran), _raw_bytes(raw)))  # type: ignore[arg-type]  # a version is optional
 
 
 class _Sealed:
@@ -277,12 +245,11 @@ class _Sealed:
 
     __slots__ = ("_function",)
 
-    def __init__(self, function: Callable) -> None:
+    def __init__(self, function: Callable | None) -> None:
         self._function = function
 
     def __call__(self, *args: Any) -> Any:
-        """Calls the function."""
-        return self._function(*args)
+        return self._function(*args)  # type: ignore[misc]  # a TypeError where there is none
 
     def __setstate__(self, state: Any) -> None:
         raise pickle.UnpicklingError("an attempt to alter a function")
@@ -304,17 +271,10 @@ def _encode_latin1(text: str, encoding: str = "latin1") -> bytes:
     return text.encode("latin1")
 
 
-def _empty_bytes() -> bytes:
-    """`bytes()`, which protocols 0 to 2 use for empty bytes; a length or contents are not accepted."""
-    return b""
-
-
-def _refuse_call(*args: Any) -> None:
-    """Stand-in for a function that a pickle passes as an argument but has no reason to call."""
-    raise pickle.UnpicklingError("an attempt to make an array from arguments")
-
-
-_NDARRAY = _Sealed(_refuse_call)  # stand-in for `numpy.ndarray`
+# Protocols 0 to 2 make empty bytes by a call; a length or contents are not accepted.
+_BYTES = _Sealed(lambda: b"")
+# Stand-in for `numpy.ndarray`, which a pickle passes as an argument but has no reason to call.
+_NDARRAY = _Sealed(None)
 
 
 def _rebuild_array(cls: Any, shape: tuple, typecode: bytes | str) -> PickledArray:
@@ -331,15 +291,13 @@ def _array_from_buffer(buffer: bytes, dtype: PickledDtype, shape: tuple, order: 
 
 def _scalar_from_bytes(dtype: PickledDtype, raw: bytes | str = b"") -> np.generic:
     """A NumPy scalar from its bytes (`numpy.core.multiarray.scalar`)."""
-    dtype = _plain(dtype)
-    raw = _raw_bytes(raw)
+    dtype, raw = _plain(dtype), _raw_bytes(raw)
     if len(raw) != dtype.itemsize:
         raise pickle.UnpicklingError(f"a NumPy scalar of {len(raw)} bytes; {dtype} takes {dtype.itemsize}")
     return np.frombuffer(raw, dtype=dtype)[0]
 
 
 def _plain(dtype: Any) -> np.dtype:
-    """The dtype in a stand-in."""
     if not isinstance(dtype, PickledDtype):
         raise pickle.UnpicklingError("an array without a NumPy type")
     return dtype.dtype
@@ -357,14 +315,18 @@ def _raw_bytes(raw: Any) -> bytes:
 _GRAPHS = {
     ("networkx.classes.graph", "Graph"): PickledGraph,
     ("networkx.classes.ordered", "OrderedGraph"): PickledGraph,
-    ("networkx.classes.digraph", "DiGraph"): PickledDiGraph,
-    ("networkx.classes.multigraph", "MultiGraph"): PickledMultiGraph,
-    ("networkx.classes.multidigraph", "MultiDiGraph"): PickledMultiGraph,
+    ("networkx.classes.digraph", "DiGraph"): _Improper,
+    ("networkx.classes.multigraph", "MultiGraph"): _Improper,
+    ("networkx.classes.multidigraph", "MultiDiGraph"): _Improper,
 }
 _VIEWS = {
-    ("networkx.classes.reportviews", name): _Ignored
-    for name in ("NodeView", "NodeDataView", "EdgeView", "EdgeDataView", "DegreeView")
-} | {("networkx.classes.coreviews", name): _Ignored for name in ("AtlasView", "AdjacencyView")}
+    (f"networkx.classes.{module}", name): _Ignored
+    for module, names in (
+        ("reportviews", "NodeView NodeDataView EdgeView EdgeDataView DegreeView"),
+        ("coreviews", "AtlasView AdjacencyView"),
+    )
+    for name in names.split()
+}
 _NUMPY = {("numpy", "ndarray"): _NDARRAY, ("numpy", "dtype"): PickledDtype} | {
     (f"numpy.{core}.{module}", name): _Sealed(function)
     for core in ("core", "_core")
@@ -380,8 +342,8 @@ _PYTHON = {
     for kind in (dict, list, tuple, set, frozenset, object)
 } | {
     ("collections", "OrderedDict"): collections.OrderedDict,
-    ("builtins", "bytes"): _Sealed(_empty_bytes),
-    ("__builtin__", "bytes"): _Sealed(_empty_bytes),
+    ("builtins", "bytes"): _BYTES,
+    ("__builtin__", "bytes"): _BYTES,
     ("_codecs", "encode"): _Sealed(_encode_latin1),
     ("copyreg", "_reconstructor"): _Sealed(_rebuild_object),
     ("copy_reg", "_reconstructor"): _Sealed(_rebuild_object),
@@ -390,18 +352,9 @@ _ALLOWED = _GRAPHS | _VIEWS | _NUMPY | _PYTHON
 
 # Exceptions that the unpickler raises on a damaged stream (the pickle module's documentation names some of these).
 _DAMAGE = (
-    pickle.UnpicklingError,
-    EOFError,
-    AttributeError,
-    ImportError,
-    IndexError,
-    KeyError,
-    TypeError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-)
+    pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError, OverflowError,
+    MemoryError, RecursionError,
+)  # fmt: skip
 
 
 class _Refused(Exception):
@@ -412,7 +365,6 @@ class _Reader(pickle.Unpickler):
     """An unpickler that resolves only the names on the list."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for `module.name`; nothing is ever imported."""
         if (module, name) not in _ALLOWED:
             raise _Refused(ascii(f"{module}.{name}"))  # the stream may hold line breaks and escapes
         return _ALLOWED[module, name]
@@ -449,7 +401,7 @@ def load_pickle(path: str | os.PathLike) -> Any:
 
 
 def load_next(path: str | os.PathLike, file: BinaryIO) -> Any:
-    """Reads the next pickle of an open file; errors as `iter_pickles`."""
+    """The next pickle of an open file; errors as `iter_pickles`."""
     start = file.tell()
     first = start - start % mmap.ALLOCATIONGRANULARITY
     size = os.fstat(file.fileno()).st_size - first

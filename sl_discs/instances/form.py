@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Int32, Int64
@@ -20,21 +19,12 @@ _FEW = 256
 _SMALLEST, _LARGEST = 1e-200, 1e280
 
 
-class ExactParts(NamedTuple):
-    """Numbers as sums of parts that add up exactly.
-
-    Attributes:
-      parts: each the places of some numbers and what is split off them: sums of any of these, with any signs, are
-        exact in any order.
-      rest: places and values of what is left, a few numbers, or those near the ends of the range.
-    """
-
-    parts: list[tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]]
-    rest: tuple[Int[np.ndarray, "R"], Float64[np.ndarray, "R"]]
+# Places of numbers [P] in an array, and values there.
+Part = tuple[Int[np.ndarray, "P"], Float64[np.ndarray, "P"]]
 
 
-def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
-    """Splits numbers.
+def exact_parts(values: Float64[np.ndarray, "M"]) -> tuple[list[Part], Part]:
+    """Parts of numbers of which any sums, with any signs, are exact in any order, and the rest, a few numbers.
 
     Leading bits of all numbers are split off together, so few that their sum is exact in any order; what is left of
     each number is smaller by as many bits, and after a few turns nothing is (Rump, Ogita and Oishi, 2008).
@@ -53,7 +43,7 @@ def exact_parts(values: Float64[np.ndarray, "M"]) -> ExactParts:
         rest = rest - leading
         left = rest != 0
         places, rest = places[left], rest[left]
-    return ExactParts(parts, (places, rest))
+    return parts, (places, rest)
 
 
 def check_sum(name: str, *values: Float64[np.ndarray, "..."] | float) -> None:
@@ -74,6 +64,8 @@ def expansion(values: Iterable[float]) -> list[float]:
 
 def exact_sum(values: Float64[np.ndarray, "M"]) -> float:
     """The correctly rounded sum."""
+    if np.abs(values).sum() < 2**53 and np.array_equal(values, np.rint(values)):
+        return float(values.sum())
     parts, (_, rest) = exact_parts(values)
     return math.fsum([*(float(leading.sum()) for _, leading in parts), *rest.tolist()])
 
@@ -167,6 +159,26 @@ class QuadraticForm:
             reference = None
         pairs = pairs.astype(np.int32, copy=False)
         return cls(str(name), linear, pairs, couplings, offset, bool(spins), maximise, reference, tuple(offset_rest))
+
+    @classmethod
+    def from_sums(cls, name, linear, pairs, couplings, constants, *, maximise=False) -> QuadraticForm:
+        """The form of zeros and ones with sums of numbers as linear coefficients and constant, none of them rounded.
+
+        `linear` is N lists of numbers. What one number in double precision cannot hold of a coefficient becomes
+        further pairs (i, i); otherwise as `from_arrays`.
+        """
+        sums, constants = [expansion(numbers) for numbers in linear], expansion(constants)
+        rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]
+        own = np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2)
+        return cls.from_arrays(
+            name,
+            [numbers[0] if numbers else 0.0 for numbers in sums],
+            np.concatenate([pairs, own]),
+            np.concatenate([couplings, [number for _, number in rest]]),
+            constants[0] if constants else 0.0,
+            maximise=maximise,
+            offset_rest=constants[1:],
+        )
 
     def value(self, x: Int[np.ndarray, "N"]) -> float:
         """The form at x, [N] zeros and ones (a one is spin 1): the exact sum of its terms, rounded once.

@@ -66,6 +66,23 @@ READERS: dict[str, Callable[[Source, str | None], Sequence[tuple[Any, Sequence[i
     "coo": read_coo,
     "npz": _read_npz,
 }
+# By the word after `p` in a first line without comments, and by suffix.
+_TAGS = {b"cnf": "cnf", b"qubo": "qbsolv"} | dict.fromkeys([b"edge", b"edges", b"col", b"clq"], "dimacs")
+_SUFFIXES = {
+    suffix: format
+    for format, suffixes in {
+        "rudy": ".rudy .mc",
+        "dimacs": ".clq .col .dimacs",
+        "metis": ".graph .metis",
+        "edge_list": ".edges .edgelist",
+        "matrix_market": ".mtx",
+        "cnf": ".cnf",
+        "bqp": ".bqp",
+        "qbsolv": ".qubo",
+        "coo": ".coo",
+    }.items()
+    for suffix in suffixes.split()
+}
 
 
 def read_instances(
@@ -129,30 +146,6 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 # Which format a file is in.
 
 _TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)")
-_TAGS = {
-    b"cnf": "cnf",
-    b"qubo": "qbsolv",
-    b"edge": "dimacs",
-    b"edges": "dimacs",
-    b"col": "dimacs",
-    b"clq": "dimacs",
-}
-_SUFFIXES = {
-    ".rudy": "rudy",
-    ".mc": "rudy",
-    ".clq": "dimacs",
-    ".col": "dimacs",
-    ".dimacs": "dimacs",
-    ".graph": "metis",
-    ".metis": "metis",
-    ".edges": "edge_list",
-    ".edgelist": "edge_list",
-    ".mtx": "matrix_market",
-    ".cnf": "cnf",
-    ".bqp": "bqp",
-    ".qubo": "qbsolv",
-    ".coo": "coo",
-}
 
 
 def recognise(source: Source, problem: str | None) -> str:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Int32
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from sl_discs.errors import InputError, check_memory, real, whole
 from sl_discs.instances.form import QuadraticForm
@@ -28,8 +30,7 @@ def barabasi_albert_edges(rng: np.random.Generator, num_nodes: int, m: int) -> I
     """The (num_nodes - m) m edges of a preferential-attachment graph that grows from a star of m + 1 nodes.
 
     A new node draws end points of existing edges uniformly until it has m different ones (Barabasi and Albert,
-    1999; networkx starts from the same star). The generator is implemented here so that a seed gives the same graph
-    under every version of networkx. Needs 1 <= m < num_nodes.
+    1999). networkx does the same, but a seed must give the same graph under every version of it.
     """
     edges = [(0, leaf) for leaf in range(1, m + 1)]
     ends = [node for edge in edges for node in edge]  # each node appears once per neighbour
@@ -77,9 +78,6 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
 
     If the largest component (among equally large ones, the one with the smallest node) has fewer than `low` nodes,
     the graph is discarded and drawn again, n included. Nodes keep their order.
-
-    Raises:
-      InputError: a thousand graphs in a row were too small, so p is far too low for `low` nodes to connect.
     """
     for _ in range(1000):
         num_nodes = int(rng.integers(low, high, endpoint=True))
@@ -95,15 +93,10 @@ def draw_maxcut_er(rng: np.random.Generator, name: str, low: int, high: int, p: 
 
 
 def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[np.ndarray, "n"]:
-    """Membership in the largest component, found by spreading the smallest label until nothing changes."""
-    label = np.arange(num_nodes)
-    while True:
-        smaller = label.copy()
-        np.minimum.at(smaller, edges[:, 0], label[edges[:, 1]])
-        np.minimum.at(smaller, edges[:, 1], label[edges[:, 0]])
-        if (smaller == label).all():
-            return label == np.argmax(np.bincount(label))
-        label = smaller
+    adjacency = sparse.coo_array((np.ones(len(edges), bool), tuple(edges.T)), (num_nodes, num_nodes))
+    # Labels count from 0 in the order of the components' smallest nodes.
+    label = csgraph.connected_components(adjacency, directed=False)[1]
+    return label == np.argmax(np.bincount(label))
 
 
 # Model RB: clique problems at the threshold (Xu, Boussemart, Hemery and Lecoutre, 2007), as in DISCS's RB set.
@@ -118,9 +111,9 @@ def _largest_component(num_nodes: int, edges: Int32[np.ndarray, "E 2"]) -> Bool[
 # which Karalias and Loukas (2020) and others used for their RB graphs: n in 10..25, k in 5..20, p in (0.3, 1). This
 # module draws from its distribution, which differs from Model RB in three respects:
 #
-# - No solution is planted. The reference is n, which only bounds the clique number, so 100 % is seldom possible. - A
-# constraint excludes only pairs that no earlier one on the same two variables *in the same order* excludes, so more
-#   pairs are excluded than by independent constraints. Constraints in the other order are ignored.
+# - No solution is planted. The reference is n, which only bounds the clique number, so 100 % is seldom possible.
+# - A constraint excludes only pairs that no earlier one on the same two variables *in the same order* excludes, so
+#   more pairs are excluded than by independent constraints. Constraints in the other order are ignored.
 # - The numbers of constraints and of pairs are rounded down, that of constraints after subtracting 1.
 #
 # That DISCS's set has this distribution is inferred from its results. The paper's GWG reaches 87.51 % +- 6.19 of the
@@ -202,30 +195,29 @@ class Generator:
 
     def draw(self, data_seed: int, index: int) -> Graph:
         """Graph number `index` of this dataset under `data_seed` (both non-negative)."""
-        key = np.random.SeedSequence([data_seed, zlib.crc32(self.stream.encode()), index])
-        return self.sample(np.random.Generator(np.random.PCG64(key)), self.name_of(index))
+        return self.sample(_numbers(self.stream, data_seed, index), self.name_of(index))
 
     def name_of(self, index: int) -> str:
         """The name of graph number `index` in results."""
         return f"{self.stream}/{index}"
 
 
-def mis_er_density(p: str) -> Generator:
-    """MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS uses .05, .10, .20 and .25).
+def _numbers(stream: str, data_seed: int, index: int) -> np.random.Generator:
+    key = np.random.SeedSequence([data_seed, zlib.crc32(stream.encode()), index])
+    return np.random.Generator(np.random.PCG64(key))
 
-    Raises:
-      InputError: p is not a number between 0 and 1.
-    """
+
+# The datasets; InputError where r does not name a distribution.
+
+
+def mis_er_density(p: str) -> Generator:
+    """MIS on G(n, p), n in 700..800, p written as in `r-0.05` (DISCS uses .05, .10, .20 and .25)."""
     sample = functools.partial(draw_mis_er, low=700, high=800, p=parse_probability(p))
     return Generator(f"mis/er_density/{p}", 32, f"G(n, {p}), n in 700..800", sample)
 
 
 def mis_ertest(r: str) -> Generator:
-    """MIS on the Erdos-Renyi test distribution `800` (700-800 nodes, p = .15) or `10k` (9,000-11,000, p = .02).
-
-    Raises:
-      InputError: another name.
-    """
+    """MIS on the Erdos-Renyi test distribution `800` (700-800 nodes, p = .15) or `10k` (9,000-11,000, p = .02)."""
     sizes = {"800": (700, 800, 0.15, 128), "10k": (9000, 11000, 0.02, 16)}
     if r not in sizes:
         raise InputError(f"ertest has r-{' and r-'.join(sizes)}, not r-{r}")
@@ -235,22 +227,14 @@ def mis_ertest(r: str) -> Generator:
 
 
 def maxcut_er(r: str) -> Generator:
-    """MaxCut on the largest component of G(n, p): r is `er-<p>-n-<low>-<high>`.
-
-    Raises:
-      InputError: r has another form, p is not a probability, or the sizes are not in order.
-    """
+    """MaxCut on the largest component of G(n, p): r is `er-<p>-n-<low>-<high>`."""
     p, low, high = _parse_random_cut(r, "er", "er-0.15-n-256-300")
     sample = functools.partial(draw_maxcut_er, low=low, high=high, p=parse_probability(p))
     return Generator(f"maxcut/er/{r}", 32, f"largest component of G(n, {p}), n in {low}..{high}, weight 1", sample)
 
 
 def maxcut_ba(r: str) -> Generator:
-    """MaxCut on Barabasi-Albert graphs: r is `ba-<m>-n-<low>-<high>`.
-
-    Raises:
-      InputError: r has another form, m is not a whole number below the smallest size, or the sizes are not in order.
-    """
+    """MaxCut on Barabasi-Albert graphs: r is `ba-<m>-n-<low>-<high>`."""
     m, low, high = _parse_random_cut(r, "ba", "ba-4-n-512-600")
     if not (m.isdecimal() and 1 <= int(m) < low):
         raise InputError(f"r-{r}: m must be a whole number, from 1 up to the smallest size less 1")
@@ -271,18 +255,13 @@ def maxclique_rb() -> Generator:
 
 
 def parse_probability(text: str) -> float:
-    """The number written in `text`, strictly between 0 and 1.
-
-    Raises:
-      InputError: `text` is anything else.
-    """
+    """The number written in `text`, strictly between 0 and 1."""
     if not re.fullmatch(r"0?\.\d+", text) or not 0 < float(text) < 1:
         raise InputError(f"{text!r} is not an edge probability; write one between 0 and 1, such as 0.15")
     return float(text)
 
 
 def _parse_random_cut(r: str, kind: str, example: str) -> tuple[str, int, int]:
-    """Splits `<kind>-<parameter>-n-<low>-<high>`."""
     match = re.fullmatch(rf"{kind}-([0-9.]+)-n-(\d+)-(\d+)", r)
     if match is None:
         raise InputError(f"r-{r} does not name a random {kind} dataset; write it like r-{example}")
@@ -306,7 +285,6 @@ class IsingLattice:
 
     The field b_i is uniform on (-init_sigma, init_sigma), plus mu inside a disc that covers half of the lattice and
     minus mu outside it. The boundary is open: sites on an edge have three neighbours and those in a corner two.
-
 
     Attributes:
       shape: height and width.
@@ -335,27 +313,17 @@ class IsingLattice:
         return "ising/" + "x".join(map(str, self.shape))
 
     def draw(self, data_seed: int, index: int) -> QuadraticForm:
-        """Lattice number `index` under `data_seed`; site (i, j) is variable i * width + j.
-
-        Raises:
-          InputError: memory cannot hold so large a lattice.
-        """
+        """Lattice number `index` under `data_seed`; site (i, j) is variable i * width + j."""
         height, width = self.shape
         check_memory(f"model_config.shape: {height * width:,} sites", height * width * _SITE, "give a smaller shape")
-        seed = np.random.SeedSequence([data_seed, zlib.crc32(self.name.encode()), index])
-        uniform = np.random.Generator(np.random.PCG64(seed)).uniform(-1.0, 1.0, self.shape)
+        uniform = _numbers(self.name, data_seed, index).uniform(-1.0, 1.0, self.shape)
         field = self.init_sigma * uniform + self.mu * np.where(self._in_disc(), 1.0, -1.0)
         site = np.arange(height * width).reshape(self.shape)
         bonds = [(site[:-1], site[1:]), (site[:, :-1], site[:, 1:])]
         pairs = np.concatenate([np.stack(ends, axis=-1).reshape(-1, 2) for ends in bonds])
-        return QuadraticForm.from_arrays(
-            f"{self.name}/{index}",
-            -field.ravel(),
-            pairs,
-            np.full(len(pairs), float(self.lambdaa)),
-            spins=True,
-            maximise=True,
-        )
+        couplings = np.full(len(pairs), float(self.lambdaa))
+        name = f"{self.name}/{index}"
+        return QuadraticForm.from_arrays(name, -field.ravel(), pairs, couplings, spins=True, maximise=True)
 
     def _in_disc(self) -> np.ndarray:
         """[height, width] whether a site lies in the central disc; the lattice is taken as a square of area 1."""

@@ -76,8 +76,8 @@ class Graph:
         np.minimum(u, v, out=edges[:, 0])
         np.maximum(u, v, out=edges[:, 1])
         if have_repeats(u, v, num_nodes):
-            first = np.unique(edge_codes(u, v, num_nodes), return_index=True)[1]
-            row = int(np.setdiff1d(np.arange(len(edges)), first)[0])
+            first = first_rows(edge_codes(u, v, num_nodes))
+            row = int(np.argmax(first != np.arange(len(edges))))
             raise InputError(
                 f"{name}: edge {tuple(int(v) for v in edges[row])} appears more than once; give each "
                 "undirected edge one row (a symmetric matrix holds each twice)"
@@ -96,11 +96,7 @@ class Graph:
 
 
 def check_size(name: str, num_nodes: int) -> None:
-    """Refuses instances that are too large for any run, whatever their edges; called before arrays are allocated.
-
-    Raises:
-      InputError: more nodes or variables than 32 bits can number, or than fit into memory with one chain.
-    """
+    """Refuses more nodes or variables than 32 bits can number, or than fit into memory with one chain."""
     check_number(f"{name}: {num_nodes} nodes", num_nodes, "so number them without gaps")
     check_memory(f"{name}: a single chain on {num_nodes} nodes", num_nodes * _NODE_BYTES, "correct their number")
 
@@ -117,6 +113,12 @@ def have_repeats(u, v, num_nodes: int) -> bool:
     if _in_order(low, high) or _in_order(high, low):
         return False
     return bool((np.diff(np.sort(edge_codes(low, high, num_nodes))) == 0).any())
+
+
+def first_rows(codes: Int64[np.ndarray, "E"]) -> Int64[np.ndarray, "E"]:
+    """For each number the row in which it first appeared."""
+    _, first, place = np.unique(codes, return_index=True, return_inverse=True)
+    return first[place.reshape(-1)]
 
 
 def _in_order(major: np.ndarray, minor: np.ndarray) -> bool:
@@ -166,7 +168,7 @@ if TYPE_CHECKING:
 class PickledGraph:
     """The contents of a pickled networkx graph of any version, with the few methods needed to read it."""
 
-    directed = multigraph = False
+    proper = True  # neither directed nor a multigraph
     # A damaged stream may create a graph and never set its state; it is then empty and refused for that.
     nodes: Mapping = MappingProxyType({})
     _adj: Mapping = MappingProxyType({})
@@ -184,14 +186,6 @@ class PickledGraph:
     def adjacency(self) -> Iterator[tuple[Any, dict]]:
         """Pairs of a node and the dictionary from its neighbours to the edges' attributes."""
         return iter(self._adj.items())
-
-    def is_directed(self) -> bool:
-        """Whether it was one of networkx's directed classes."""
-        return self.directed
-
-    def is_multigraph(self) -> bool:
-        """Whether it was one of networkx's multigraph classes."""
-        return self.multigraph
 
 
 def is_networkx(graph: Any) -> bool:
@@ -214,7 +208,8 @@ def graph_from_networkx(
     """
     if not (is_networkx(graph) or isinstance(graph, PickledGraph)):
         raise InputError(f"{name}: a {type(graph).__name__} where a networkx graph is expected")
-    if graph.is_directed() or graph.is_multigraph():
+    proper = graph.proper if isinstance(graph, PickledGraph) else not (graph.is_directed() or graph.is_multigraph())
+    if not proper:
         raise InputError(f"{name}: a directed graph or multigraph; convert it to networkx.Graph first")
     labels = list(graph.nodes)
     if set(labels) == set(range(len(labels))):

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.graph import Graph, edge_codes, have_repeats
+from sl_discs.instances.graph import Graph, edge_codes, first_rows, have_repeats
 from sl_discs.instances.text import (
     Block,
     Lines,
@@ -34,33 +34,18 @@ Labelled = list[tuple[Graph, Sequence[int | str]]]
 def simple_graph(name: str, num_nodes: int, ends, weights, refuse, merge: bool) -> Graph:
     """The graph with edges [E], in the order of the rows that they came from.
 
-    Args:
-      name: name of the graph.
-      num_nodes: number of nodes.
-      ends: two arrays [E] of nodes from 0 on.
-      weights: [E] or None.
-      refuse: `Rows.refuse` of the lines of the edges.
-      merge: whether an edge may be repeated, in either direction and with the same weight; otherwise a repetition is
-        an error.
-
-    Raises:
-      InputError: a self-loop, a repeated edge unless `merge`, or conflicting weights of one edge.
+    `ends` are two arrays [E] of nodes from 0 on, `refuse` is `Rows.refuse` of their lines. If `merge`, an edge may be
+    repeated, in either direction and with the same weight.
     """
     u, v = ends
     refuse(u == v, "an edge from node {0} to itself; remove the line (in a quadratic model, see format=coo)")
     if have_repeats(u, v, num_nodes):
-        codes = edge_codes(u, v, num_nodes)
-        order = np.argsort(codes, kind="stable")
-        new = np.ones(len(codes), bool)
-        new[1:] = np.diff(codes[order]) > 0
-        first = order[new][np.cumsum(new) - 1]  # for each sorted row, the row in which its edge first appeared
-        again = np.zeros(len(codes), bool)
-        again[order] = ~new
+        first = first_rows(edge_codes(u, v, num_nodes))
+        again = first != np.arange(len(first))
         if not merge:
             refuse(again, "edge {0} {1} is listed a second time; give each edge once, in one direction")
         elif weights is not None:
-            differs = np.zeros(len(codes), bool)
-            differs[order] = weights[order] != weights[first]
+            differs = weights != weights[first]
             refuse(differs, "edge {0} {1} was given before with another weight than {2}; keep one of them")
         u, v, weights = u[~again], v[~again], None if weights is None else weights[~again]
     return Graph.from_arrays(name, num_nodes, np.stack([u, v], axis=1, dtype=np.int32, casting="unsafe"), weights)
@@ -87,12 +72,7 @@ _RUDY_HEADER = "the numbers of nodes and edges, 'n m' or 'n m 0'"
 
 
 def read_rudy(source: Source, problem: str | None = None) -> Labelled:
-    """The graph of a file, its labels 1 to n.
-
-    Raises:
-      InputError: a malformed header or line, a node out of range, a self-loop, a repeated edge, or a number of edges
-        that differs from the header.
-    """
+    """The graph of a file, its labels 1 to n."""
     lines = Lines(source, (b"#", b"%"))
     number, words = lines.one(_RUDY_HEADER)
     words = words[:2] if words[2:] == [b"0"] else words
@@ -106,11 +86,7 @@ def read_rudy(source: Source, problem: str | None = None) -> Labelled:
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
-    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none.
-
-    Raises:
-      InputError: the file cannot be written.
-    """
+    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none."""
     write_lines(path, f"{graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "{} {} {}\n"))
 
 
@@ -137,12 +113,7 @@ _DIMACS_HEADER = "'p edge NODES EDGES'"
 
 
 def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
-    """The graph of a file, its labels 1 to n.
-
-    Raises:
-      InputError: a malformed header or line, a node out of range, a self-loop, or a number of edges that matches the
-        header in none of the three ways.
-    """
+    """The graph of a file, its labels 1 to n."""
     lines = Lines(source, (b"c",))
     number, words = lines.one(f"the header {_DIMACS_HEADER}")
     if words[0] != b"p" or len(words) != 4:
@@ -161,11 +132,7 @@ def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
 
 
 def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
-    """Writes an unweighted graph atomically.
-
-    Raises:
-      InputError: the graph has weights other than 1, or the file cannot be written.
-    """
+    """Writes an unweighted graph atomically."""
     if graph.weights is not None and (graph.weights != 1).any():
         raise InputError(f"{path}: DIMACS graphs have no weights, but {graph.name} has; write rudy or npz")
     write_lines(path, f"p edge {graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "e {} {}\n"))
@@ -201,12 +168,7 @@ _EDGE_LINE = "an edge, 'u v' or 'u v w', with a weight everywhere or nowhere"
 
 
 def read_edge_list(source: Source, problem: str | None = None) -> Labelled:
-    """The graph of a file.
-
-    Raises:
-      InputError: a malformed line, a number of columns that changes, a self-loop, conflicting weights of one edge,
-        or no edges.
-    """
+    """The graph of a file."""
     lines = Lines(source, (b"#", b"%"))
     _, first = lines.peek(_EDGE_LINE)
     names: dict[bytes, int] = {}
@@ -257,13 +219,7 @@ METIS_FMTS = ("0", "1", "10", "11", "100", "101", "110", "111")
 
 
 def read_metis(source: Source, problem: str | None = None) -> Labelled:
-    """The graph of a file, its edges ordered by their smaller node, its labels 1 to n.
-
-    Raises:
-      InputError: a malformed header or line, a neighbour out of range, a self-loop, a neighbour that is repeated in a
-        line or listed at one end of an edge only, conflicting weights, or numbers of lines or edges that differ from
-        the header.
-    """
+    """The graph of a file, its edges ordered by their smaller node, its labels 1 to n."""
     path, lines = source.path, Lines(source, (b"%",), keep_blank=True)
     number, words = lines.one(f"the header {_METIS_HEADER}")
     num_nodes, num_edges, *rest = header_counts(path, number, words, (2, 3, 4), _METIS_HEADER)
@@ -365,20 +321,12 @@ def read_cnf(path: str | os.PathLike) -> list[Clause]:
 
     Comment lines (`c`) may appear anywhere, a clause may span several lines, and a line that starts with `%`, as
     in SATLIB's own files, ends the formula.
-
-    Raises:
-      InputError: the file cannot be read or has no header `p cnf <variables> <clauses>`; a word is not a literal, a
-        variable exceeds the header's number, the number of clauses differs from it, or the last clause is unfinished.
     """
     return _read_clauses(Source(path))
 
 
 def read_formula(source: Source, problem: str | None = None) -> Labelled:
-    """The conflict graph of a file.
-
-    Raises:
-      InputError: as `read_cnf`, or more than ten million conflicts.
-    """
+    """The conflict graph of a file."""
     clauses = _read_clauses(source)
     occurrences = collections.Counter(literal for clause in clauses for literal in clause)
     edges = sum(len(clause) * (len(clause) - 1) // 2 for clause in clauses)
@@ -397,17 +345,12 @@ def conflict_graph(name: str, clauses: list[Clause]) -> Graph:
     """The graph whose independent sets are the ways to satisfy clauses together (the SATLIB MIS instances).
 
     The graph has one node for each literal of each clause, clause by clause. The nodes of one clause are joined,
-    and each occurrence of a literal is joined to each occurrence of its negation. An independent set thus picks at
-    most one literal per clause, without contradictions, and the size of the largest one is the largest number of
-    clauses that can be satisfied at once. A literal repeated in a clause gives two joined nodes; x and -x in one
-    clause are joined once; a clause without literals gives no node.
+    and each occurrence of a literal is joined to each occurrence of its negation. The size of the largest
+    independent set is the largest number of clauses that can be satisfied at once. A literal repeated in a clause
+    gives two joined nodes; x and -x in one clause are joined once; a clause without literals gives no node.
 
-    The reference is the number of clauses that have literals. It is an upper bound, which is reached if and only if
-    they can all be satisfied together. SATLIB's CBS formulas, which DISCS uses, are satisfiable, so there it is the
-    optimum.
-
-    Raises:
-      InputError: no clause has a literal.
+    The reference is the number of clauses that have literals, an upper bound that is reached if and only if they can
+    all be satisfied together, as in SATLIB's CBS formulas, which DISCS uses.
     """
     literals = [literal for clause in clauses for literal in clause]
     ends = np.cumsum([0, *(len(clause) for clause in clauses)]).tolist()

@@ -15,7 +15,7 @@ import numpy as np
 
 from sl_discs.errors import InputError
 from sl_discs.instances.form import QuadraticForm, check_sum
-from sl_discs.instances.graph import Graph
+from sl_discs.instances.graph import Graph, edge_codes, first_rows
 from sl_discs.instances.graph_files import number_labels, simple_graph
 from sl_discs.instances.text import Lines, Rows, Source, check_count, header_counts, is_whole, read_rows, show
 from sl_discs.problem_names import FORM_PROBLEMS
@@ -26,32 +26,20 @@ Labelled = list[tuple[QuadraticForm | Graph, Sequence[int | str]]]
 def quadratic_form(
     name: str, num_variables: int, ends, values, rows: Rows, *, spins=False, maximise=False, add=False
 ) -> QuadraticForm:
-    """The sum of values [E] times v_i v_j where i and j differ, and times v_i where i = j.
+    """The sum of values [E] times v_i v_j where i and j differ, and times v_i where i = j, both counted from 0.
 
-    Args:
-      name: name of the form.
-      num_variables: number of variables N.
-      ends: the arrays i and j [E], which count from 0.
-      values: [E].
-      rows: the lines of the coefficients, for messages.
-      spins, maximise: as in `QuadraticForm`.
-      add: whether repeated coefficients, in either direction, add up; otherwise they are an error.
-
-    Raises:
-      InputError: a repeated coefficient unless `add`, or a number beyond the range of a float.
+    Repeated coefficients, in either direction, add up if `add`, and otherwise are an error that names their row.
     """
     i, j = ends
     rows.refuse(~np.isfinite(values), "coefficient {2} is too large; scale the model")
     if not add:
-        again = _repeats(np.minimum(i, j), np.maximum(i, j), num_variables)
+        again = _repeats(edge_codes(i, j, num_variables))
         rows.refuse(again, "the coefficient of {0} and {1} was given before; give each pair once, in one direction")
-    linear, own = np.zeros(num_variables), i == j
+    own = i == j
     with np.errstate(over="ignore"):
-        np.add.at(linear, i[own], values[own])
+        linear = np.bincount(i[own], values[own], num_variables)
+        largest = np.bincount(i[own], np.abs(values[own]), num_variables)
     if add:
-        largest = np.zeros(num_variables)
-        with np.errstate(over="ignore"):
-            np.add.at(largest, i[own], np.abs(values[own]))
         summed = np.bincount(i[own], minlength=num_variables)[i] > 1
         rows.refuse(
             own & summed & (largest[i] >= 2**53),
@@ -67,13 +55,8 @@ def _both_directions(ends, values: np.ndarray) -> np.ndarray:
         return np.where(ends[0] == ends[1], values, 2 * values)
 
 
-def _repeats(i: np.ndarray, j: np.ndarray, n: int) -> np.ndarray:
-    """Which of the pairs appeared before."""
-    codes = i * np.int64(n) + j
-    order = np.argsort(codes, kind="stable")
-    again = np.zeros(len(codes), bool)
-    again[order[1:]] = np.diff(codes[order]) == 0
-    return again
+def _repeats(codes: np.ndarray) -> np.ndarray:
+    return first_rows(codes) != np.arange(len(codes))
 
 
 # OR-Library's `bqp` files: several problems "maximise x'Qx" with x in {0, 1}^n and Q symmetric.
@@ -88,12 +71,7 @@ _BQP_HEADER = "the numbers of variables and coefficients, 'n k'"
 
 
 def read_bqp(source: Source, problem: str | None = None) -> Labelled:
-    """The models of a file, to be maximised; their name is the file's, with a number from 1 if there are several.
-
-    Raises:
-      InputError: a malformed header or line, a variable out of range, a coefficient that is given twice (or in both
-        directions), or a number of problems or coefficients that differs from a header.
-    """
+    """The models of a file, to be maximised; their name is the file's, with a number from 1 if there are several."""
     path, lines = source.path, Lines(source)
     number, words = lines.one("the number of problems")
     if len(words) != 1 or not is_whole(words[0]) or len(words[0]) > 9 or not int(words[0]):
@@ -130,12 +108,7 @@ _QBSOLV_HEADER = "'p qubo 0 MAX_NODES NODES COUPLERS'"
 
 
 def read_qbsolv(source: Source, problem: str | None = None) -> Labelled:
-    """The model of a file, to be minimised, its labels 0 to maxNodes - 1.
-
-    Raises:
-      InputError: a malformed header or line, a topology other than `0` or `unconstrained`, a node out of range, a
-        coupler with i > j, a repeated line, or numbers of nodes or couplers that differ from the header.
-    """
+    """The model of a file, to be minimised, its labels 0 to maxNodes - 1."""
     path, lines = source.path, Lines(source, (b"c",))
     number, words = lines.one(f"the header {_QBSOLV_HEADER}")
     if words[:2] != [b"p", b"qubo"] or len(words) != 6 or words[2] not in (b"0", b"unconstrained"):
@@ -162,11 +135,7 @@ VARTYPE = re.compile(rb"^[ \t]*#.*?vartype[:=][ \t]*([-_.a-zA-Z0-9]+)", re.MULTI
 
 
 def read_coo(source: Source, problem: str | None = None) -> Labelled:
-    """The model of a file, to be minimised.
-
-    Raises:
-      InputError: a malformed line, an unknown vartype or two that differ, or no coefficients.
-    """
+    """The model of a file, to be minimised."""
     types = sorted(set(VARTYPE.findall(source.head)))
     if len(types) > 1 or not set(types) <= {b"BINARY", b"SPIN"}:
         raise InputError(f"{source.path}: vartype {show(b' and '.join(types))}; write BINARY or SPIN, and once")
@@ -200,13 +169,7 @@ _BANNER = "'%%MatrixMarket matrix coordinate|array real|integer|pattern general|
 
 
 def read_matrix_market(source: Source, problem: str | None = None) -> Labelled:
-    """The graph of a file, or its model if the problem is qubo or ising; labels 1 to n.
-
-    Raises:
-      InputError: a malformed banner, header or line, a matrix that is not square or not of a supported kind, an entry
-        out of range or given twice, a number of entries that differs from the header, or, for a graph, an entry on
-        the diagonal or two mirrored entries that differ.
-    """
+    """The graph of a file, or its model if the problem is qubo or ising; labels 1 to n."""
     path = source.path
     banner = source.head.split(b"\n", 1)[0].lower().split()
     kind = [word.decode("ascii", "replace") for word in banner[2:]]
@@ -238,7 +201,7 @@ def read_matrix_market(source: Source, problem: str | None = None) -> Labelled:
         (values,) = rows.columns
         i, j = _places(n, len(rows), symmetry)
         rows.columns = [i + 1, j + 1, values]
-    again = _repeats(i, j, n) if symmetry == "general" else _repeats(np.minimum(i, j), np.maximum(i, j), n)
+    again = _repeats(i * np.int64(n) + j if symmetry == "general" else edge_codes(i, j, n))
     rows.refuse(again, "entry {0} {1} was given before; give it once")
     content: QuadraticForm | Graph
     if problem in FORM_PROBLEMS:

@@ -53,15 +53,7 @@ class Source:
     """
 
     def __init__(self, path: str | os.PathLike, progress: Progress | None = None):
-        """Reads the start of the file.
-
-        Args:
-          path: file, plain or compressed.
-          progress: called with the number of bytes of the file that each later block took.
-
-        Raises:
-          InputError: no such file, not a regular file, unreadable, empty, or its start cannot be unpacked.
-        """
+        """Reads the start of the file; `progress` is called with the bytes that each later block took of it."""
         self.path, self._progress = Path(path), progress
         with open_regular(self.path) as file:
             magic = file.read(6)
@@ -78,12 +70,7 @@ class Source:
     def blocks(self, quiet: bool = False) -> Iterator[bytes]:
         """Blocks of about a MiB that end where a line ends, from the start of the file to its end.
 
-        Args:
-          quiet: whether to skip the calls of `progress`.
-
-        Raises:
-          InputError: the file cannot be read or unpacked, exceeds the limits on unpacked size or line length, or is
-            binary.
+        Unless `quiet`, `progress` is called.
         """
         parts: list[bytes] = []
         length, started = 0, False
@@ -148,17 +135,12 @@ def _encoding(start: bytes) -> str:
 
 
 class Lines:
-    """Reads the lines of a file, without comments, in blocks."""
+    """Reads the lines of a file in blocks, without those that begin as comments do.
+
+    Lines without words count if `keep_blank`, as in METIS files; if `quiet`, the source's `progress` is not called.
+    """
 
     def __init__(self, source: Source, comments: Sequence[bytes] = (), keep_blank: bool = False, quiet: bool = False):
-        """Starts before the first line.
-
-        Args:
-          source: file.
-          comments: how lines begin that are skipped.
-          keep_blank: whether a line without words counts as a line, as in METIS files.
-          quiet: whether to skip the calls of the source's `progress`.
-        """
         self.source, self._comments, self._keep_blank = source, tuple(comments), keep_blank
         self._blocks = source.blocks(quiet)
         self._ready: Block = [], ()
@@ -181,11 +163,7 @@ class Lines:
         return not line.startswith(self._comments) if line else self._keep_blank
 
     def peek(self, what: str) -> tuple[int, list[bytes]]:
-        """Number and words of the next line, without taking it.
-
-        Raises:
-          InputError: the file ends here.
-        """
+        """Number and words of the next line, without taking it; InputError if the file ends here."""
         lines, numbers = self._fill()
         if not lines:
             raise InputError(
@@ -240,11 +218,7 @@ class Rows:
         raise InputError(f"{self._path}:{number}: {message}")
 
     def indices(self, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """The first two columns as indices from 0 on.
-
-        Raises:
-          InputError: one is outside first .. last.
-        """
+        """The first two columns as indices from 0 on; InputError if one is outside first .. last."""
         u, v = self.columns[:2]
         for column, index in enumerate((u, v)):
             self.refuse(
@@ -255,21 +229,11 @@ class Rows:
 
 
 def read_rows(path: Path, blocks: Iterable[Block], layouts: Sequence[str], what: str) -> Rows:
-    """Rows of numbers, one per line; the number of words in the first line selects the layout.
+    """Rows of numbers, one per line; the number of words in the first line selects one of the layouts (see `Rows`).
 
-    Args:
-      path: file, for messages.
-      blocks: the lines.
-      layouts: allowed ones, of different lengths; without lines it is the first.
-      what: what a line should look like, for messages.
-
-    Raises:
-      InputError: a line with a different number of words, or a word that is not a number as the layout demands. Whole
-        numbers must be exact in double precision.
+    Whole numbers must be exact in double precision. Messages name the path, the line and `what` it should look like.
     """
-    layout = ""
-    parts: list[list[np.ndarray]] = []
-    numbers: list[Sequence[int]] = []
+    layout, parts, numbers = "", [], []
     for lines, where in blocks:
         layout = layout or next((one for one in layouts if len(one) == len(lines[0].split())), layouts[0])
         parts.append(_columns(path, lines, where, layout, what))
@@ -341,12 +305,7 @@ def is_real(word: bytes) -> bool:
 
 
 def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Sequence[int], usage: str) -> list[int]:
-    """The whole numbers in a header, the first of which is a number of nodes.
-
-    Raises:
-      InputError: the number of words is not one of `widths`, a word is not a whole number, or there are no nodes or
-        more than `check_size` allows.
-    """
+    """The whole numbers in a header, one of `widths` in number; the first one is a number of nodes."""
     if len(words) not in widths or not all(map(is_whole, words)):
         raise InputError(f"{path}:{number}: {show(b' '.join(words))} is not a header; write {usage}")
     counts = [int(word) for word in words]
@@ -357,11 +316,7 @@ def header_counts(path: Path, number: int, words: Sequence[bytes], widths: Seque
 
 
 def check_count(path: Path, number: int, promised: int, found: int, what: str) -> None:
-    """Compares the number that the header in line `number` promises with the number found.
-
-    Raises:
-      InputError: they differ.
-    """
+    """Compares the number that the header in line `number` promises with the number found."""
     if promised != found:
         raise InputError(
             f"{path}:{number}: the header promises {promised} {what}, but there are {found}; is the file cut short?"
@@ -375,11 +330,7 @@ def show(text: bytes) -> str:
 
 
 def write_lines(path: str | os.PathLike, header: str, pieces: Iterator[str]) -> None:
-    """Writes ASCII text atomically.
-
-    Raises:
-      InputError: the file cannot be written.
-    """
+    """Writes ASCII text atomically."""
 
     def write(file: BinaryIO) -> None:
         file.write(header.encode("ascii"))

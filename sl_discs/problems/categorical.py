@@ -14,7 +14,7 @@ from scipy import sparse
 from sl_discs.errors import InputError, real_array, whole
 from sl_discs.instances.form import PottsForm, check_sum
 from sl_discs.models.terms import Coefficients, PottsTerms, are_whole, potts_terms
-from sl_discs.problems.forms import coupling_terms
+from sl_discs.problems.forms import entries_by_label
 from sl_discs.problems.graphs import read_graph
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 from sl_discs.problems.problem import Problem, timed
@@ -29,53 +29,35 @@ class PottsKind(Kind):
 
     several_values = True
 
-    @property
-    def spins(self) -> bool:
-        """Variables are numbered from 0."""
-        return False
-
     def accepts(self, source: Any) -> bool:
-        """Whether this is a Potts form."""
         return isinstance(source, PottsForm)
 
-    def num_variables(self, source: PottsForm) -> int:
-        """Number of variables N."""
-        return source.num_variables
-
     def num_values(self, source: PottsForm) -> tuple[int, ...]:
-        """q_i of each variable."""
         return source.values
 
-    def maximises(self, source: PottsForm) -> bool:
-        """Whether the form is maximised."""
-        return source.maximise
-
     def terms(self, source: PottsForm, penalty: float = PENALTY) -> Coefficients:
-        """There are none in zeros and ones: always an InputError."""
         raise InputError(
             f"{source.name}: this needs variables of two values, and those of a {self.name} problem may have more; "
             "sl_discs.solve and sl_discs.sample take them"
         )
 
     def sampled(self, source: PottsForm, penalty: float) -> PottsTerms:
-        """As `Kind.sampled`."""
         return potts_terms(source)
 
     def objective(self, source: PottsForm, penalty: float) -> PottsTerms:
-        """The form as a function that is maximised."""
         return potts_terms(source)
 
     def bound_of(self, source: PottsForm, seconds: float) -> float:
-        """As `Kind.bound_of`."""
-        return _potts_bound(source)
+        """With every pair equal or not, and every variable at a value, as is best for it alone."""
+        terms = potts_terms(source)
+        of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)
+        of_pairs = np.maximum(terms.scale * terms.couplings, 0)
+        return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
 
     def whole_values(self, source: PottsForm) -> bool:
-        """As `Kind.whole_values`."""
         return are_whole(np.concatenate([source.couplings, source.fields.ravel()]))
 
     def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """The exact value of each state."""
-
         def evaluate(states: Int8[np.ndarray, "B N"]) -> Evaluated:
             values = np.array([source.value(state) for state in states], np.float64)
             return Evaluated(values, np.ones(len(states), bool), states)
@@ -89,14 +71,6 @@ POTTS = PottsKind(
     recounted="all terms as given, summed in exact arithmetic",
     answer="a value for each of {size:,} variables",
 ).register()
-
-
-def _potts_bound(form: PottsForm) -> float:
-    """With every pair equal or not, and every variable at a value, as is best for it alone."""
-    terms = potts_terms(form)
-    of_values = np.where(terms.exists, terms.fields, -np.inf).max(axis=1)
-    of_pairs = np.maximum(terms.scale * terms.couplings, 0)
-    return terms.scale * math.fsum([*of_pairs.tolist(), *of_values.tolist()])
 
 
 @timed
@@ -121,7 +95,7 @@ def potts(
     """
     given = {} if h is None else h if isinstance(h, Mapping) else None
     size = None if given is not None else len(real_array(f"{name}: h", h))
-    labels, rows, columns, couplings = coupling_terms(name, J, size, given or {})
+    labels, rows, columns, couplings = entries_by_label(name, "J", J, size, given or {})
     own = rows == columns
     if own.any():
         label = labels[int(rows[np.argmax(own)])]
@@ -160,7 +134,6 @@ class ColoringKind(PottsKind):
     """A Potts form that counts equal pairs; only what has none is feasible, and nothing is repaired."""
 
     def evaluator(self, source: PottsForm) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """The number of conflicts of each state."""
         evaluate = super().evaluator(source)
 
         def counted(states: Int8[np.ndarray, "B N"]) -> Evaluated:
@@ -170,7 +143,6 @@ class ColoringKind(PottsKind):
         return counted
 
     def violated(self, source: PottsForm, state: Int8[np.ndarray, "N"]) -> list[str]:
-        """The edges in conflict, by the positions of their nodes."""
         return [f"edge {u}-{v}" for u, v in source.pairs[source.equal(state)].tolist()]
 
 

@@ -123,7 +123,8 @@ class TwoImprovement:
 _TRIED = 8
 
 
-def _neighbours(graph: Graph) -> list[set[int]]:
+def neighbours_of(graph: Graph) -> list[set[int]]:
+    """The neighbours of each node."""
     found: list[set[int]] = [set() for _ in range(graph.num_nodes)]
     for u, v in graph.edges.tolist():
         found[u].add(v)
@@ -131,20 +132,22 @@ def _neighbours(graph: Graph) -> list[set[int]]:
     return found
 
 
-def clique_cover(graph: Graph) -> int:
-    """Number of cliques that have every node in one of them: each node of small degree first, with what joins it."""
-    neighbours = _neighbours(graph)
+def clique_cover(graph: Graph) -> list[list[int]]:
+    """Cliques that have every node in one of them: each node of small degree first, with what joins it."""
+    neighbours = neighbours_of(graph)
     free = [True] * graph.num_nodes
-    cliques = 0
+    cliques = []
     for node in sorted(range(graph.num_nodes), key=lambda v: len(neighbours[v])):
         if free[node]:
-            cliques += 1
+            clique = [node]
+            cliques.append(clique)
             free[node] = False
             fitting = {v for v in neighbours[node] if free[v]}
             while fitting:
                 # The node that leaves most of the others.
                 tried = sorted(fitting, key=lambda v: (len(neighbours[v]), v))[:_TRIED]
                 chosen = max(tried, key=lambda v: len(fitting & neighbours[v]))
+                clique.append(chosen)
                 free[chosen] = False
                 fitting &= neighbours[chosen]
     return cliques
@@ -152,7 +155,7 @@ def clique_cover(graph: Graph) -> int:
 
 def colours(graph: Graph) -> int:
     """Number of colours of a proper colouring: each node, of large degree first, has the least that is free."""
-    neighbours = _neighbours(graph)
+    neighbours = neighbours_of(graph)
     colour: dict[int, int] = {}
     for node in sorted(range(graph.num_nodes), key=lambda v: -len(neighbours[v])):
         taken = {colour[v] for v in neighbours[node] if v in colour}

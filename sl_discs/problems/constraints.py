@@ -15,7 +15,7 @@ from jaxtyping import Bool, Int8
 from scipy import sparse
 
 from sl_discs.errors import InputError, check_label, real, real_array, whole
-from sl_discs.instances.form import ConstrainedForm, QuadraticForm, check_sum, expansion
+from sl_discs.instances.form import ConstrainedForm, QuadraticForm, check_sum
 from sl_discs.models.terms import Coefficients, form_coefficients
 from sl_discs.problems.kind import PENALTY, FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
@@ -137,12 +137,7 @@ def _group(labels: Iterable[Hashable], name: str) -> dict[Hashable, int]:
 
 
 def with_constraints(name: str, labels: Sequence[Hashable], form: QuadraticForm, constraints: Any) -> Problem:
-    """The problem of a form of zeros and ones on the variables of these labels, of kind `qubo` without constraints.
-
-    Raises:
-      InputError: one of them is not a `Linear`, has an unknown label, or is met by no assignment, or two of them with
-        the same left-hand side exclude each other.
-    """
+    """The problem of a form of zeros and ones on variables of these labels, of kind `qubo` without constraints."""
     if isinstance(constraints, Linear) or not isinstance(constraints, Iterable):
         raise InputError(f"{name}: constraints is a {type(constraints).__name__}; expected a list", "constraints")
     given = list(constraints)
@@ -176,12 +171,8 @@ def with_constraints(name: str, labels: Sequence[Hashable], form: QuadraticForm,
 def _check_bounds(where: str, one: Linear, name: str, places: Mapping[Hashable, int], seen: dict) -> None:
     """Whether some assignment meets a constraint, and whether those before it leave it a value.
 
-    Args:
-      where: name of the problem.
-      one: the constraint.
-      name: of it.
-      places: of labels.
-      seen: of each left-hand side the largest lower and the smallest upper bound so far, with the constraints' names.
+    `seen` has, of each left-hand side, the largest lower and the smallest upper bound so far, with the constraints'
+    names.
     """
     # Divided by the greatest common divisor, and by the sign of one coefficient, left-hand sides can be compared.
     divisor = math.gcd(*one.coefficients.values())
@@ -212,17 +203,10 @@ class ConstrainedKind(FormKind):
     reduction: str = ""
     constrained: bool = True
 
-    @property
-    def spins(self) -> bool:
-        """Variables are 0 and 1."""
-        return False
-
     def form(self, source: ConstrainedForm) -> QuadraticForm:
-        """The form without its constraints."""
         return source.form
 
     def accepts(self, source: Any) -> bool:
-        """Whether this is a form of zeros and ones with constraints."""
         return isinstance(source, ConstrainedForm) and not source.form.spins
 
     def sampled(self, source: ConstrainedForm, penalty: float) -> Coefficients:
@@ -233,19 +217,15 @@ class ConstrainedKind(FormKind):
         )
 
     def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
-        """As `sampled`."""
         return self.sampled(source, penalty)
 
     def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
-        """The form as a function that is maximised."""
         return form_coefficients(source.form)
 
     def allowed(self, source: ConstrainedForm, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B"]:
-        """Where all constraints hold."""
         return np.asarray(source.met(states).all(axis=1))
 
     def violated(self, source: ConstrainedForm, state: Int8[np.ndarray, "N"]) -> list[str]:
-        """The constraints that do not hold, in words."""
         return [source.names[c] for c in np.flatnonzero(~source.met(state[None])[0])]
 
 
@@ -304,19 +284,8 @@ def _objective(name: str, model: Any, labels: list, spins: set[Hashable]) -> Qua
         shared = (couplings * scale[here] * shift[there]).tolist()
         for one, number in zip(here.tolist(), shared, strict=True):
             terms[one].append(number)
-    sums = [expansion(numbers) for numbers in terms]
-    linear = [numbers[0] if numbers else 0.0 for numbers in sums]
-    rest = [(one, number) for one, numbers in enumerate(sums) for number in numbers[1:]]
-    own = np.array([(one, one) for one, _ in rest], np.int64).reshape(-1, 2)
-    constants = expansion([offset, *(given * shift), *(couplings * shift[first] * shift[second])])
-    return QuadraticForm.from_arrays(
-        name,
-        linear,
-        np.concatenate([pairs, own]),
-        np.concatenate([couplings * scale[first] * scale[second], [number for _, number in rest]]),
-        constants[0] if constants else 0.0,
-        offset_rest=constants[1:],
-    )
+    constants = [offset, *(given * shift), *(couplings * shift[first] * shift[second])]
+    return QuadraticForm.from_sums(name, terms, pairs, couplings * scale[first] * scale[second], constants)
 
 
 def _constraint(name: str, word: Hashable, one: Any, spins: set[Hashable]) -> Linear:
@@ -330,7 +299,13 @@ def _constraint(name: str, word: Hashable, one: Any, spins: set[Hashable]) -> Li
     bound = _rational(where, one.rhs) - _rational(where, side.offset)
     bound += sum(numbers[label] for label in numbers if label in spins)
     numbers = {label: 2 * value if label in spins else value for label, value in numbers.items()}
-    return _whole(where, numbers, one.sense.value, bound, str(word))
+    denominator = math.lcm(bound.denominator, *(value.denominator for value in numbers.values()))
+    scaled = {label: int(value * denominator) for label, value in numbers.items()}
+    try:
+        return Linear(scaled, one.sense.value, int(bound * denominator), str(word))
+    except InputError as error:
+        error.reword(f"{where}: {error}")
+        raise
 
 
 def _rational(where: str, value: float) -> Fraction:
@@ -342,13 +317,3 @@ def _rational(where: str, value: float) -> Fraction:
             f"{_LARGEST_DENOMINATOR:,}"
         )
     return found
-
-
-def _whole(where: str, numbers: Mapping[Hashable, Fraction], sense: str, bound: Fraction, word: str) -> Linear:
-    scale = math.lcm(bound.denominator, *(value.denominator for value in numbers.values()))
-    whole = {label: int(value * scale) for label, value in numbers.items()}
-    try:
-        return Linear(whole, sense, int(bound * scale), word)
-    except InputError as error:
-        error.reword(f"{where}: {error}")
-        raise

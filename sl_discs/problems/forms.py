@@ -17,17 +17,12 @@ from sl_discs.problems.kind import FormKind
 from sl_discs.problems.problem import Problem, in_order, timed
 
 QUBO = FormKind(name="qubo", title="Quadratic binary optimisation").register()
-ISING = FormKind(name="ising", title="Ising model").register()
+ISING = FormKind(name="ising", title="Ising model", spins=True).register()
 
 
 @timed
 def qubo(
-    Q: Any,
-    *,
-    offset: float = 0.0,
-    maximise: bool = False,
-    constraints: Iterable[Linear] = (),
-    name: str = "qubo",
+    Q: Any, *, offset: float = 0.0, maximise: bool = False, constraints: Iterable[Linear] = (), name: str = "qubo"
 ) -> Problem:
     """offset + sum Q_ij x_i x_j over the entries of Q, with x in {0, 1}: x'Qx.
 
@@ -45,16 +40,9 @@ def qubo(
       InputError: no variables, a matrix that is not square, a number that is not finite, a key that is not a pair; a
         constraint with an unknown label, one that no assignment meets, or two that contradict each other.
     """
-    if isinstance(Q, Mapping):
-        _check_pairs(name, "Q", Q)
-        labels, values = _labels_of(name, Q), _numbers_of(name, "Q", Q)
-        size, (rows, columns) = len(labels), _positions(name, labels, Q)
-    else:
-        size, rows, columns, values = square(name, "Q", Q)
-        labels = range(size)
-    _check_finite(name, "Q", labels, rows, columns, values)
+    labels, rows, columns, values = entries_by_label(name, "Q", Q)
     own = rows == columns
-    linear = np.zeros(size)
+    linear = np.zeros(len(labels))
     linear[rows[own]] = values[own]
     pairs = np.stack([rows[~own], columns[~own]], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, values[~own], offset, maximise=maximise)
@@ -79,25 +67,17 @@ def ising(h: Any, J: Any, *, offset: float = 0.0, maximise: bool = False, name: 
       InputError: no variables, arrays of other shapes, a number that is not finite, a key that is not a pair.
     """
     h, J = ({} if one is None else one for one in (h, J))
-    size = rows = None
-    if isinstance(J, Mapping):
-        _check_pairs(name, "J", J)
-        couplings = _numbers_of(name, "J", J)
-    else:
-        size, rows, columns, couplings = square(name, "J", J)
+    size = None
     if not isinstance(h, Mapping):
         numbers = real_array(f"{name}: h", h)
-        if numbers.ndim != 1 or (size is not None and len(numbers) != size):
-            raise InputError(f"{name}: h has shape {numbers.shape}; expected [{'N' if size is None else size}]")
+        if numbers.ndim != 1:
+            raise InputError(f"{name}: h has shape {numbers.shape}; expected [N]")
         size, h = len(numbers), dict(enumerate(numbers))
-    labels = _labels_of(name, J, h) if size is None else range(size)
+    labels, rows, columns, couplings = entries_by_label(name, "J", J, size, h)
     [places] = _positions(name, labels, zip(h), 1)
-    if rows is None:
-        rows, columns = _positions(name, labels, J)
     linear = np.zeros(len(labels))
     linear[places] = real_array(f"{name}: h", list(h.values()))
     _check_finite(name, "h", labels, places, places, linear[places])
-    _check_finite(name, "J", labels, rows, columns, couplings)
     pairs = np.stack([rows, columns], axis=1, dtype=np.int32, casting="same_kind")
     form = QuadraticForm.from_arrays(name, linear, pairs, couplings, offset, spins=True, maximise=maximise)
     return Problem("ising", name, labels, form)
@@ -128,45 +108,40 @@ def from_bqm(bqm: Any, *, name: str = "bqm") -> Problem:
     return Problem(form_problem(spins), name, in_order(labels), form)
 
 
-# Terms of dicts, by label.
+# Terms by label.
 
 
-def coupling_terms(
-    name: str, J: Any, size: int | None, more: Iterable[Hashable]
+def entries_by_label(
+    name: str, what: str, terms: Any, size: int | None = None, more: Iterable[Hashable] = ()
 ) -> tuple[Sequence[Hashable], np.ndarray, np.ndarray, np.ndarray]:
-    """Labels, and the positions of both ends and the number of each entry of J.
+    """Labels, and the positions of both ends and the number of each entry of a dict {(i, j): number} or a matrix.
 
     Args:
       name: for messages.
-      J: a dict {(i, j): number} or a matrix.
-      size: number of variables, whose labels are then 0 .. size - 1; None: J and `more` tell.
+      what: likewise: name of the dict or matrix.
+      terms: the entries.
+      size: number of variables, whose labels are then 0 .. size - 1; None: `terms` and `more` tell.
       more: further labels, which come first.
 
     Raises:
       InputError: no variables, a matrix of another size, a number that is not finite, a key that is not a pair.
     """
-    if isinstance(J, Mapping):
-        _check_pairs(name, "J", J)
-        labels = _labels_of(name, J, more) if size is None else range(size)
-        values, (rows, columns) = _numbers_of(name, "J", J), _positions(name, labels, J)
+    labels: Sequence[Hashable]
+    if isinstance(terms, Mapping):
+        for key in terms:
+            if not (isinstance(key, tuple) and len(key) == 2):
+                raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
+        labels = _labels_of(name, terms, more) if size is None else range(size)
+        values = real_array(f"{name}: {what}", list(terms.values()))
+        rows, columns = _positions(name, labels, terms)
     else:
-        found, rows, columns, values = square(name, "J", J)
+        found, rows, columns, values = square(name, what, terms)
         labels = range(found)
         if size is not None and size != found:
-            raise InputError(f"{name}: J has {found} rows, but h {size}")
+            raise InputError(f"{name}: h has length {size}, but {what} {found} rows; expected [{found}]")
         _positions(name, labels, ((label,) for label in more), 1)
-    _check_finite(name, "J", labels, rows, columns, values)
+    _check_finite(name, what, labels, rows, columns, values)
     return labels, rows, columns, values
-
-
-def _numbers_of(name: str, what: str, terms: Mapping) -> np.ndarray:
-    return real_array(f"{name}: {what}", list(terms.values()))
-
-
-def _check_pairs(name: str, what: str, terms: Mapping) -> None:
-    for key in terms:
-        if not (isinstance(key, tuple) and len(key) == 2):
-            raise InputError(f"{name}: {what} has the key {key!r}; expected a pair of labels (i, j)")
 
 
 def _labels_of(name: str, pairs: Iterable[tuple], first: Iterable[Hashable] = ()):
@@ -210,11 +185,7 @@ def is_sparse(matrix: Any) -> bool:
 def entries(
     name: str, matrix: Any
 ) -> tuple[Int64[np.ndarray, "M"], Int64[np.ndarray, "M"], Float64[np.ndarray, "M"]]:
-    """Rows, columns and values of the nonzero entries of a sparse matrix; duplicates are summed.
-
-    Raises:
-      InputError: the entries are not real numbers; the message gives the matrix this name.
-    """
+    """Rows, columns and values of the nonzero entries of a sparse matrix; duplicates are summed."""
     coo = matrix.tocoo(copy=True)
     if coo.data.dtype.kind in "iu" and coo.data.dtype.itemsize < 8:
         coo.data = coo.data.astype(np.int64)  # in which duplicates sum without overflow

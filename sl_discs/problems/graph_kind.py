@@ -1,14 +1,12 @@
 """Kinds of problems on a graph: data and pure functions for the model, its violations, repair, objective and bound.
 
-Verification uses no number computed on a device: states are repaired and counted on the host. Sets
-are counted in integers; weights are summed in int64 when every weight is an integer and the total stays below 2**53,
-and with `math.fsum` (the correctly rounded sum of the weights as given) otherwise.
+Verification uses no number computed on a device: states are repaired and counted on the host. Sets are counted in
+integers; a sum of weights is exact and rounded once.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -16,11 +14,11 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
+from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
-_LARGEST_EXACT = 2.0**53
 _PERCENT = "% of reference"
 
 
@@ -32,49 +30,33 @@ class Edges(NamedTuple):
       u: [E] first ends, as indices.
       v: [E] second ends.
       weights: [E], or None.
-      whole: [E] the weights as integers if their sums are exact, or None.
     """
 
     ends: Int[np.ndarray, "E 2"]
     u: Int[np.ndarray, "E"]
     v: Int[np.ndarray, "E"]
     weights: Float64[np.ndarray, "E"] | None
-    whole: Int[np.ndarray, "E"] | None
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
         """The edges of a graph."""
         u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        weights = graph.weights
-        exact = None
-        if weights is not None and np.array_equal(weights, np.rint(weights)):
-            exact = weights.astype(np.int64) if np.abs(weights).sum() < _LARGEST_EXACT else None
-        return cls(graph.edges, u, v, weights, exact)
+        return cls(graph.edges, u, v, graph.weights)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
         return chosen[self.u] & chosen[self.v]
 
+    def num_inside(self, chosen: Bool[np.ndarray, "N"]) -> int:
+        """How many edges join two chosen nodes."""
+        return int(np.count_nonzero(self.inside(chosen)))
+
     def weight(self, which: Bool[np.ndarray, "E"]) -> float:
         """The exact total weight of some edges, each 1 in a graph without weights."""
-        if self.weights is None:
-            return float(np.count_nonzero(which))
-        if self.whole is not None:
-            return float(self.whole[which].sum())
-        return math.fsum(self.weights[which])
+        return float(np.count_nonzero(which)) if self.weights is None else exact_sum(self.weights[which])
 
 
 Chosen = Bool[np.ndarray, "N"]
-
-
-def no_violations(edges: Edges, chosen: Chosen) -> int:
-    """The violations of a problem without constraints: none."""
-    return 0
-
-
-def unchanged(edges: Edges, chosen: Chosen) -> Chosen:
-    """The repair of a problem without constraints."""
-    return chosen
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
@@ -124,8 +106,8 @@ class GraphKind(Kind):
     unit: str
     model: Callable[[Graph, float], Coefficients]
     count: Callable[[Edges, Chosen], float] = set_size
-    violations: Callable[[Edges, Chosen], int] = no_violations
-    repair: Callable[[Edges, Chosen], Chosen] = unchanged
+    violations: Callable[[Edges, Chosen], int] = lambda edges, chosen: 0
+    repair: Callable[[Edges, Chosen], Chosen] = lambda edges, chosen: chosen
     improve: Callable[[Graph], Callable[[Chosen], Chosen] | None] | None = None
     bound: Callable[[Graph, float], float | None] | None = None
     whole: Callable[[Graph], bool] | None = None
@@ -138,14 +120,8 @@ class GraphKind(Kind):
     task: str = ""
 
     def register(self) -> Self:
-        """As `Kind.register`, also in `GRAPH_KINDS`."""
         GRAPH_KINDS[self.name] = super().register()
         return self
-
-    @property
-    def spins(self) -> bool:
-        """A node is chosen or not: 1 or 0."""
-        return False
 
     @property
     def sign(self) -> float:
@@ -158,46 +134,49 @@ class GraphKind(Kind):
         return _PERCENT if self.in_percent else self.unit
 
     def accepts(self, source: Any) -> bool:
-        """Whether this is a graph."""
         return isinstance(source, Graph)
 
     def num_variables(self, source: Graph) -> int:
-        """One a node."""
         return source.num_nodes
 
     def maximises(self, source: Graph) -> bool:
-        """Whether the best objective is the largest, the same on every graph."""
         return self.maximise
 
     def terms(self, source: Graph, penalty: float = PENALTY) -> Coefficients:
-        """As `Kind.terms`."""
         if self.penalty is not None and not (np.isfinite(penalty) and penalty >= 1):
             raise InputError(f"penalty is {penalty}; expected at least 1, so that dropping a conflict never costs")
         return self.model(source, float(penalty))
 
-    def verifier(self, graph: Graph) -> Verifier:
-        """The verifier of states of a graph."""
-        return Verifier(self, graph)
+    def verifier(self, graph: Graph) -> Callable[[np.ndarray], Verified]:
+        """What repairs and evaluates states of a graph, [N] zeros and ones of any dtype.
+
+        A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000 edges. Of a state
+        that is not of shape [N] (padding must be cut off first), or not all zeros and ones, it raises an InputError.
+        """
+        edges = Edges.of(graph)
+
+        def verify(x: np.ndarray) -> Verified:
+            chosen = _chosen(graph, np.asarray(x))
+            if self.violations(edges, chosen):
+                chosen = self.repair(edges, chosen)
+            return Verified(self.count(edges, chosen), self.violations(edges, chosen) == 0, chosen.astype(np.int8))
+
+        return verify
 
     def improver(self, source: Graph) -> Callable[[Int8[np.ndarray, "N"]], Int8[np.ndarray, "N"]] | None:
-        """As `Kind.improver`."""
         improved = self.improve(source) if self.improve else None
         return improved and (lambda state: improved(state.astype(bool)).astype(np.int8))
 
     def bound_of(self, source: Graph, seconds: float) -> float | None:
-        """As `Kind.bound_of`."""
         return self.bound(source, seconds) if self.bound else None
 
     def whole_values(self, source: Graph) -> bool:
-        """As `Kind.whole_values`."""
         return self.whole(source) if self.whole else self.count is set_size
 
     def num_terms(self, source: Graph) -> int:
-        """One an edge."""
         return source.num_edges
 
     def evaluator(self, source: Graph) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """Verifies states one by one."""
         verifier = self.verifier(source)
         return lambda states: Evaluated(*map(np.array, zip(*map(verifier, states), strict=True)))
 
@@ -213,34 +192,13 @@ def graph_kind(name: str) -> GraphKind:
     return GRAPH_KINDS[name]
 
 
-class Verifier:
-    """Verifies many states of one graph; whatever depends only on the graph is prepared once.
-
-    A feasible state costs two gathers over the edges: a fraction of a millisecond at 90,000 edges.
-    """
-
-    def __init__(self, kind: GraphKind, graph: Graph):
-        self._kind, self._graph, self._edges = kind, graph, Edges.of(graph)
-
-    def __call__(self, x: np.ndarray) -> Verified:
-        """Repairs and evaluates one state x, [N] zeros and ones of any dtype.
-
-        Raises:
-          InputError: x is not of shape [N] (padding must be cut off first), or not all zeros and ones.
-        """
-        kind, edges, chosen = self._kind, self._edges, self._checked(x)
-        if kind.violations(edges, chosen):
-            chosen = kind.repair(edges, chosen)
-        return Verified(kind.count(edges, chosen), kind.violations(edges, chosen) == 0, chosen.astype(np.int8))
-
-    def _checked(self, x: np.ndarray) -> Chosen:
-        x, graph = np.asarray(x), self._graph
-        if x.shape != (graph.num_nodes,):
-            raise InputError(
-                f"{graph.name}: the state has shape {x.shape}, the graph {graph.num_nodes} nodes; "
-                "give one entry per node, without padding"
-            )
-        chosen = x.astype(bool)
-        if x.dtype != np.bool_ and not np.array_equal(x, chosen):
-            raise InputError(f"{graph.name}: the state holds values other than 0 and 1; round it first")
-        return chosen
+def _chosen(graph: Graph, x: np.ndarray) -> Chosen:
+    if x.shape != (graph.num_nodes,):
+        raise InputError(
+            f"{graph.name}: the state has shape {x.shape}, the graph {graph.num_nodes} nodes; "
+            "give one entry per node, without padding"
+        )
+    chosen = x.astype(bool)
+    if x.dtype != np.bool_ and not np.array_equal(x, chosen):
+        raise InputError(f"{graph.name}: the state holds values other than 0 and 1; round it first")
+    return chosen

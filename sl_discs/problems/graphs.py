@@ -28,25 +28,7 @@ def _fits(graph: Graph, seconds: float) -> bool:
 
 # Maximum independent set: f(x) = |x| - penalty * (edges inside), so c = 1 and J = -penalty A.
 #
-# With a penalty above 1 every maximiser is feasible.
-
-
-def _mis_model(graph: Graph, penalty: float) -> Coefficients:
-    return Coefficients(np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty)
-
-
-def _mis_violations(edges: Edges, chosen: Chosen) -> int:
-    return int(np.count_nonzero(edges.inside(chosen)))
-
-
-def _mis_repair(edges: Edges, chosen: Chosen) -> Chosen:
-    return drop_conflicts(chosen, edges.ends[edges.inside(chosen)])
-
-
-def _mis_bound(graph: Graph, seconds: float) -> float | None:
-    """One node of each clique of a cover."""
-    return float(clique_cover(graph)) if _fits(graph, seconds) else None
-
+# With a penalty above 1 every maximiser is feasible. The bound has one node of each clique of a cover.
 
 MIS = GraphKind(
     name="mis",
@@ -55,13 +37,15 @@ MIS = GraphKind(
     unit="set size",
     recounted="recounted from the edges as given, none of which lies inside the set",
     answer="{ones:,} nodes in the set",
-    model=_mis_model,
-    violations=_mis_violations,
-    repair=_mis_repair,
+    model=lambda graph, penalty: Coefficients(
+        np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty
+    ),
+    violations=Edges.num_inside,
+    repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)]),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
-    bound=_mis_bound,
+    bound=lambda graph, seconds: float(len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
-    reduction="sl_discs.reductions.independent_set:reduce_mis",
+    reduction="sl_discs.reductions.independent_set:reduce_sets",
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -94,10 +78,6 @@ def _maxcut_model(graph: Graph, penalty: float) -> Coefficients:
     return Coefficients(linear, graph.edges, weights, -2.0)
 
 
-def _cut_weight(edges: Edges, chosen: Chosen) -> float:
-    return edges.weight(chosen[edges.u] != chosen[edges.v])
-
-
 def _maxcut_bound(graph: Graph, seconds: float) -> float:
     """All positive weights."""
     return float(graph.num_edges) if graph.weights is None else math.fsum(np.maximum(graph.weights, 0))
@@ -111,7 +91,7 @@ MAXCUT = GraphKind(
     recounted="the weights of the cut edges, summed in exact arithmetic from the graph as given",
     answer="{ones:,} nodes on one side, {zeros:,} on the other",
     model=_maxcut_model,
-    count=_cut_weight,
+    count=lambda edges, chosen: edges.weight(chosen[edges.u] != chosen[edges.v]),
     bound=_maxcut_bound,
     whole=lambda graph: graph.weights is None or are_whole(graph.weights),
     reduction="sl_discs.reductions.quadratic:reduce_maxcut",
@@ -146,7 +126,8 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
 # Maximum clique: f(x) = |x| - penalty * (pairs inside that are not joined), so c = 1 and J = -penalty (11' - I - A).
 #
 # With a penalty above 1 every maximiser is feasible. DISCS writes the penalty as n(n-1)/2 minus the edges inside; as
-# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains.
+# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains. The bound
+# has one node of each colour.
 
 
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
@@ -158,22 +139,13 @@ def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
 
 def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
     size = int(np.count_nonzero(chosen))
-    return size * (size - 1) // 2 - int(np.count_nonzero(edges.inside(chosen)))
-
-
-def _maxclique_repair(edges: Edges, chosen: Chosen) -> Chosen:
-    return drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True)
+    return size * (size - 1) // 2 - edges.num_inside(chosen)
 
 
 def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
     """Of independent sets of the complement, where that has fewer edges than the graph."""
     terms = _maxclique_model(graph, 1.0)
     return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges)
-
-
-def _maxclique_bound(graph: Graph, seconds: float) -> float | None:
-    """One node of each colour."""
-    return float(colours(graph)) if _fits(graph, seconds) else None
 
 
 MAXCLIQUE = GraphKind(
@@ -185,9 +157,9 @@ MAXCLIQUE = GraphKind(
     answer="{ones:,} nodes in the clique",
     model=_maxclique_model,
     violations=_maxclique_violations,
-    repair=_maxclique_repair,
+    repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True),
     improve=_maxclique_improve,
-    bound=_maxclique_bound,
+    bound=lambda graph, seconds: float(colours(graph)) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
     in_percent=True,
@@ -216,7 +188,8 @@ def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENA
 #
 # An edge is uncovered where (1 - x_u)(1 - x_v) = 1, so c = penalty * degrees - 1, J = -penalty A, and the constant
 # -penalty * (number of edges) remains. With a penalty above 1 every maximiser is a cover. The nodes that are left out
-# are an independent set, so this is MIS with ones and zeros exchanged.
+# are an independent set, so this is MIS with ones and zeros exchanged: the repair adds the node that covers most
+# uncovered edges, until none is left, and the bound has all nodes but one of each clique of a cover.
 
 
 def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
@@ -225,24 +198,9 @@ def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
     return Coefficients(penalty * degrees - 1, graph.edges, ones, -penalty, constant=-penalty * graph.num_edges)
 
 
-def _vertex_cover_violations(edges: Edges, chosen: Chosen) -> int:
-    return int(np.count_nonzero(edges.inside(~chosen)))
-
-
-def _vertex_cover_repair(edges: Edges, chosen: Chosen) -> Chosen:
-    """Adds the node that covers most uncovered edges, until none is left: at most one node for each of them."""
-    return ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)])
-
-
 def _vertex_cover_improve(graph: Graph):
-    """Of the nodes that are left out."""
     improved = TwoImprovement(graph.num_nodes, graph.edges)
     return lambda chosen: ~improved(~chosen)
-
-
-def _vertex_cover_bound(graph: Graph, seconds: float) -> float | None:
-    """All nodes but one of each clique of a cover."""
-    return float(graph.num_nodes - clique_cover(graph)) if _fits(graph, seconds) else None
 
 
 VERTEX_COVER = GraphKind(
@@ -253,12 +211,12 @@ VERTEX_COVER = GraphKind(
     recounted="recounted from the edges as given, each of which has an end in the cover",
     answer="{ones:,} nodes in the cover",
     model=_vertex_cover_model,
-    violations=_vertex_cover_violations,
-    repair=_vertex_cover_repair,
+    violations=lambda edges, chosen: edges.num_inside(~chosen),
+    repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)]),
     improve=_vertex_cover_improve,
-    bound=_vertex_cover_bound,
+    bound=lambda graph, seconds: float(graph.num_nodes - len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
-    reduction="sl_discs.reductions.independent_set:reduce_vertex_cover",
+    reduction="sl_discs.reductions.independent_set:reduce_sets",
     maximise=False,
 ).register()
 
@@ -328,19 +286,7 @@ def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, p
 def read_graph(
     kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
 ) -> tuple[str, Sequence[Hashable], Graph]:
-    """The name, labels and graph of a problem from any of the forms that the constructors take.
-
-    Args:
-      kind: name of the problem.
-      given: the graph.
-      weights: of edges [E, 2].
-      num_nodes: likewise.
-      name: of the graph; empty: its own, or that of the problem.
-      weighted: whether weights count.
-
-    Raises:
-      InputError: as the constructors.
-    """
+    """The name, labels and graph of a problem from any of the forms that the constructors take."""
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
         raise InputError(f"{kind}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own")

@@ -14,7 +14,6 @@ from jaxtyping import Bool, Float64, Int8
 from sl_discs.errors import InputError
 from sl_discs.instances.form import FormValues, QuadraticForm
 from sl_discs.models.terms import Coefficients, Terms, form_coefficients, has_whole_values
-from sl_discs.problem_names import FORM_PROBLEMS
 
 # The paper's lambda; above 1 every maximiser is feasible, and close to 1 conflicts are easy to pass through.
 PENALTY = 1.0001
@@ -48,6 +47,7 @@ class Kind(abc.ABC):
       title: the heading of a report.
       recounted: a text on how an answer is verified.
       answer: a text on an answer, with its `size` and the numbers of `ones` and `zeros`.
+      spins: whether variables are -1 and 1 instead of 0 and 1.
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       constrained: whether answers are checked against constraints that the model has no penalties for.
@@ -61,6 +61,7 @@ class Kind(abc.ABC):
     title: str
     recounted: str
     answer: str
+    spins: bool = False
     penalty: float | None = None
     exchange_penalty: float | None = None
     constrained: bool = False
@@ -81,22 +82,17 @@ class Kind(abc.ABC):
     def accepts(self, source: Any) -> bool:
         """Whether this is a valid source."""
 
-    @abc.abstractmethod
     def num_variables(self, source: Any) -> int:
         """Number of variables N."""
+        return source.num_variables
 
     def num_values(self, source: Any) -> tuple[int, ...] | None:
         """The number of values of each variable, which are 0 .. q - 1; None: two, as `spins` says."""
         return None
 
-    @abc.abstractmethod
     def maximises(self, source: Any) -> bool:
         """Whether the best value is the largest."""
-
-    @property
-    @abc.abstractmethod
-    def spins(self) -> bool:
-        """Whether variables are -1 and 1 instead of 0 and 1."""
+        return source.maximise
 
     @abc.abstractmethod
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
@@ -165,49 +161,32 @@ class FormKind(Kind):
     answer: str = "{ones:,} of {size:,} variables are 1"
     reduction: str = "sl_discs.reductions.quadratic:reduce_form"
 
-    @property
-    def spins(self) -> bool:
-        """Whether variables are -1 and 1 instead of 0 and 1."""
-        return FORM_PROBLEMS[self.name]
-
     def form(self, source: Any) -> QuadraticForm:
         """The form of a source, which is the source itself."""
         return source
 
     def accepts(self, source: Any) -> bool:
-        """Whether this is a form of such variables."""
         return isinstance(source, QuadraticForm) and source.spins == self.spins
 
-    def num_variables(self, source: Any) -> int:
-        """Number of variables N."""
-        return source.num_variables
-
     def maximises(self, source: Any) -> bool:
-        """Whether the form is maximised."""
         return self.form(source).maximise
 
     def terms(self, source: Any, penalty: float = PENALTY) -> Coefficients:
-        """The form as a function of zeros and ones that is maximised; there is nothing to penalise."""
         return form_coefficients(self.form(source))
 
     def bound_of(self, source: Any, seconds: float) -> float:
-        """As `Kind.bound_of`, for all states."""
         return form_bound(self.form(source))
 
     def whole_values(self, source: Any) -> bool:
-        """As `Kind.whole_values`."""
         return has_whole_values(self.form(source))
 
     def magnitude(self, source: Any, penalty: float) -> float:
-        """As `Kind.magnitude`: of the terms as given, which may cancel."""
         return self.form(source).magnitude()
 
     def num_terms(self, source: Any) -> int:
-        """Those of the form."""
         return len(self.form(source).couplings)
 
     def evaluator(self, source: Any) -> Callable[[Int8[np.ndarray, "B N"]], Evaluated]:
-        """The exact value of each state, and whether it is allowed."""
         values = FormValues(self.form(source))
         return lambda states: Evaluated(values(states), self.allowed(source, states), states)
 

@@ -20,7 +20,7 @@ from scipy import sparse
 from sl_discs.engines.cpu.jit import entered
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolve import Presolved, unreduced
+from sl_discs.reductions.presolve import Presolved, part_of, unreduced
 
 # Cliques in small graphs, with sets of nodes as the bits of Python's integers.
 
@@ -155,8 +155,7 @@ def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
         return dataclasses.replace(unreduced(problem, complete), found=found)
     left_over = None
     if len(kept):
-        source = Graph.from_arrays(graph.name, len(kept), edges)
-        left_over = dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
+        left_over = part_of(problem, kept, Graph.from_arrays(graph.name, len(kept), edges))
 
     def lift(states):
         if left_over is None:

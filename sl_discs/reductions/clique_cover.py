@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.instances.graph import Graph
+from sl_discs.problems.conflicts import clique_cover, neighbours_of
 
 # Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. A search
 # that looks at so many neighbours in vain takes about two seconds.
@@ -28,11 +29,7 @@ def set_of_a_cover(graph: Graph) -> Int8[np.ndarray, "N"] | None:
     """A largest independent set, where a search finds one that meets every clique of a greedy cover."""
     if graph.num_edges > _MOST_EDGES:
         return None
-    near: list[set[int]] = [set() for _ in range(graph.num_nodes)]
-    for u, v in graph.edges.tolist():
-        near[u].add(v)
-        near[v].add(u)
-    cover = greedy_cover(near)
+    near, cover = neighbours_of(graph), clique_cover(graph)
     if _greedy_size(near) < _LEAST_SHARE * len(cover):
         return None
     chosen = _Search(near, cover).run()
@@ -41,22 +38,6 @@ def set_of_a_cover(graph: Graph) -> Int8[np.ndarray, "N"] | None:
     state = np.zeros(graph.num_nodes, np.int8)
     state[chosen] = 1
     return state
-
-
-def greedy_cover(near: list[set[int]]) -> list[list[int]]:
-    """Cliques that have every node once: each grows by the node with most neighbours among those that could join."""
-    free = set(range(len(near)))
-    cliques = []
-    for node in sorted(free, key=lambda one: len(near[one])):
-        if node in free:
-            clique, candidates = [node], near[node] & free
-            while candidates:
-                best = max(sorted(candidates), key=lambda one: len(near[one] & candidates))
-                clique.append(best)
-                candidates &= near[best]
-            free.difference_update(clique)
-            cliques.append(clique)
-    return cliques
 
 
 def _greedy_size(near: list[set[int]]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from sl_discs.engines.cpu.jit import entered, inlined
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.reductions.clique_cover import set_of_a_cover
-from sl_discs.reductions.presolve import Presolved, none_found, unreduced
+from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
 
 # A graph from which nodes are removed and into which edges are put, in arrays of fixed size, as compiled loops.
 #
@@ -28,12 +27,9 @@ TO, AFTER, BEFORE = range(3)
 
 
 class Arcs(NamedTuple):
-    """The graph.
+    """The graph: `nodes` [N, C] and `arcs` [2E, 3] as above.
 
-    Attributes:
-      nodes: [N, C] as above.
-      arcs: [2E, 3] as above.
-      free: [1] the first arc of the first edge that is not there; AFTER has the next, -1 the last.
+    `free` [1] is the first arc of the first edge that is not there, of which AFTER has the next, -1 the last.
     """
 
     nodes: np.ndarray
@@ -126,13 +122,9 @@ _STAMP, QUEUE_LENGTH, _QUEUE_BEGIN, NUM_TAKEN, NUM_NOTES, LOOKS, _LENGTH = range
 
 
 class Work(NamedTuple):
-    """The graph, and what was done to it.
+    """What is left of the graph, and what was done to it: `lists` [N, 5] and `state` [13] as above.
 
-    Attributes:
-      graph: what is left.
-      lists: [N, 5] as above.
-      notes: [L] sets of nodes, one after another; each decides between a node that was taken and another.
-      state: [13] as above.
+    `notes` [L] has sets of nodes, one after another; each decides between a node that was taken and another.
     """
 
     graph: Arcs
@@ -436,30 +428,34 @@ _MOST_LOOKS, _LEAST_LOOKS = 200, 10**7
 COVER = "clique cover"
 
 
-def reduce_mis(problem: Problem[Graph]) -> Presolved:
-    """Reduces a problem `mis`."""
-    return _reduced(problem, cover=False)
-
-
-def reduce_vertex_cover(problem: Problem[Graph]) -> Presolved:
-    """Reduces a problem `vertex_cover`: the nodes that are left out are an independent set."""
-    return _reduced(problem, cover=True)
-
-
-def _reduced(problem: Problem[Graph], cover: bool) -> Presolved:
-    graph = problem.source
+def reduce_sets(problem: Problem[Graph]) -> Presolved:
+    """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set."""
+    graph, cover = problem.source, not problem.maximise
     size = graph.num_nodes
     work = make_work(graph)
     complete = bool(reduce_graph(work, max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))))
     taken, kept = int(work.state[NUM_TAKEN]), np.flatnonzero(work.graph.nodes[:, ALIVE])
-    # The cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
+    # The clique cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
     best = set_of_a_cover(graph) if len(kept) else None
     if best is not None:
-        return _solved(problem, 1 - best if cover else best)
+        return Presolved(
+            original=problem,
+            problem=None,
+            kept=np.arange(0),
+            constant=float((1 - best if cover else best).sum()),
+            found=none_found(size),
+            removed={COVER: size},
+            complete=True,
+            _lift=lambda states: np.repeat((1 - best if cover else best)[None], len(states), axis=0),
+        )
     if len(kept) == size:
         return unreduced(problem, complete)
     lists, notes = work.lists[:taken].copy(), work.notes[: work.state[NUM_NOTES]].copy()
-    removed = {rule: int(count) for rule, count in zip(RULES, work.state, strict=False) if count}
+    left = None
+    if len(kept):
+        place = np.empty(size, np.int32)
+        place[kept] = np.arange(len(kept))
+        left = part_of(problem, kept, Graph.from_arrays(problem.name, len(kept), place[edges_of(work.graph)]))
 
     def lift(states):
         sets = np.zeros((len(states), size), np.int8)
@@ -469,32 +465,11 @@ def _reduced(problem: Problem[Graph], cover: bool) -> Presolved:
 
     return Presolved(
         original=problem,
-        problem=_smaller(problem, kept, edges_of(work.graph)) if len(kept) else None,
+        problem=left,
         kept=kept,
         constant=float(size - len(kept) - taken if cover else taken),
         found=none_found(size),
-        removed=removed,
+        removed={rule: int(count) for rule, count in zip(RULES, work.state, strict=False) if count},
         complete=complete,
         _lift=lift,
     )
-
-
-def _solved(problem: Problem, state: np.ndarray) -> Presolved:
-    return Presolved(
-        original=problem,
-        problem=None,
-        kept=np.arange(0),
-        constant=float(state.sum()),
-        found=none_found(len(state)),
-        removed={COVER: len(state)},
-        complete=True,
-        _lift=lambda states: np.repeat(state[None], len(states), axis=0),
-    )
-
-
-def _smaller(problem: Problem, kept: np.ndarray, edges: np.ndarray) -> Problem:
-    place = np.empty(problem.num_variables, np.int32)
-    place[kept] = np.arange(len(kept))
-    graph = Graph.from_arrays(problem.name, len(kept), place[edges])
-    labels = tuple(problem.labels[k] for k in kept)
-    return dataclasses.replace(problem, labels=labels, source=graph)

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int8, Int64
 from scipy import sparse
 
 from sl_discs.errors import check_memory
-from sl_discs.instances.form import ConstrainedForm, QuadraticForm, expansion
+from sl_discs.instances.form import ConstrainedForm, QuadraticForm
 from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
 
@@ -27,14 +27,10 @@ _PENALTY_BITS = 8
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Penalised:
-    """A problem with constraints and the one with penalties and slack bits in their place.
+    """A problem with constraints, and one of kind `qubo` with penalties and slack bits in their place.
 
     A state of the latter has the variables of the former first; where the constraints hold and slack fits, both have
     the same value.
-
-    Attributes:
-      original: with constraints.
-      problem: of kind `qubo`, in the same sense.
     """
 
     original: Problem
@@ -107,11 +103,7 @@ def first_penalties(problem: Problem[ConstrainedForm]) -> Float64[np.ndarray, "C
 
 
 def penalised(problem: Problem[ConstrainedForm], penalties: Float64[np.ndarray, "C"]) -> Penalised:
-    """The problem without constraints that has these penalties.
-
-    Args:
-      problem: of kind `constrained`.
-      penalties: P of each constraint, above 0.
+    """The problem without constraints that has these penalties, P > 0 of each constraint.
 
     Raises:
       InputError: it does not fit into memory.
@@ -130,8 +122,7 @@ def penalised(problem: Problem[ConstrainedForm], penalties: Float64[np.ndarray, 
     sign = -1.0 if form.maximise else 1.0
     size = form.num_variables
     starts = np.cumsum([size, *map(len, sizes)])
-    linear = np.concatenate([form.linear, np.zeros(starts[-1] - size)])
-    own: list[list[float]] = [[number] for number in linear.tolist()]
+    own: list[list[float]] = [[number] for number in [*form.linear.tolist(), *[0.0] * (starts[-1] - size)]]
     pairs, couplings, constants, slacks = [form.pairs], [form.couplings], form.offsets.tolist(), []
     for c, penalty in enumerate(penalties):
         row = slice(matrix.indptr[c], matrix.indptr[c + 1])
@@ -151,20 +142,10 @@ def penalised(problem: Problem[ConstrainedForm], penalties: Float64[np.ndarray, 
         if len(sizes[c]):
             slacks.append(_Slack(matrix[[c]].toarray()[0], int(high[c]), sizes[c]))
     # No sum is rounded, so that what is best with the penalties is best.
-    sums, constants = [expansion(numbers) for numbers in own], expansion(constants)
-    rest = [(place, number) for place, numbers in enumerate(sums) for number in numbers[1:]]
-    pairs.append(np.array([(place, place) for place, _ in rest], np.int32).reshape(-1, 2))
-    couplings.append(np.array([number for _, number in rest]))
-    whole = QuadraticForm.from_arrays(
-        problem.name,
-        [numbers[0] if numbers else 0.0 for numbers in sums],
-        np.concatenate(pairs),
-        np.concatenate(couplings),
-        constants[0] if constants else 0.0,
-        maximise=form.maximise,
-        offset_rest=constants[1:],
+    whole = QuadraticForm.from_sums(
+        problem.name, own, np.concatenate(pairs), np.concatenate(couplings), constants, maximise=form.maximise
     )
-    return Penalised(problem, Problem("qubo", problem.name, range(len(linear)), whole), tuple(slacks))
+    return Penalised(problem, Problem("qubo", problem.name, range(len(own)), whole), tuple(slacks))
 
 
 def _divided(source: ConstrainedForm) -> tuple[sparse.csr_array, Int64[np.ndarray, "C"]]:

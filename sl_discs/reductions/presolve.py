@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pkgutil
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int, Int8
@@ -76,13 +77,18 @@ def none_found(size: int) -> Int8[np.ndarray, "F N"]:
     return np.zeros((0, size), np.int8)
 
 
+def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Problem:
+    """The same problem of another source, on some of its variables."""
+    return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
+
+
 def presolve(problem: Problem) -> Presolved:
     """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
-    (`independent_rules`); solved where the nodes are covered by cliques that can all be met, and a search finds out
+    (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
     how (`clique_cover`). `maxclique`: nodes that are in no clique larger than one found at once (`clique`). `qubo`,
-    `ising` and `maxcut`: dominant couplings, spins with up to three couplings (`spin_rules`), and, where
+    `ising` and `maxcut`: dominant couplings, spins with up to three couplings (`quadratic`), and, where
     `dwave-preprocessing` is installed and there are linear terms, roof duality. Other kinds have no rules.
 
     A coefficient of what is left is rounded as sums in double precision are.

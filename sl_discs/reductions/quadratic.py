@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,20 +14,13 @@ from scipy import sparse
 from sl_discs.instances.form import QuadraticForm
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
-from sl_discs.reductions.presolve import Presolved, none_found, unreduced
+from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
 
 # Forms and cuts as functions of spins to be maximised, which is how they are reduced.
 
 
 class SpinTerms(NamedTuple):
-    """constant + sum fields_i s_i + sum couplings_k s_a s_b over the pairs (a, b).
-
-    Attributes:
-      fields: [N].
-      pairs: [M, 2] pairs a < b, each once.
-      couplings: [M], none of them 0.
-      constant: a number.
-    """
+    """constant + sum fields_i s_i + sum couplings_k s_a s_b over the pairs a < b, each once; no coupling is 0."""
 
     fields: Float64[np.ndarray, "N"]
     pairs: Int[np.ndarray, "M 2"]
@@ -114,14 +106,9 @@ FREE, PENDANT, FIXED, MERGED, STAR = "free", "pendant", "fixed", "merged", "star
 
 
 class Reduced(NamedTuple):
-    """Terms after rules.
+    """Terms of the spins that are left after rules, which those are, and how many went by each rule.
 
-    Attributes:
-      terms: of the spins that are left.
-      kept: [n] which those are.
-      lift: spins [n, B] of those to spins [N, B] of all.
-      removed: number of spins that went by each rule.
-      complete: whether the rules were applied until none applied.
+    `lift` maps their spins [n, B] to spins [N, B] of all; `complete` says whether no rule applies any more.
     """
 
     terms: SpinTerms
@@ -234,26 +221,16 @@ class _SpinGraph:
         self._decide(spin, couplings)
         (a, b, c), (ka, kb, kc) = couplings, couplings.values()
         # What the best spin gives where the three agree, and where one of them differs.
-        agree, a_differs, b_differs, c_differs = (
-            abs(ka + kb + kc),
-            abs(kb + kc - ka),
-            abs(ka + kc - kb),
-            abs(ka + kb - kc),
-        )
-        self._constant += (agree + a_differs + b_differs + c_differs) / 4
-        self._couple(b, c, (agree + a_differs - b_differs - c_differs) / 4)
-        self._couple(a, c, (agree + b_differs - a_differs - c_differs) / 4)
-        self._couple(a, b, (agree + c_differs - a_differs - b_differs) / 4)
+        agree, of_a, of_b, of_c = abs(ka + kb + kc), abs(kb + kc - ka), abs(ka + kc - kb), abs(ka + kb - kc)
+        self._constant += (agree + of_a + of_b + of_c) / 4
+        self._couple(b, c, (agree + of_a - of_b - of_c) / 4)
+        self._couple(a, c, (agree + of_b - of_a - of_c) / 4)
+        self._couple(a, b, (agree + of_c - of_a - of_b) / 4)
 
     def _terms(self) -> SpinTerms:
         kept = np.flatnonzero(self._left)
         place = dict(zip(kept.tolist(), range(len(kept)), strict=True))
-        listed = [
-            (place[a], place[b], coupling)
-            for a in place
-            for b, coupling in self._near[a].items()
-            if a < b < self._size
-        ]
+        listed = [(place[a], place[b], k) for a in place for b, k in self._near[a].items() if a < b < self._size]
         fields = np.array([self._near[a].get(self._size, 0.0) for a in place], np.float64)
         pairs = np.array([ends for *ends, _ in listed], np.int32).reshape(-1, 2)
         return SpinTerms(fields, pairs, np.array([coupling for *_, coupling in listed], np.float64), self._constant)
@@ -357,10 +334,9 @@ def _presolved(problem: Problem, rest: Reduced, left: QuadraticForm | Graph | No
     size, kept = problem.num_variables, rest.kept
     if len(kept) == size:
         return unreduced(problem, rest.complete)
-    labels = tuple(problem.labels[k] for k in kept)
     return Presolved(
         original=problem,
-        problem=None if left is None else dataclasses.replace(problem, labels=labels, source=left),
+        problem=None if left is None else part_of(problem, kept, left),
         kept=kept,
         constant=float(constant),
         found=none_found(size),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -54,7 +55,7 @@ class Reference:
 
     def agrees(self) -> bool:
         """Whether at least two starts, each with its own seed, ended at this cut."""
-        return sum(cut == self.cut for cuts in self.starts.values() for cut in cuts) > 1
+        return [*itertools.chain.from_iterable(self.starts.values())].count(self.cut) > 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,11 +82,7 @@ class ReferenceSet:
         return dataclasses.replace(self, runs=(*self.runs, run)), len(self.runs)
 
     def find(self, index: int, graph: Graph) -> Reference | None:
-        """The reference of the graph at a position; None if there is none, or only one of another graph.
-
-        Raises:
-          InputError: the reference is of this graph, but its partition has another cut: the file is damaged.
-        """
+        """The reference of the graph at a position; None if there is none, or only one of another graph."""
         known = self.graphs.get(index)
         if known is None or known.sha256 != digest(graph):
             return None
@@ -99,19 +96,10 @@ class ReferenceSet:
     def with_starts(
         self, index: int, graph: Graph, run: int, cuts: list[float], solution: Int8[np.ndarray, "N"]
     ) -> ReferenceSet:
-        """The set after starts of a run on a graph; the larger of the old and the new cut is kept.
+        """The set after starts of the run at a position in `runs`; the larger of the old and the new cut is kept.
 
-        A reference of another graph at this position is dropped.
-
-        Args:
-          index: position of the graph in the set.
-          graph: the graph.
-          run: position of the run in `runs`.
-          cuts: best cut of each start.
-          solution: the partition of the largest of them.
-
-        Raises:
-          InputError: the partition does not have the largest of the cuts, or as `find`.
+        A reference of another graph at this position is dropped. `solution` is the partition of the largest of the
+        cuts, one of each start.
         """
         cut = cut_of(graph, solution)
         if cut != max(cuts):
@@ -145,11 +133,7 @@ def path_of(dataset: str, data_seed: int, folder: Path = FOLDER) -> Path:
 
 
 def load_references(dataset: str, data_seed: int, folder: Path = FOLDER) -> ReferenceSet:
-    """The references of a set, which are empty if there is no file.
-
-    Raises:
-      InputError: the file cannot be read.
-    """
+    """The references of a set, which are empty if there is no file."""
     path = path_of(dataset, data_seed, folder)
     try:
         return _parse(path, path.read_text(encoding="utf-8"), dataset, data_seed)
@@ -174,15 +158,8 @@ def _parse(path: Path, text: str, dataset: str, data_seed: int) -> ReferenceSet:
 
 
 def save_references(references: ReferenceSet, folder: Path = FOLDER) -> Path:
-    """Writes a set of references atomically, with one line per graph.
-
-    Raises:
-      InputError: the folder cannot be written.
-    """
-    lines = [
-        f" {json.dumps(str(index))}: {json.dumps(_fields(references.graphs[index]))}"
-        for index in sorted(references.graphs)
-    ]
+    """Writes a set of references atomically, with one line per graph."""
+    lines = [f' "{index}": {json.dumps(_fields(one))}' for index, one in sorted(references.graphs.items())]
     head = {"dataset": references.dataset, "data_seed": references.data_seed, "runs": list(references.runs)}
     text = json.dumps(head, indent=1).removesuffix("\n}") + ',\n "graphs": {\n' + ",\n".join(lines) + "\n }\n}\n"
     path = path_of(references.dataset, references.data_seed, folder)
@@ -218,10 +195,8 @@ class Search:
     Attributes:
       steps: steps of a chain, each a proposal to flip one node.
       chains: chains per start; the best of them gives the start's cut.
-      starts: number of independent runs, with consecutive seeds.
-      initial: temperature at step 0.
-      final: temperature at the last step of an exponential decay.
-      first_seed: seed of the first start.
+      starts: number of independent runs, with consecutive seeds from `first_seed` on.
+      initial, final: temperatures of an exponential decay.
     """
 
     steps: int
@@ -232,11 +207,7 @@ class Search:
     first_seed: int = 0
 
     def settings(self, engine: str, threads: int) -> list[Settings]:
-        """The settings of each start.
-
-        Raises:
-          InputError: a number that is out of range.
-        """
+        """The settings of each start."""
         first = Settings(
             batch_size=self.chains,
             chain_length=self.steps,
@@ -252,13 +223,7 @@ class Search:
 
 
 class Tally(NamedTuple):
-    """The outcome of a search on a set.
-
-    Attributes:
-      references: references of the set after the search.
-      played: number of graphs searched in this call.
-      improved: number of these whose earlier reference was smaller.
-    """
+    """The references after a search, and how many graphs it `played` and of these `improved`."""
 
     references: ReferenceSet
     played: int
@@ -275,50 +240,37 @@ def search_set(
 ) -> Tally:
     """Runs all starts on each graph that has not had them, and saves the file after each graph.
 
-    Args:
-      dataset: generated MaxCut graphs.
-      data_seed: their data seed.
-      settings: settings of each start, which only differ in the seed.
-      command: the command, for the record.
-      folder: folder of the files.
-      progress: called with the number of chain-steps done or skipped.
-
-    Raises:
-      InputError: the earlier file cannot be read, or the folder cannot be written.
+    `settings` of the starts only differ in the seed; `command` is kept in the record, and `progress` is called with
+    the number of chain-steps done or skipped.
     """
-    method = build_method(method_fields("metropolis"), settings[0].batch_size)
-    record = _record(settings, choose_engine(settings[0].engine, method.sampler)[0].name, command)
-    references, run = load_references(dataset.name, data_seed, folder).with_run(record)
+    one = settings[0]
+    method = build_method(method_fields("metropolis"), one.batch_size)
+    annealing = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
+    references, run = load_references(dataset.name, data_seed, folder).with_run({
+        "command": command,
+        "sampler": method_fields("metropolis"),
+        "annealing": {name: getattr(one, name) for name in annealing},
+        "chain_length": one.chain_length,
+        "batch_size": one.batch_size,
+        "seeds": [start.seed for start in settings],
+        "engine": choose_engine(one.engine, method.sampler)[0].name,
+        "version": __version__,
+        "commit": commit(),
+    })  # fmt: skip
     played = improved = 0
     for index, graph in zip(dataset.index, dataset.graphs, strict=True):
         known = references.find(index, graph)
         if known is not None and run in known.starts:
-            progress(sum(one.chain_length * one.batch_size for one in settings))
+            progress(sum(start.chain_length * start.batch_size for start in settings))
             continue
         alone = dataclasses.replace(dataset, graphs=[graph], index=[index])
-        found = [run_sampler(alone.problem, alone, 1.0, method, one, progress).instances[0] for one in settings]
+        found = [run_sampler(alone.problem, alone, 1.0, method, start, progress).instances[0] for start in settings]
         best = max(found, key=lambda instance: instance.best)
-        references = references.with_starts(index, graph, run, [one.best for one in found], best.solution)
+        references = references.with_starts(index, graph, run, [instance.best for instance in found], best.solution)
         save_references(references, folder)
         played += 1
         improved += known is not None and best.best > known.cut
     return Tally(references, played, improved)
-
-
-def _record(settings: list[Settings], engine: str, command: str) -> dict[str, Any]:
-    first = settings[0]
-    annealing = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
-    return {
-        "command": command,
-        "sampler": method_fields("metropolis"),
-        "annealing": {name: getattr(first, name) for name in annealing},
-        "chain_length": first.chain_length,
-        "batch_size": first.batch_size,
-        "seeds": [one.seed for one in settings],
-        "engine": engine,
-        "version": __version__,
-        "commit": commit(),
-    }
 
 
 PLANS = {
@@ -346,9 +298,6 @@ def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
     """The dataset with kept references on its graphs; other kinds of datasets are returned unchanged.
 
     A graph gets no reference if the kept one was found on another graph, which `describe` reports.
-
-    Raises:
-      InputError: the file cannot be read, or claims a cut that its partition does not have.
     """
     if not takes_references(dataset):
         return dataset
@@ -361,12 +310,7 @@ def with_references(dataset: Dataset, folder: Path = FOLDER) -> Dataset:
 
 
 def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
-    """How strong the references of a set are, or why it has no percentages; None for another kind of dataset.
-
-    Args:
-      dataset: as `with_references` returns it.
-      folder: of the files.
-    """
+    """How strong a dataset's references are, or why it has no percentages; None if it does not use them."""
     if not takes_references(dataset):
         return None
     kept = load_references(dataset.name, DATA_SEED, folder)
@@ -377,12 +321,11 @@ def describe(dataset: Dataset, folder: Path = FOLDER) -> str | None:
             "references of this project; at least two independent starts ended at the best known cut on "
             f"{agreed} of {len(dataset.index)} graphs"
         )
-    stale = [index for index in places if index in kept.graphs]
-    reason = (
-        f"those kept for {len(stale)} of them are of other graphs, as that of graph {stale[0]}, and so not used"
-        if stale
-        else f"{len(kept.graphs)} are kept"
-    )
+    reason = f"{len(kept.graphs)} are kept"
+    if stale := [index for index in places if index in kept.graphs]:
+        reason = (
+            f"those kept for {len(stale)} of them are of other graphs, as that of graph {stale[0]}, and so not used"
+        )
     return (
         f"no percentages: {len(places)} of {len(dataset.index)} graphs have no reference ({reason}); "
         f"sl-discs references --datasets={dataset.name} --instances={max(dataset.index) + 1} finds them"

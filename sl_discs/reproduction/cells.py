@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.registry import BUILT_IN, known_samplers
 from sl_discs.sweeps.sweep_file import sampler_config
-from sl_discs.tuning.evaluation import part_of, read_tuned
+from sl_discs.tuning.evaluation import Names, experiment_fields, parse_dataset, part_of, read_tuned
 from sl_discs.tuning.space import Candidate
 
 # The datasets of the paper's tables: their names in DISCS's flags, their annealing, and their numbers of graphs.
@@ -34,34 +33,38 @@ class PublishedSet:
     """One dataset.
 
     Attributes:
-      name: its key in the published tables.
-      problem: name of the problem, such as `mis`.
-      graph_type: DISCS's flag of this name.
-      cfg_str: DISCS's flag of this name.
+      name: its key in the published tables, of the values of DISCS's flags.
       published_n: the assumed number of graphs behind the published mean; the paper does not give it, and this is the
         number in DISCS's own configs.
     """
 
     name: str
-    problem: str
-    graph_type: str
-    cfg_str: str
     published_n: int
+
+    @property
+    def flags(self) -> Names:
+        """The values of DISCS's flags."""
+        return parse_dataset(self.name)
+
+    @property
+    def problem(self) -> str:
+        """Name of the problem, such as `mis`."""
+        return self.flags[0]
 
     @property
     def config_file(self) -> str:
         """Path of the experiment config, relative to the folder that holds `configs`."""
-        return f"configs/experiment/{self.problem}/{self.graph_type}.py"
+        return f"configs/experiment/{'/'.join(self.flags[:2])}.py"
 
     def experiment(self) -> dict[str, Any]:
         """Fields of the experiment config: DISCS's annealing of the family."""
-        return _read_config(self.config_file)["experiment"]
+        return _read_config(self.config_file)
 
     def absent(self, data_root: str | None) -> str | None:
         """Why there are no instances, if the set is not random and was not given; None if there are instances."""
-        if self.is_random():
+        family = find_family(*self.flags)
+        if family.generator is not None:
             return None
-        family = find_family(self.problem, self.graph_type, self.cfg_str)
         if data_root is None:
             return f"it is not random, so it must be given: --data_root=FOLDER with {family.where()}"
         root = Path(data_root)
@@ -73,13 +76,9 @@ class PublishedSet:
         """Loads `num_instances` graphs; None: as many as DISCS has, or all given graphs of a random family.
 
         For a random family these are the first graphs. For a set that is not random they are spread over the whole
-        set,
-        since files are often sorted: the first graphs of satlib are its smallest.
-
-        Raises:
-          InputError: as `load_dataset`.
+        set, since files are often sorted: the first graphs of satlib are its smallest.
         """
-        load = functools.partial(load_dataset, self.problem, self.graph_type, self.cfg_str, data_root)
+        load = functools.partial(load_dataset, *self.flags, data_root)
         if self.is_random():
             if num_instances is None and load(num_instances=1).source == "generated":
                 num_instances = self.published_n
@@ -90,50 +89,32 @@ class PublishedSet:
 
     def is_random(self) -> bool:
         """Whether the set is drawn from a distribution, so that training graphs can be drawn separately."""
-        return find_family(self.problem, self.graph_type, self.cfg_str).generator is not None
+        return find_family(*self.flags).generator is not None
 
     def held_out(self, dataset: Dataset) -> Dataset:
-        """The graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones.
-
-        Args:
-          dataset: a result of `load`.
-        """
+        """The graphs on which `sl-discs tune` does not train: for a non-random set, all but its last ones."""
         if self.is_random() or dataset.total <= LEFT_TO_TRAINING:
             return dataset
         seen = dataset.total - LEFT_TO_TRAINING
         return part_of(dataset, 0, sum(index < seen for index in dataset.index))
 
 
-def _density(p: str) -> PublishedSet:
-    return PublishedSet(f"mis/er_density/r-{p}", "mis", "er_density", f"r-{p}", 32)
-
-
-def _cut(graph_type: str, r: str, published_n: int) -> PublishedSet:
-    return PublishedSet(f"maxcut/{graph_type}/r-{r}", "maxcut", graph_type, f"r-{r}", published_n)
-
-
-PUBLISHED = {
-    one.name: one
-    for one in (
-        *(_density(p) for p in ("0.05", "0.10", "0.20", "0.25")),
-        PublishedSet("mis/satlib", "mis", "satlib", "_", 500),
-        PublishedSet("maxclique/rb", "maxclique", "rb", "_", 500),
-        PublishedSet("maxclique/twitter", "maxclique", "twitter", "_", 196),
-        *(_cut("er", f"er-0.15-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
-        *(_cut("ba", f"ba-4-n-{n}", 1000) for n in ("256-300", "512-600", "1024-1100")),
-        _cut("optsicom", "b", 10),
-    )
+_PUBLISHED_N = {
+    **{f"mis/er_density/r-{p}": 32 for p in ("0.05", "0.10", "0.20", "0.25")},
+    "mis/satlib": 500,
+    "maxclique/rb": 500,
+    "maxclique/twitter": 196,
+    **{f"maxcut/er/r-er-0.15-n-{n}": 1000 for n in ("256-300", "512-600", "1024-1100")},
+    **{f"maxcut/ba/r-ba-4-n-{n}": 1000 for n in ("256-300", "512-600", "1024-1100")},
+    "maxcut/optsicom/r-b": 10,
 }
+PUBLISHED = {name: PublishedSet(name, n) for name, n in _PUBLISHED_N.items()}
 # Datasets that can be named, but are not in the paper's tables.
-OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", "mis", "ertest", "r-800", 128)}
+OTHERS = {"mis/ertest/r-800": PublishedSet("mis/ertest/r-800", 128)}
 
 
 def chosen_sets(names: list[str]) -> list[PublishedSet]:
-    """Datasets by name.
-
-    Raises:
-      InputError: an unknown name, or a name twice.
-    """
+    """Datasets by name; InputError for an unknown name, or a name twice."""
     known = PUBLISHED | OTHERS
     for name in names:
         if name not in known:
@@ -148,12 +129,7 @@ def _read_config(path: str) -> dict[str, Any]:
     file = CONFIGS.parent / path
     if not file.is_file():
         raise InputError(f"{file}: no such config; run this command in a checkout of the project, which has configs/")
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{file}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.get_config().to_dict()
+    return experiment_fields(file)
 
 
 DEFAULTS = "defaults"
@@ -167,8 +143,6 @@ class Cell:
     """The definition of a cell.
 
     Attributes:
-      dataset: the dataset.
-      method: `gwg`, `sl_gwg` and so on.
       protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
       setting: the varied setting in a table of settings, such as `sigma=5`, or the trial; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
@@ -185,7 +159,7 @@ class Cell:
     seeds: tuple[int, ...]
 
     def build(self) -> Method:
-        """Builds the method; InputError as `build_method`."""
+        """Builds the method."""
         return build_method(self.sampler, self.settings.batch_size)
 
     def label(self) -> str:
@@ -196,12 +170,9 @@ class Cell:
     def command(self, data_root: str | None, dataset: Dataset) -> str:
         """A line that runs this cell alone, with its first seed, in the folder that holds `configs`.
 
-        Args:
-          data_root: data root of given graphs.
-          dataset: the graphs, evenly spaced in the whole set from its first one on.
+        The graphs are evenly spaced in the whole set from its first one on.
         """
-        config = self.dataset.experiment()
-        index = dataset.index
+        config, (problem, graph_type, cfg_str), index = self.dataset.experiment(), self.dataset.flags, dataset.index
         graphs = {"num_instances": len(index), "instance_stride": index[1] - index[0] if len(index) > 1 else 1}
         wanted = dataclasses.asdict(self.settings) | graphs
         default = method_fields(self.method)
@@ -209,14 +180,14 @@ class Cell:
             *(("import", code) for code in imported()),
             ("config", self.dataset.config_file),
             *((f"config.experiment.{name}", value) for name, value in wanted.items() if value != config[name]),
-            ("model_config", f"configs/model/{self.dataset.problem}_config.py"),
-            ("model_config.graph_type", self.dataset.graph_type),
-            ("model_config.cfg_str", self.dataset.cfg_str),
+            ("model_config", f"configs/model/{problem}_config.py"),
+            ("model_config.graph_type", graph_type),
+            ("model_config.cfg_str", cfg_str),
             ("model_config.data_root", data_root or ""),
             ("sampler_config", sampler_config(self.method)),
             *((f"sampler_config.{name}", value) for name, value in self.sampler.items() if value != default[name]),
         ]
-        if graph_kind(self.dataset.problem).penalty is not None:
+        if graph_kind(problem).penalty is not None:
             flags.append(("model_config.penalty", PENALTY))
         arguments = [shlex.quote(f"--{name}={value}") for name, value in flags]
         return " ".join(["sl-discs run", *arguments])
@@ -224,14 +195,7 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """The options of the command line for all cells; None: as in the dataset's config.
-
-    Attributes:
-      chain_length: steps per chain.
-      batch_size: chains per graph.
-      engine: the engine used.
-      seeds: seeds of the chains.
-    """
+    """The options of the command line for all cells; None: as in the dataset's config."""
 
     chain_length: int | None
     batch_size: int | None
@@ -252,7 +216,7 @@ class Choice:
         protocol: str = DEFAULTS,
         tuned: Candidate | None = None,
     ) -> Cell:
-        """The cell of a method on a dataset.
+        """The cell of a method on a dataset; InputError if the levels do not fit into the chain.
 
         Args:
           dataset: the dataset.
@@ -261,9 +225,6 @@ class Choice:
           setting: name of these changes in tables.
           protocol: protocol under which the cell is reported.
           tuned: settings found by a search, including annealing.
-
-        Raises:
-          InputError: a field is unknown or out of range, or the levels do not fit into the chain.
         """
         given = {"chain_length": self.chain_length, "batch_size": self.batch_size, "seed": self.seeds[0]}
         experiment = dataset.experiment() | (tuned.experiment if tuned else {})
@@ -303,13 +264,11 @@ DENSITIES = tuple(name for name in PUBLISHED if name.startswith("mis/er_density"
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """One profile.
+    """A size by its name in `--profile`.
 
     Attributes:
-      name: name in `--profile`.
       instances: number of graphs of each dataset that it runs by default; None: all of them.
-      chain_length: steps per chain; None: as in the dataset's config (10,000, as published).
-      batch_size: chains per graph; None: as in the dataset's config.
+      chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's config, as published.
       table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
       trials: trials of each search on the test instances, and of its null control.
       search_instances: largest number of graphs in a trial; None: those of the cells.
@@ -333,11 +292,9 @@ class Profile:
 
 # A little more than an hour on two cores: a fifth of it for cells at defaults, as much for tuned ones if there are
 # tuned settings, and the rest for searches on the test instances with their null controls.
-_CPU = (
-    dict.fromkeys(PUBLISHED, 32)
-    | {"mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196}
-    | {"maxcut/optsicom/r-b": 10}
-)
+_CPU = dict.fromkeys(PUBLISHED, 32) | {
+    "mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196, "maxcut/optsicom/r-b": 10
+}  # fmt: skip
 
 PROFILES = {
     profile.name: profile
@@ -366,11 +323,7 @@ PROFILES = {
 
 
 def load_tuned(dataset: str, method: str) -> Candidate | None:
-    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None if there are none.
-
-    Raises:
-      InputError: the file exists, but its settings cannot be read or are invalid.
-    """
+    """The tuned settings of a method on a dataset such as `mis/er_density/r-0.10`; None if there are none."""
     path = CONFIGS / "sampler" / "tuned" / dataset / f"{method}.json"
     return read_tuned(path) if path.exists() else None
 
@@ -381,15 +334,9 @@ METHODS = ("gwg", "sl_gwg", "path_auxiliary", "sl_path_auxiliary", "dmala", "sl_
 
 # The paper's names of the settings that its ablation varies one at a time, the others at their defaults.
 ABLATION = {
-    "CLASSIC": {"alpha": "classic"},
-    "GEOM(1,1)": {"alpha": "geom(1,1)"},
-    "GEOM(2,1)": {"alpha": "geom(2,1)"},
-    "K=256": {"K": 256},
-    "K=512": {"K": 512},
-    "K=1024": {"K": 1024},
-    "sigma=1": {"sigma": 1.0},
-    "sigma=5": {"sigma": 5.0},
-    "sigma=10": {"sigma": 10.0},
+    **{alpha.upper(): {"alpha": alpha} for alpha in ("classic", "geom(1,1)", "geom(2,1)")},
+    **{f"K={K}": {"K": K} for K in (256, 512, 1024)},
+    **{f"sigma={sigma:g}": {"sigma": sigma} for sigma in (1.0, 5.0, 10.0)},
 }
 ALLOCATION = {
     f"{budget}, {grid}": {"budget": budget, "grid": grid}

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.experiment.published import PublishedRow, published_row
+from sl_discs.experiment.published import published_row
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import describe
 from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
-from sl_discs.reproduction.markdown import bounded, listed, number, table
-from sl_discs.reproduction.rows import Interval, by_dataset, in_published_unit
+from sl_discs.reproduction.markdown import bounded, bounds, listed, number, table
+from sl_discs.reproduction.rows import by_dataset, differences
 from sl_discs.reproduction.runs import Done
+from sl_discs.tuning.evaluation import paired
 
 MINUS = "path_auxiliary"
 # Standard error from rounding of a difference of two means that are published to three digits.
@@ -37,78 +38,43 @@ the references, so this error is too large. Both add the error of rounding. Chai
 are other methods. There is no `z` if our difference is the same on every graph."""
 
 
-def difference_rows(done: list[Done], minus: str = MINUS) -> list[dict[str, Any]]:
+def difference_rows(done: list[Done]) -> list[dict[str, Any]]:
     """Each MaxCut method minus one of them, if every graph has a reference.
 
-    The subtracted method has the same protocol, or default settings if there is no such cell.
-
-    Args:
-      done: at most one cell of each dataset, method and protocol.
-      minus: the subtracted method.
+    The subtracted method has the same protocol, or default settings if there is no such cell. `done` has at most one
+    cell of each dataset, method and protocol.
     """
     rows = []
     for name, group in by_dataset(one for one in done if graph_kind(one.dataset.problem).searched_references):
         found = {(one.cell.protocol, one.cell.method): one for one in group}
         for (protocol, method), one in found.items():
-            against = protocol if (protocol, minus) in found else DEFAULTS
-            base = found.get((against, minus))
-            values = None if base is None or base is one else _differences(one, base)
-            if values is not None:
-                rows.append(_row(name, method, minus, protocol, against, values, one.cell.dataset.published_n))
+            against = protocol if (protocol, MINUS) in found else DEFAULTS
+            base = found.get((against, MINUS))
+            values = None if base is None or base is one else differences(one, base)
+            if values is None:
+                continue
+            theirs = published_row(name, method), published_row(name, MINUS)
+            known = theirs[0] is not None and theirs[1] is not None
+            rows.append({
+                "dataset": name, "method": method, "minus": MINUS, "protocol": protocol, "against": against,
+                **paired(values),
+                "published": theirs[0].mean - theirs[1].mean if theirs[0] and theirs[1] else None,
+                **(_scores(values, *theirs, one.cell.dataset.published_n) if known else {"z": None, "z_apart": None}),
+            })  # fmt: skip
     return rows
 
 
-def _row(name, method, minus, protocol, against, values: np.ndarray, published_n: int) -> dict[str, Any]:
-    interval = Interval.of(values)
-    found = [published_row(name, key) for key in (method, minus)]
-    theirs = [row for row in found if row is not None]
-    known = len(theirs) == len(found)
+def _scores(values: np.ndarray, first, second, published_n: int) -> dict[str, float | None]:
+    """z, assuming that the published difference varies over graphs as ours does, or is one of independent means."""
+    if len(values) < 2:
+        return {"z": None, "z_apart": None}
+    scatter, root = float(np.std(values, ddof=1)), math.sqrt(published_n)
+    difference = float(values.mean()) - (first.mean - second.mean)
+    ours_se = scatter / math.sqrt(len(values))
     return {
-        "dataset": name,
-        "method": method,
-        "minus": minus,
-        "protocol": protocol,
-        "against": against,
-        "mean": interval.mean,
-        "ci95": None if interval.low is None else [interval.low, interval.high],
-        "n": interval.n,
-        "published": theirs[0].mean - theirs[1].mean if known else None,
-        "z": _z(values, theirs, published_n) if known else None,
-        "z_apart": _z_apart(values, theirs, published_n) if known else None,
+        "z": difference / math.hypot(ours_se, scatter / root, _ROUNDING_SE) if scatter else None,
+        "z_apart": difference / math.hypot(ours_se, math.hypot(first.std, second.std) / root, _ROUNDING_SE),
     }
-
-
-def _differences(one: Done, base: Done) -> np.ndarray | None:
-    """[G] differences on the common graphs, in per cent of the reference; None if a graph has none."""
-    ours, theirs = in_published_unit(one), in_published_unit(base)
-    if ours is None or theirs is None:
-        return None
-    places = dict(zip(one.dataset.index, ours, strict=True))
-    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
-    return np.subtract(*np.array(shared).T) if shared else None
-
-
-def _z(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
-    """z, assuming that the published difference varies over graphs as ours does."""
-    if len(values) < 2:
-        return None
-    scatter = float(np.std(values, ddof=1))
-    if scatter == 0:
-        return None
-    return _over(values, theirs, scatter / math.sqrt(published_n))
-
-
-def _z_apart(values: np.ndarray, theirs: list[PublishedRow], published_n: int) -> float | None:
-    """z with the error of the difference of two independent means."""
-    if len(values) < 2:
-        return None
-    return _over(values, theirs, math.hypot(*(row.std for row in theirs)) / math.sqrt(published_n))
-
-
-def _over(values: np.ndarray, theirs: list[PublishedRow], published_se: float) -> float:
-    ours_se = float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    difference = float(values.mean()) - (theirs[0].mean - theirs[1].mean)
-    return difference / math.hypot(ours_se, published_se, _ROUNDING_SE)
 
 
 def differences_text(rows: list[dict], done: list[Done]) -> str:
@@ -128,18 +94,10 @@ def differences_text(rows: list[dict], done: list[Done]) -> str:
 
 
 def _line(row: dict) -> list[str]:
-    interval = row["ci95"]
     return [
-        row["method"],
-        row["protocol"],
-        row["against"],
-        number(row["mean"], 4, "+"),
-        "-" if interval is None else f"[{interval[0]:+.4f}, {interval[1]:+.4f}]",
-        str(row["n"]),
-        number(row["published"], 3, "+"),
-        number(row["z"], 2, "+"),
-        number(row["z_apart"], 2, "+"),
-    ]
+        row["method"], row["protocol"], row["against"], number(row["mean"], 4, "+"), bounds(row, 4), str(row["n"]),
+        number(row["published"], 3, "+"), number(row["z"], 2, "+"), number(row["z_apart"], 2, "+"),
+    ]  # fmt: skip
 
 
 # Comparison of the protocols: how much of the published gain comes from choosing the best of many trials.
@@ -155,12 +113,7 @@ _COLUMNS = {
 
 
 def side_by_side_text(pairs: list[dict], search: list[dict]) -> str:
-    """A row for each dataset and base: the published difference and ours under each protocol; empty without a search.
-
-    Args:
-      pairs: as `pair_rows` makes them.
-      search: as `search_rows` makes them.
-    """
+    """A row for each dataset and base: the published difference and ours by protocol; empty without a search."""
     if not search:
         return ""
     lines = []
@@ -200,8 +153,7 @@ def search_in_short(pairs: list[dict]) -> str:
 def _figure(row: dict | None) -> str:
     if row is None:
         return "-"
-    interval = row["ci95"]
-    return f"{row['mean']:+.3f}" + ("" if interval is None else f" [{interval[0]:+.3f}, {interval[1]:+.3f}]")
+    return f"{row['mean']:+.3f}" + ("" if row["ci95"] is None else f" {bounds(row, 3)}")
 
 
 _SIDE_BY_SIDE_NOTE = """\
@@ -243,11 +195,7 @@ than from the mark."""
 
 
 def marks_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best cell of each dataset that has a mark.
-
-    Args:
-      cells: as `cell_row` makes them.
-    """
+    """The best cell of each dataset that has a mark, of rows of `cell_row`."""
     rows = []
     for dataset, mark in MARKS.items():
         honest = [
@@ -262,20 +210,11 @@ def marks_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mean, error = best["ours"]["mean"], best["ours"]["se"]
         comparable = not best["reference_is_ours"]
         distance = mean - mark if comparable else mean - 100
-        rows.append(
-            {
-                "dataset": dataset,
-                "mark": mark,
-                "method": best["method"],
-                "protocol": best["protocol"],
-                "mean": mean,
-                "se": error,
-                "n": best["ours"]["n"],
-                "chain_length": best["chain_length"],
-                "distance": distance,
-                "reached": bool(distance >= -(error or 0)) if comparable else None,
-            }
-        )
+        rows.append({
+            "dataset": dataset, "mark": mark, "method": best["method"], "protocol": best["protocol"], "mean": mean,
+            "se": error, "n": best["ours"]["n"], "chain_length": best["chain_length"], "distance": distance,
+            "reached": bool(distance >= -(error or 0)) if comparable else None,
+        })  # fmt: skip
     return rows
 
 

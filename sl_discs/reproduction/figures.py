@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,47 +20,54 @@ _PANEL = (2.9, 2.3)
 _LEGEND = 0.4
 
 
-def _panels(count: int) -> tuple[tuple[int, int], tuple[float, float]]:
-    """Rows and columns, and the figure's size in inches."""
-    columns = min(_COLUMNS, count)
-    rows = math.ceil(count / columns)
-    return (rows, columns), (max(4.6, _PANEL[0] * columns), _PANEL[1] * rows + _LEGEND)
+def _draw(
+    path: Path,
+    groups: list[tuple[str, int, list]],
+    panel: Callable[[Any, list], None],
+    legend: Sequence[tuple[str, str, str]] = (),
+    legend_columns: int = 2,
+    legend_rows: int = 1,
+) -> Path:
+    """A panel for each dataset, of a name, a number of graphs and what `panel` draws."""
+    columns = min(_COLUMNS, len(groups))
+    rows = math.ceil(len(groups) / columns)
+    size = max(4.6, _PANEL[0] * columns), _PANEL[1] * rows + _LEGEND * legend_rows
 
+    def paint(figure):
+        for place, (name, count, group) in enumerate(groups):
+            axes = figure.add_subplot(rows, columns, place + 1)
+            panel(axes, group)
+            axes.set_title(f"{name}, n = {count}", fontsize=7.5)
+        for colour, marker, label in legend:
+            axes.plot([], [], marker, color=colour, label=label)
+        handles = axes.get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=legend_columns, frameon=False)
 
-def _colour(method: str, methods: list[str]) -> str:
-    """A base sampler and its SL variant share one."""
-    bases = list(dict.fromkeys(name.removeprefix("sl_") for name in methods))
-    return COLOURS[bases.index(method.removeprefix("sl_")) % len(COLOURS)]
+    return save_figure(path, size, paint)
 
 
 def draw_main(cells: list[dict], path: Path) -> Path:
     """Published mean and deviation (grey) and ours (black), one panel per dataset; rows are from `cell_row`."""
     chosen = [row for row in cells if row["protocol"] == DEFAULTS]
-    names = list(dict.fromkeys(row["dataset"] for row in chosen))
-    shape, size = _panels(len(names))
+    groups = []
+    for name in dict.fromkeys(row["dataset"] for row in chosen):
+        rows = [row for row in chosen if row["dataset"] == name]
+        groups.append((name, rows[0]["ours"]["n"], rows))
 
-    def paint(figure):
-        for place, name in enumerate(names):
-            axes = figure.add_subplot(*shape, place + 1)
-            rows = [row for row in chosen if row["dataset"] == name]
-            comparable = rows[0]["ours"]["mean"] is not None
-            for row_number, row in enumerate(rows):
-                ours = row["ours"] if comparable else row["ours_absolute"]
-                # Percentages of references other than the paper's (which have no z) are shown without the paper's.
-                alike = comparable and not row["reference_is_ours"]
-                published = row["published"] if alike else {"mean": None}
-                _point(axes, published, row_number - 0.15, "0.6", "s")
-                _point(axes, ours, row_number + 0.15, "black", "o")
-            axes.set_yticks(range(len(rows)), [row["method"] for row in rows] if place % shape[1] == 0 else [])
-            axes.set_ylim(len(rows) - 0.4, -0.6)
-            axes.locator_params(axis="x", nbins=4)
-            axes.set_xlabel(rows[0]["unit"] if comparable else rows[0]["ours_absolute"]["unit"])
-            axes.set_title(f"{name}, n = {rows[0]['ours']['n']}", fontsize=7.5)
-        for colour, marker, label in (("0.6", "s", "published ± std"), ("black", "o", "ours ± std")):
-            axes.plot([], [], marker, color=colour, label=label)
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    def panel(axes, rows):
+        comparable = rows[0]["ours"]["mean"] is not None
+        for row_number, row in enumerate(rows):
+            # Percentages of references other than the paper's (which have no z) are shown without the paper's.
+            if comparable and not row["reference_is_ours"]:
+                _point(axes, row["published"], row_number - 0.15, "0.6", "s")
+            _point(axes, row["ours"] if comparable else row["ours_absolute"], row_number + 0.15, "black", "o")
+        names = [row["method"] for row in rows] if axes.get_subplotspec().is_first_col() else []
+        axes.set_yticks(range(len(rows)), names)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.locator_params(axis="x", nbins=4)
+        axes.set_xlabel(rows[0]["unit"] if comparable else rows[0]["ours_absolute"]["unit"])
 
-    return save_figure(path, size, paint)
+    return _draw(path, groups, panel, [("0.6", "s", "published ± std"), ("black", "o", "ours ± std")])
 
 
 def _point(axes, values: dict, height: float, colour: str, marker: str) -> None:
@@ -68,38 +77,30 @@ def _point(axes, values: dict, height: float, colour: str, marker: str) -> None:
         )
 
 
+def _grouped(done: list[Done]) -> list[tuple[str, int, list[Done]]]:
+    return [(name, len(group[0].dataset.graphs), group) for name, group in by_dataset(done)]
+
+
 def draw_trajectories(done: list[Done], path: Path) -> Path:
     """Running best over steps, mean and standard error over graphs, one panel per dataset; bases are dashed."""
-    groups = by_dataset([one for one in done if one.cell.protocol == DEFAULTS])
-    shape, size = _panels(len(groups))
+    groups = _grouped([one for one in done if one.cell.protocol == DEFAULTS])
 
-    def paint(figure):
-        for place, (name, group) in enumerate(groups):
-            axes = figure.add_subplot(*shape, place + 1)
-            methods = [one.cell.method for one in group]
-            for one in group:
-                result, method = one.result, one.cell.method
-                style = {
-                    "color": _colour(method, methods),
-                    "linestyle": "-" if method.startswith("sl_") else (0, (4, 2)),
-                }
-                axes.plot(result.logged_steps, result.trajectory, label=method, linewidth=1.1, **style)
-                axes.fill_between(
-                    result.logged_steps,
-                    result.trajectory - result.trajectory_se,
-                    result.trajectory + result.trajectory_se,
-                    color=style["color"],
-                    alpha=0.12,
-                    linewidth=0,
-                )
-            _show_the_end(axes, [one.result.trajectory for one in group])
-            axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
-            axes.set_ylabel(f"running best ({graph_kind(group[0].dataset.problem).unit})", fontsize=7)
-            if place // shape[1] == shape[0] - 1:
-                axes.set_xlabel("MCMC step")
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    def panel(axes, group):
+        # A base sampler and its SL variant share a colour.
+        bases = list(dict.fromkeys(one.cell.method.removeprefix("sl_") for one in group))
+        for one in group:
+            result, method = one.result, one.cell.method
+            steps, mean, error = result.logged_steps, result.trajectory, result.trajectory_se
+            colour = COLOURS[bases.index(method.removeprefix("sl_")) % len(COLOURS)]
+            line = "-" if method.startswith("sl_") else (0, (4, 2))
+            axes.plot(steps, mean, label=method, linewidth=1.1, color=colour, linestyle=line)
+            axes.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.12, linewidth=0)
+        _show_the_end(axes, [one.result.trajectory for one in group])
+        axes.set_ylabel(f"running best ({graph_kind(group[0].dataset.problem).unit})", fontsize=7)
+        if axes.get_subplotspec().is_last_row():
+            axes.set_xlabel("MCMC step")
 
-    return save_figure(path, (size[0], size[1] + _LEGEND), paint)
+    return _draw(path, groups, panel, legend_columns=3, legend_rows=2)
 
 
 def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
@@ -112,20 +113,9 @@ def _show_the_end(axes, trajectories: list[np.ndarray]) -> None:
 
 def draw_allocation(done: list[Done], path: Path) -> Path:
     """Bars of mean and standard error for each budget and grid, one panel per dataset; a method's best is hatched."""
-    groups = by_dataset(done)
-    shape, size = _panels(len(groups))
-
-    def paint(figure):
-        for place, (name, group) in enumerate(groups):
-            axes = figure.add_subplot(*shape, place + 1)
-            _draw_bars(axes, group)
-            axes.set_title(f"{name}, n = {len(group[0].dataset.graphs)}", fontsize=7.5)
-        settings = list(dict.fromkeys(one.cell.setting for one in done))
-        for colour, setting in zip(COLOURS, settings, strict=False):
-            axes.plot([], [], "s", color=colour, label=setting)
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
-
-    return save_figure(path, (size[0], size[1] + _LEGEND), paint)
+    settings = list(dict.fromkeys(one.cell.setting for one in done))
+    legend = [(colour, "s", setting) for colour, setting in zip(COLOURS, settings, strict=False)]
+    return _draw(path, _grouped(done), _draw_bars, legend, legend_rows=2)
 
 
 def _draw_bars(axes, group: list[Done]) -> None:

@@ -50,11 +50,7 @@ def in_short(cells: list[dict], pairs: list[dict]) -> str:
 
 
 def _levels(cells: list[dict]) -> str:
-    """How many of the paper's cells are compared, on which graphs, and how far off they are, pooled by method.
-
-    Args:
-      cells: at defaults, at most one of each published cell.
-    """
+    """How many of the paper's cells are compared, on which graphs, and how far off they are, pooled by method."""
     levels = level_rows(cells)
     sets = {row["dataset"]: row["machine"]["source"] for row in cells if is_level(row)}
     others = [name for name in dict.fromkeys(row["dataset"] for row in cells) if name not in sets]
@@ -77,7 +73,11 @@ def _levels(cells: list[dict]) -> str:
 
 def commands_text(cells: list[dict]) -> str:
     """The command of each cell."""
-    lines = [f"# {row['method']} on {row['dataset']} {_label(row)}\n{row['command']}" for row in cells]
+    lines = [
+        f"# {row['method']} on {row['dataset']} ({', '.join(filter(None, (row['protocol'], row['setting'])))})\n"
+        f"{row['command']}"
+        for row in cells
+    ]
     seeds = len(cells[0]["seeds"]) if cells else 1
     more = f" These are of the first seed of {seeds}; `--config.experiment.seed` is the others'." if seeds > 1 else ""
     note = f"Each runs one cell alone, in the folder of a checkout that holds `configs`.{more}"
@@ -139,6 +139,11 @@ def plus_minus(values: dict[str, Any]) -> str:
     return "-" if values["mean"] is None else f"{number(values['mean'])} ± {number(values['std'], 2)}"
 
 
+def bounds(row: dict[str, Any], digits: int) -> str:
+    """The interval of a row, or `-` if it has none."""
+    return "-" if row["ci95"] is None else f"[{', '.join(number(end, digits, '+') for end in row['ci95'])}]"
+
+
 def listed(names: list[str], before: str) -> str:
     """The names, preceded by `before`; empty if there are none."""
     return before + ", ".join(names) if names else ""
@@ -159,38 +164,19 @@ def _size(row: dict) -> str:
     )
 
 
-def _label(row: dict) -> str:
-    words = ", ".join(filter(None, (row["protocol"], row["setting"])))
-    return f"({words})"
-
-
 def _cell(row: dict) -> list[str]:
     ours = row["ours"]
     return [
-        row["method"],
-        row["protocol"],
-        plus_minus(row["published"]),
-        plus_minus(ours),
-        str(ours["n"]),
-        number(ours["se"]),
-        number(row["z"], 2, "+"),
-        plus_minus(row["ours_absolute"]),
-    ]
+        row["method"], row["protocol"], plus_minus(row["published"]), plus_minus(ours), str(ours["n"]),
+        number(ours["se"]), number(row["z"], 2, "+"), plus_minus(row["ours_absolute"]),
+    ]  # fmt: skip
 
 
 def _pair(row: dict) -> list[str]:
-    interval = row["ci95"]
     return [
-        row["dataset"],
-        row["base"],
-        row["protocol"],
-        row["against"],
-        number(row["mean"], 3, "+"),
-        "-" if interval is None else f"[{interval[0]:+.3f}, {interval[1]:+.3f}]",
-        str(row["n"]),
-        number(row["published"], 3, "+"),
-        row["unit"],
-    ]
+        row["dataset"], row["base"], row["protocol"], row["against"], number(row["mean"], 3, "+"), bounds(row, 3),
+        str(row["n"]), number(row["published"], 3, "+"), row["unit"],
+    ]  # fmt: skip
 
 
 def _setting(row: dict | None, with_published: bool) -> list[str]:
@@ -217,8 +203,7 @@ settings that were tuned on training graphs; `as published`: the best trial of a
 
 _PAIR_NOTE = """\
 The difference is taken on each graph, with the same seeds, and the interval is Student's over graphs. `against` is
-the
-protocol of the base: defaults, or the same as the localized method's. The difference is in set size for MIS and
+the protocol of the base: defaults, or the same as the localized method's. The difference is in set size for MIS and
 otherwise in per cent of the reference or, if there is none, of the best value that any method in this report found on
 the graph. The published difference is that of the means; the paper gives no error for it."""
 

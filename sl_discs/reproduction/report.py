@@ -29,13 +29,7 @@ ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
 
 
 class Section(NamedTuple):
-    """The section of one subcommand.
-
-    Attributes:
-      text: its markdown.
-      data: its part of report.json, with keys of its own.
-      figures: names of PNG files beside the report.
-    """
+    """The section of one subcommand: its markdown, its part of report.json, and PNG files beside the report."""
 
     text: str
     data: dict[str, Any]
@@ -45,22 +39,20 @@ class Section(NamedTuple):
 def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, Any]) -> tuple[Path, Path]:
     """Saves these sections, and writes report.md and report.json with those of earlier commands in this folder.
 
-    Args:
-      folder: of the report.
-      sections: by name, see `ORDER`.
-      made_by: how these sections were made: command, profile, commit, version.
-
-    Raises:
-      InputError: the folder cannot be written, or an earlier section cannot be read.
+    `made_by` says how these sections were made: command, profile, commit, version.
     """
     for name, section in sections.items():
         content = section._asdict() | {"made_by": made_by}
         write_json(folder / "sections" / f"{name}.json", content, allow_nan=False)
-    kept = {name: _read(folder / "sections" / f"{name}.json") for name in ORDER}
-    kept = {name: content for name, content in kept.items() if content is not None}
     blocks = ["# The paper's numbers beside ours"]
     report: dict[str, Any] = {"cells": [], "pairs": [], "made_by": {}}
-    for name, content in kept.items():
+    for name in ORDER:
+        try:
+            content = read_json(folder / "sections" / f"{name}.json")
+        except Damaged as error:
+            raise InputError(f"{error}; remove it and run its command again") from error
+        if content is None:
+            continue
         how = ", ".join(f"{key} {value}" for key, value in content["made_by"].items() if key != "command")
         figures = "".join(f"\n\n![{figure}]({figure})" for figure in content["figures"])
         blocks.append(f"{content['text']}{figures}\n\n`{content['made_by']['command']}`: {how}.")
@@ -71,13 +63,6 @@ def write_report(folder: Path, sections: dict[str, Section], made_by: dict[str, 
         write_atomically(folder / "report.md", lambda file: file.write(text)),
         write_json(folder / "report.json", report, allow_nan=False),
     )
-
-
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return read_json(path)
-    except Damaged as error:
-        raise InputError(f"{error}; remove it and run its command again") from error
 
 
 _ABLATION_NOTE = """\
@@ -94,13 +79,7 @@ localized variants have the same colour."""
 
 
 class Composer:
-    """Makes the sections of a subcommand.
-
-    Attributes:
-      folder: folder of the figures.
-      data_root: data root of given graphs, for the commands.
-      draw: whether figures can be drawn.
-    """
+    """Makes the sections of a subcommand, with figures in `folder`, if these can be drawn."""
 
     def __init__(self, folder: Path, data_root: str | None):
         self.folder, self.data_root = folder, data_root
@@ -108,60 +87,53 @@ class Composer:
 
     def compose(self, what: str, done: list[Done], left_out: list[str], *, final: bool) -> dict[str, Section]:
         """Sections by name; figures are only drawn if this is the final call."""
+
+        def drawn(name: str, draw: Callable[[list, Path], Path], rows: list) -> list[str]:
+            if not (final and self.draw):
+                return []
+            return [name] if or_warn(lambda: draw(rows, self.folder / name)) is not None else []
+
         if what == "main":
-            standing, search = reported(done), search_rows(done)
-            cells = [
-                cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method))
-                for one in standing
-                if one.cell.protocol != NULL  # the paper has no row for it
-            ]
-            drawn = self._figure(final, "main.png", lambda path: figures.draw_main(cells, path))
-            pairs = pair_rows(standing)
-            marks = marks_rows(cells)
-            differences = difference_rows([one for one in standing if one.cell.protocol != NULL])
-            blocks = [
-                "## In short\n\n"
-                + "\n".join(filter(None, (markdown.in_short(cells, pairs), search_in_short(pairs)))),
-                side_by_side_text(pairs, search),
-                markdown.main_text(
-                    cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out
-                ),
-                differences_text(differences, done),
-                marks_text(marks),
-                markdown.commands_text(cells),
-            ]
-            levels = level_rows([row for row in cells if row["protocol"] == DEFAULTS])
-            data = {
-                "cells": cells, "levels": levels, "pairs": pairs, "differences": differences, "marks": marks,
-                "search": search, "left_out": left_out,
-            }  # fmt: skip
-            section = Section("\n\n".join(filter(None, blocks)), data, drawn)
-            return {"main": section, "runtime": self._runtime(done)}
+            section = self._main(done, left_out)
+            section.figures.extend(drawn("main.png", figures.draw_main, section.data["cells"]))
+            return {"main": section, "runtime": _runtime(done)}
         if what == "runtime":
-            return {"runtime": self._runtime(done)}
+            return {"runtime": _runtime(done)}
         if what == "trajectories":
-            drawn = self._figure(final, "trajectories.png", lambda path: figures.draw_trajectories(done, path))
-            return {what: Section(f"## Trajectories\n\n{_TRAJECTORY_NOTE}", {}, drawn)}
-        if what == "ablation":
-            return {what: self._varied(what, "Ablation", _ABLATION_NOTE, done, left_out, [])}
-        drawn = self._figure(final, "allocation.png", lambda path: figures.draw_allocation(done, path))
-        return {what: self._varied(what, "Allocation of steps and levels", _ALLOCATION_NOTE, done, left_out, drawn)}
+            names = drawn("trajectories.png", figures.draw_trajectories, done)
+            return {what: Section(f"## Trajectories\n\n{_TRAJECTORY_NOTE}", {}, names)}
+        title, note, names = "Ablation", _ABLATION_NOTE, []
+        if what == "allocation":
+            title, note = "Allocation of steps and levels", _ALLOCATION_NOTE
+            names = drawn("allocation.png", figures.draw_allocation, done)
+        rows = []
+        for one in done:
+            published = published_ablation(one.dataset.name, one.cell.setting, one.cell.method)
+            rows.append(cell_row(one, self.data_root, published))
+        return {what: Section(markdown.settings_text(title, note, rows, left_out), {what: rows}, names)}
 
-    def _runtime(self, done: list[Done]) -> Section:
-        rows = overhead_rows(done)
-        return Section(markdown.runtime_text(rows), {"runtime": rows}, [])
+    def _main(self, done: list[Done], left_out: list[str]) -> Section:
+        standing, search = reported(done), search_rows(done)
+        compared = [one for one in standing if one.cell.protocol != NULL]  # of which the paper has no row
+        cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in compared]
+        pairs, marks, differences = pair_rows(standing), marks_rows(cells), difference_rows(compared)
+        short = filter(None, (markdown.in_short(cells, pairs), search_in_short(pairs)))
+        blocks = [
+            "## In short\n\n" + "\n".join(short),
+            side_by_side_text(pairs, search),
+            markdown.main_text(cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out),
+            differences_text(differences, done),
+            marks_text(marks),
+            markdown.commands_text(cells),
+        ]
+        levels = level_rows([row for row in cells if row["protocol"] == DEFAULTS])
+        data = {
+            "cells": cells, "levels": levels, "pairs": pairs, "differences": differences, "marks": marks,
+            "search": search, "left_out": left_out,
+        }  # fmt: skip
+        return Section("\n\n".join(filter(None, blocks)), data, [])
 
-    def _varied(self, what, title, note, done, left_out, drawn) -> Section:
-        rows = [
-            cell_row(
-                one, self.data_root, published_ablation(one.dataset.name, one.cell.setting, one.cell.method)
-            )
-            for one in done
-        ]  # fmt: skip
-        text = markdown.settings_text(title, note, rows, left_out)
-        return Section(text, {what: rows}, drawn)
 
-    def _figure(self, final: bool, name: str, draw: Callable[[Path], Path]) -> list[str]:
-        if not (final and self.draw):
-            return []
-        return [name] if or_warn(lambda: draw(self.folder / name)) is not None else []
+def _runtime(done: list[Done]) -> Section:
+    rows = overhead_rows(done)
+    return Section(markdown.runtime_text(rows), {"runtime": rows}, [])

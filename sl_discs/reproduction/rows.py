@@ -6,11 +6,10 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from scipy import special
 
 from sl_discs.experiment.published import CHAIN_LENGTH, PublishedRow, published_row, published_seconds
 from sl_discs.experiment.record import Spread
@@ -19,28 +18,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import takes_references
 from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
 from sl_discs.reproduction.runs import Done
-
-# Statistics of the report: results of cells, their distance from the paper, and differences within pairs.
-
-_CONFIDENCE = 0.95
-
-
-class Interval(NamedTuple):
-    """A mean and its 95 % interval by Student's t, which is None for a single value."""
-
-    mean: float
-    low: float | None
-    high: float | None
-    n: int
-
-    @classmethod
-    def of(cls, values: Float64[np.ndarray, "n"]) -> Interval:
-        """The interval of at least one value."""
-        spread = Spread.of(values)
-        if spread.se is None:
-            return cls(spread.mean, None, None, spread.n)
-        half = float(special.stdtrit(spread.n - 1, (1 + _CONFIDENCE) / 2)) * spread.se
-        return cls(spread.mean, spread.mean - half, spread.mean + half, spread.n)
+from sl_discs.tuning.evaluation import paired
 
 
 def z_score(ours: Spread | None, published: PublishedRow | None, published_n: int) -> float | None:
@@ -73,13 +51,7 @@ _UNKNOWN = {"mean": None, "std": None, "n": None, "se": None}
 
 
 def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) -> dict[str, Any]:
-    """The row of a cell: our result in the paper's unit and in that of the objective, z, time, and the command.
-
-    Args:
-      done: the cell.
-      data_root: data root of given graphs, for the command.
-      published: the paper's row; None if it has none.
-    """
+    """The row of a cell: our result in the paper's unit and in that of the objective, z, time, and the command."""
     cell, dataset, result = done
     kind = graph_kind(dataset.problem)
     absolute = Spread.of(result.by_graph())
@@ -87,8 +59,7 @@ def cell_row(done: Done, data_root: str | None, published: PublishedRow | None) 
     ours = None if values is None else Spread.of(values)
     n = len(dataset.graphs)
     ours_alone = takes_references(dataset)
-    # Percentages of other references than the paper's cannot be compared with its own, nor one part with the whole
-    # set.
+    # Percentages of other references than the paper's cannot be compared with its own, nor one part with the whole.
     comparable = not ours_alone and (cell.dataset.is_random() or _is_spread(dataset))
     return {
         "dataset": dataset.name,
@@ -121,15 +92,11 @@ def is_level(row: dict[str, Any]) -> bool:
 
 
 def level_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The distance of each method from the paper, pooled over sets.
+    """The distance of each method from the paper, pooled over sets; `cells` are rows of `cell_row` at defaults.
 
-    Args:
-      cells: rows of `cell_row` at defaults.
-
-    Returns:
-      For each method the number of `sets` compared, how many lie `within` FAR standard errors, z of those that are
-      `far`, and `pooled_z` (Stouffer): the sum of z over the root of their number, where z = 0 of sets on which both
-      means are equal without spread does not count.
+    A row has the number of `sets` compared, how many lie `within` FAR standard errors, z of those that are `far`, and
+    `pooled_z` (Stouffer): the sum of z over the root of their number, where z = 0 of sets on which both means are
+    equal without spread does not count.
     """
     rows = []
     for method in dict.fromkeys(row["method"] for row in cells if is_level(row)):
@@ -144,7 +111,6 @@ def level_rows(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_spread(dataset: Dataset) -> bool:
-    """Whether the graphs are evenly spaced in the whole set, up to its end."""
     index = dataset.index
     return len(index) > 1 and index[-1] + index[1] - index[0] > 0.9 * dataset.total
 
@@ -159,9 +125,8 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     """SL minus its base on the same graphs, of each dataset and protocol.
 
     `against` names the protocol of the subtracted base: always the base at its defaults and, for a protocol that
-    chose
-    settings, in a second row, a base chosen in the same way: tuned on training graphs, or the null control, which has
-    the same distribution as the base.
+    chose settings, in a second row, a base chosen in the same way: tuned on training graphs, or the null control,
+    which has the same distribution as the base.
 
     A difference on a graph is that of the means over seeds. It is in set size for MIS and otherwise in per cent of
     the reference if every graph has one, else of the best value that any cell in `done` found on the graph.
@@ -173,7 +138,11 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     rows = []
     for name, group in by_dataset(done):
         found = {(one.cell.protocol, one.cell.method): one for one in group}
-        best = _best_met(group)
+        # Of any of these cells on each graph, for the cell with the most graphs.
+        best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
+        for one in group:
+            n = len(one.dataset.graphs)
+            best[:n] = np.maximum(best[:n], one.result.best.max(axis=0))
         for (protocol, method), localized in found.items():
             if not method.startswith("sl_"):
                 continue
@@ -181,24 +150,23 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
             likewise = {HELD_OUT: (HELD_OUT, base), AS_PUBLISHED: (NULL, method)}.get(protocol)
             for key in filter(None, ((DEFAULTS, base), likewise)):
                 if key in found:
-                    values, unit = _differences(localized, found[key], best)
-                    rows.append(_pair_row(name, base, protocol, key[0], Interval.of(values), unit))
+                    values, unit = _values_and_unit(localized, found[key], best)
+                    theirs = published_row(name, method), published_row(name, base)
+                    rows.append({
+                        "dataset": name, "base": base, "protocol": protocol, "against": key[0], **paired(values),
+                        "unit": unit,
+                        "published": theirs[0].mean - theirs[1].mean if theirs[0] and theirs[1] else None,
+                    })  # fmt: skip
     return rows
 
 
-def _pair_row(name: str, base: str, protocol: str, against: str, interval: Interval, unit: str) -> dict[str, Any]:
-    localized, plain = (published_row(name, key) for key in (f"sl_{base}", base))
-    return {
-        "dataset": name,
-        "base": base,
-        "protocol": protocol,
-        "against": against,
-        "mean": interval.mean,
-        "ci95": None if interval.low is None else [interval.low, interval.high],
-        "n": interval.n,
-        "unit": unit,
-        "published": None if localized is None or plain is None else localized.mean - plain.mean,
-    }
+def _values_and_unit(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndarray, str]:
+    values = differences(localized, base)
+    if values is not None:
+        return values, graph_kind(base.dataset.problem).compared_unit
+    ours, theirs = (one.result.by_graph() for one in (localized, base))
+    n = len(ours)
+    return 100 * (ours - theirs[:n]) / best[:n], "% of best in this report"
 
 
 def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
@@ -206,23 +174,14 @@ def by_dataset(done: Iterable[Done]) -> list[tuple[str, list[Done]]]:
     return [(name, list(group)) for name, group in itertools.groupby(done, lambda one: one.dataset.name)]
 
 
-def _best_met(group: list[Done]) -> np.ndarray:
-    """[G] the best value of any of these cells on each graph, for the cell with the most graphs."""
-    best = np.full(max(len(one.dataset.graphs) for one in group), -np.inf)
-    for one in group:
-        part = best[: len(one.dataset.graphs)]
-        np.maximum(part, one.result.best.max(axis=0), out=part)
-    return best
-
-
-def _differences(localized: Done, base: Done, best: np.ndarray) -> tuple[np.ndarray, str]:
-    """On the graphs of the former, which are the first ones of the latter."""
-    n = len(localized.dataset.graphs)
-    ours, theirs = (in_published_unit(one) for one in (localized, base))
-    if ours is not None and theirs is not None:
-        return ours - theirs[:n], graph_kind(base.dataset.problem).compared_unit
-    absolute = localized.result.by_graph() - base.result.by_graph()[:n]
-    return 100 * absolute / best[:n], "% of best in this report"
+def differences(one: Done, base: Done) -> np.ndarray | None:
+    """[G] differences on the common graphs, in the published unit; None if a graph has none."""
+    ours, theirs = in_published_unit(one), in_published_unit(base)
+    if ours is None or theirs is None:
+        return None
+    places = dict(zip(one.dataset.index, ours, strict=True))
+    shared = [(places[k], value) for k, value in zip(base.dataset.index, theirs, strict=True) if k in places]
+    return np.subtract(*np.array(shared).T) if shared else None
 
 
 # Run times compared with the paper's: seconds, chain-steps per second, and the overhead of localization.
@@ -240,16 +199,11 @@ def overhead_rows(done: list[Done]) -> list[dict[str, Any]]:
             base = found.get(method.removeprefix("sl_")) if method.startswith("sl_") else None
             seconds = published_seconds(name, method)
             of_base = published_seconds(name, method.removeprefix("sl_"))
-            rows.append(
-                {
-                    "dataset": name,
-                    "method": method,
-                    "n": len(one.dataset.graphs),
-                    "run_s": one.result.run_s,
-                    "chain_steps_per_s": one.result.chain_steps_per_s,
-                    "sl_over_base": base and base.result.chain_steps_per_s / one.result.chain_steps_per_s,
-                    "published_s": seconds,
-                    "published_sl_over_base": seconds / of_base if base and seconds and of_base else None,
-                }
-            )
+            rows.append({
+                "dataset": name, "method": method, "n": len(one.dataset.graphs), "run_s": one.result.run_s,
+                "chain_steps_per_s": one.result.chain_steps_per_s,
+                "sl_over_base": base and base.result.chain_steps_per_s / one.result.chain_steps_per_s,
+                "published_s": seconds,
+                "published_sl_over_base": seconds / of_base if base and seconds and of_base else None,
+            })  # fmt: skip
     return rows

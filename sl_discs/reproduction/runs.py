@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 import sys
@@ -75,13 +76,11 @@ class Result:
 
     def with_references(self, dataset: Dataset) -> Result:
         """The result with the graphs' current references, on which no other number depends."""
-        return dataclasses.replace(self, references=references_of(dataset))
+        return dataclasses.replace(self, references=_references(dataset))
 
 
-def references_of(dataset: Dataset) -> np.ndarray:
-    """[G] references as float64, NaN if a graph has none."""
-    values = [math.nan if graph.reference is None else graph.reference for graph in dataset.graphs]
-    return np.array(values, dtype=np.float64)
+def _references(dataset: Dataset) -> np.ndarray:
+    return np.array([graph.reference for graph in dataset.graphs], dtype=np.float64)  # None becomes NaN
 
 
 def identity(cell: Cell, dataset: Dataset) -> dict[str, Any]:
@@ -130,11 +129,7 @@ def load_result(folder: Path, content: dict[str, Any]) -> Result | None:
 
 
 def save_result(folder: Path, result: Result) -> Path:
-    """Writes a cell, atomically.
-
-    Raises:
-      InputError: the folder cannot be written.
-    """
+    """Writes a cell, atomically."""
     content = dataclasses.asdict(result)
     content |= {name: value.tolist() for name, value in content.items() if isinstance(value, np.ndarray)}
     content["references"] = [None if math.isnan(value) else value for value in content["references"]]
@@ -155,14 +150,12 @@ class Done(NamedTuple):
 
 @dataclasses.dataclass
 class Runner:
-    """Runs cells one after the other.
+    """Runs cells one after the other, and keeps them in a folder.
 
     Attributes:
-      folder: folder of the finished cells.
+      folder: of the finished cells.
       say: prints a line.
-      total: total number of cells.
-      done: number of cells done so far.
-      ran: number of these that were run rather than loaded.
+      total: number of cells, of which `done` are done so far and `ran` were run rather than loaded.
       compile_s: seconds of compiling so far.
     """
 
@@ -194,16 +187,13 @@ class Runner:
         return Done(cell, dataset, result)
 
     def _play(self, cell: Cell, dataset: Dataset, content: dict) -> Result:
-        """Runs a cell with all its seeds."""
         method, records = cell.build(), []
         fitting, _ = fit_to_memory(dataset, PENALTY, [method], cell.settings)
         with progress_bar(total_chain_steps(dataset, cell.settings) * len(cell.seeds)) as progress:
             for seed in cell.seeds:
                 settings = dataclasses.replace(fitting, seed=seed)
 
-                def report(steps):
-                    progress(cell.method, steps)
-
+                report = functools.partial(progress, cell.method)
                 records.append(run_sampler(dataset.problem, dataset, PENALTY, method, settings, report))
         self.compile_s += sum(record.compile_s for record in records)
         run_s = sum(record.run_s for record in records)
@@ -211,7 +201,7 @@ class Runner:
         trajectory, count = records[0].trajectory, len(dataset.graphs)
         return Result(
             best=np.array([[instance.best for instance in record.instances] for record in records]),
-            references=references_of(dataset),
+            references=_references(dataset),
             run_s=run_s,
             chain_steps_per_s=sum(record.chain_steps_per_s * record.run_s for record in records) / run_s,
             logged_steps=np.arange(every, cell.settings.chain_length + 1, every),
@@ -247,11 +237,9 @@ class Uniform:
         self._numbers = numbers
 
     def suggest_categorical(self, name, choices):
-        """The choice at that position."""
         return choices[int(self._numbers[name] * len(choices))]
 
     def suggest_float(self, name, low, high, *, log, step):
-        """The number at that position, on a logarithmic scale or on a grid if the range has one."""
         u = self._numbers[name]
         if step is not None:
             return low + step * int(u * (round((high - low) / step) + 1))
@@ -259,16 +247,7 @@ class Uniform:
 
 
 def point_of_trial(trial: int, method: str, chain_length: int) -> Point:
-    """The point of a trial from 1 on.
-
-    Args:
-      trial: its number.
-      method: an `sl_` method.
-      chain_length: steps, which limit how many levels there can be.
-
-    Raises:
-      InputError: the chain is too short for any point.
-    """
+    """The point of a trial, from 1 on, of an `sl_` method; InputError if the chain is too short for any point."""
     space = space_of(method, "sl", chain_length)
     block, place = divmod(trial - 1, _BLOCK)
     rng = np.random.default_rng([_SEED, block])
@@ -293,11 +272,9 @@ def trial_cells(
                 alone = dataclasses.replace(choice, seeds=(trial,))
                 point = point_of_trial(trial, method, choice.steps(dataset)) if trial else {}
                 changes = candidate_of(point, start).sampler if trial else {}
-                for protocol, switch in ((AS_PUBLISHED, {}), (NULL, {"tilt": False})):
-                    setting = f"trial {trial}"
-                    cells.append(
-                        alone.cell(dataset, method, changes=changes | switch, setting=setting, protocol=protocol)
-                    )
+                name, null = f"trial {trial}", changes | {"tilt": False}
+                cells.append(alone.cell(dataset, method, changes=changes, setting=name, protocol=AS_PUBLISHED))
+                cells.append(alone.cell(dataset, method, changes=null, setting=name, protocol=NULL))
     except InputError as error:
         return [], [f"{dataset.name}, search on the test instances: left out: {error}"]
     return cells, []
@@ -308,11 +285,7 @@ def trial_cells(
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """Trials of one method on one dataset.
-
-    Attributes:
-      trials: at least one, by number; trial k runs with seed k.
-    """
+    """Trials of one method on one dataset, at least one; trial k runs with seed k."""
 
     trials: list[Done]
 
@@ -339,11 +312,12 @@ class Search:
 
 def searches(done: list[Done]) -> dict[tuple[str, str, str], Search]:
     """The searches among cells, by dataset, method and protocol."""
-    trials: dict[tuple[str, str, str], list[Done]] = {}
+    trials: dict[tuple[str, str, str], Search] = {}
     for one in done:
         if one.cell.protocol in (AS_PUBLISHED, NULL):
-            trials.setdefault((one.dataset.name, one.cell.method, one.cell.protocol), []).append(one)
-    return {key: Search(group) for key, group in trials.items()}
+            key = one.dataset.name, one.cell.method, one.cell.protocol
+            trials.setdefault(key, Search([])).trials.append(one)
+    return trials
 
 
 def reported(done: list[Done]) -> list[Done]:
@@ -354,19 +328,17 @@ def reported(done: list[Done]) -> list[Done]:
 
 def search_rows(done: list[Done]) -> list[dict[str, Any]]:
     """A row for each dataset and method: every trial of the search, and of its null control."""
-    found, rows = searches(done), []
-    for (dataset, method, protocol), search in found.items():
-        if protocol == AS_PUBLISHED:
-            first = search.trials[0]
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": method,
-                    "num_trials": len(search.trials),
-                    "n": len(first.dataset.graphs),
-                    "unit": graph_kind(first.dataset.problem).unit,
-                    AS_PUBLISHED: search.record(),
-                    NULL: found[dataset, method, NULL].record(),
-                }
-            )
-    return rows
+    found = searches(done)
+    return [
+        {
+            "dataset": dataset,
+            "method": method,
+            "num_trials": len(search.trials),
+            "n": len(search.trials[0].dataset.graphs),
+            "unit": graph_kind(search.trials[0].dataset.problem).unit,
+            AS_PUBLISHED: search.record(),
+            NULL: found[dataset, method, NULL].record(),
+        }
+        for (dataset, method, protocol), search in found.items()
+        if protocol == AS_PUBLISHED
+    ]

@@ -9,7 +9,7 @@ import dataclasses
 import importlib.util
 import itertools
 import runpy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,7 @@ class Sweep:
 
 def short(flag: str) -> str:
     """A flag without its config's prefix."""
-    prefix = next((prefix for prefix in _FLAGS if flag.startswith(prefix)), "")
-    return flag.removeprefix(prefix)
+    return flag.removeprefix(next(filter(flag.startswith, _FLAGS), ""))
 
 
 def combinations(sweep: Sequence[Mapping[str, Sequence[Any]]]) -> list[dict[str, Any]]:
@@ -103,14 +102,11 @@ def _config(path: Path) -> dict[str, Any]:
 
 
 def read_sweep(path: Path, samplers: Sequence[str] | None = None) -> Sweep:
-    """The sweep of a file that has `get_config()`.
+    """The sweep of a file that has `get_config()`; InputError if it is not one.
 
     Args:
       path: the file, which is executed.
       samplers: the samplers to run; an `sl_` sampler that is not in the file gets the settings of its base.
-
-    Raises:
-      InputError: the file is not a sweep.
     """
     config = _config(path)
     runs = combinations(config["sweep"])
@@ -138,11 +134,7 @@ _CONFIGS = ("config", "model_config", "sampler_config")
 
 
 def parse_extra(arguments: Sequence[str]) -> dict[str, str]:
-    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep imported.
-
-    Raises:
-      InputError: an argument has another form, or sets the folder of the results, which the sweep chooses.
-    """
+    """Flags and values of `--flag=value` arguments for every run, which also imports what the sweep imported."""
     extra = {_IMPORT: ",".join(imported())} if imported() else {}
     for argument in arguments:
         flag, equals, value = argument.removeprefix("--").partition("=")
@@ -190,20 +182,14 @@ def left_out(sweep: Sweep) -> list[str]:
 
 def command_line(arguments: Mapping[str, str], folder: Path) -> list[str]:
     """The arguments of the program; configs are found here or next to the package."""
-    found = {flag: _find(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
+    found = {flag: find_config(value) if flag in _CONFIGS else value for flag, value in arguments.items()}
     return [*(f"--{flag}={value}" for flag, value in found.items()), f"--{_SAVE_ROOT}={folder}"]
 
 
 def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Mapping[str, str]]) -> None:
     """Checks what can be known before a run starts: model, data root, dataset, sampler and the names of fields.
 
-    Args:
-      sweep: the file.
-      numbers: of the runs to perform, from 1.
-      arguments: of each of them.
-
-    Raises:
-      InputError: this project cannot perform one of the runs.
+    `arguments` are those of the runs with these numbers, from 1.
     """
     if sweep.model not in GRAPH_PROBLEMS or sweep.graph_type is None:
         raise InputError(
@@ -214,7 +200,8 @@ def check_runnable(sweep: Sweep, numbers: Sequence[int], arguments: Sequence[Map
         graph_type = given["model_config.graph_type"]
         check_data_root(given.get(_DATA_ROOT))
         find_family(given.get("model_config.name", sweep.model), graph_type, given[_CFG_STR])
-        _check_experiment(given)
+        settings = [field.name for field in dataclasses.fields(experiment.Settings)]
+        _check_fields("config.experiment", "config.experiment", given, settings)
         _check_sampler(sweep, number, given)
 
 
@@ -239,21 +226,18 @@ def _is_left_out(flag: str, sampler: str) -> bool:
     return config == "sampler_config" and NAMESPACE not in sampler and field in method.DISCS_ONLY
 
 
-def _find(config: str) -> str:
+def find_config(config: str) -> str:
+    """The path of a config, perhaps with an argument: in this folder, or else next to the package."""
     path, colon, argument = config.partition(":")
     beside = Path(__file__).parents[2] / path
     return config if Path(path).is_file() or not beside.is_file() else f"{beside}{colon}{argument}"
 
 
-def _fields(arguments: Mapping[str, str], config: str) -> list[str]:
-    return [flag.removeprefix(f"{config}.") for flag in arguments if flag.startswith(f"{config}.")]
-
-
-def _check_experiment(arguments: Mapping[str, str]) -> None:
-    known = [field.name for field in dataclasses.fields(experiment.Settings)]
-    unknown = [field for field in _fields(arguments, "config.experiment") if field not in known]
-    if unknown:
-        raise InputError(f"config.experiment has no field {unknown[0]!r}; known: {', '.join(known)}")
+def _check_fields(where: str, config: str, arguments: Mapping[str, str], known: Collection[str]) -> None:
+    for flag in arguments:
+        field = flag.removeprefix(f"{config}.")
+        if field not in (flag, *known):
+            raise InputError(f"{where} has no field {field!r}; known: {', '.join(known)}")
 
 
 def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> None:
@@ -269,10 +253,7 @@ def _check_sampler(sweep: Sweep, number: int, arguments: Mapping[str, str]) -> N
                 + (f", or choose --samplers={','.join(ours)}" if ours else "")
             )
         return
-    known = method.method_fields(name)
-    unknown = [field for field in _fields(arguments, "sampler_config") if field not in known]
-    if unknown:
-        raise InputError(f"run {number}: sampler {name!r} has no field {unknown[0]!r}; known: {', '.join(known)}")
+    _check_fields(f"run {number}: sampler {name!r}", "sampler_config", arguments, method.method_fields(name))
 
 
 def discs_arguments(sweep: Sweep, number: int, data_root: str, save_root: Path) -> list[str]:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sl_discs.command import say
 from sl_discs.errors import InputError
@@ -53,14 +53,9 @@ _PATIENCE_S = 0.5  # `status` holds a lock for a moment
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run of a sweep.
+    """A run of a sweep, counted from 1: its settings as a text, the folder of its results, and the program.
 
-    Attributes:
-      number: counted from 1.
-      label: a text with its settings.
-      folder: of its results.
-      arguments: flags and values that determine its results.
-      command: the program that performs it.
+    `arguments` are the flags and values that determine its results.
     """
 
     number: int
@@ -75,8 +70,7 @@ class Run:
         return self.folder / "results.json"
 
 
-@dataclasses.dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The state of a run.
 
     Attributes:
@@ -99,7 +93,9 @@ def state_of(run: Run) -> State:
 def _outcome_of(run: Run) -> State:
     """The state of a run, regardless of who performs it."""
     if run.results.exists():
-        difference = _difference(run)
+        noted, difference = _read(run.folder / "run.json"), "results of another command, without a readable run.json"
+        if noted is not None:
+            difference = "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))
         return State(DIFFERS, difference) if difference else State(DONE)
     failure = _read(run.folder / "failed.json")  # a damaged file does not count
     if failure is not None:
@@ -116,19 +112,10 @@ def _in_words(exit_code: int, message: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """The content of a file, None if it is missing or damaged."""
     try:
         return read_json(path)
     except Damaged:
         return None
-
-
-def _difference(run: Run) -> str:
-    """The difference between a run and the one whose results are in its folder; empty if there is none."""
-    noted = _read(run.folder / "run.json")
-    if noted is None:
-        return "results of another command, without a readable run.json"
-    return "; ".join(differences(dict(run.arguments), noted["arguments"], "--"))
 
 
 def check_folders(runs: Sequence[Run]) -> None:
@@ -141,11 +128,9 @@ def check_folders(runs: Sequence[Run]) -> None:
 
 @dataclasses.dataclass
 class Task:
-    """Performs one run, unless it is done or somebody else performs it; Slurm's jobs are pickled tasks.
+    """Performs one run, unless it is done, has failed without `retry`, or somebody else performs it.
 
-    Attributes:
-      run: the run.
-      retry: whether to repeat a run that has failed.
+    Slurm's jobs are pickled tasks.
     """
 
     run: Run
@@ -154,11 +139,7 @@ class Task:
     _stopped: bool = dataclasses.field(default=False, init=False)
 
     def __call__(self) -> str:
-        """How it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`.
-
-        Raises:
-          InputError: the folder cannot be written.
-        """
+        """How it ended: `done`, `failed`, `interrupted` or, if somebody else performs it, `running`."""
         run = self.run
         outcome = _outcome_of(run)
         if outcome.name == DONE or (outcome.name == FAILED and not self.retry):
@@ -241,7 +222,6 @@ class SlurmTask(Task):
 
 
 def _last_line(path: Path, start: int) -> str:
-    """The last nonempty line of a file after an offset."""
     with path.open("rb") as file:
         file.seek(start)
         lines = file.read().decode(errors="replace").split("\n")
@@ -301,9 +281,6 @@ def submit(tasks: Sequence[Task], name: str, folder: Path, options: Sequence[str
       folder: for submitit's files, seen by all machines.
       options: `KEY=VALUE` of submitit's `SlurmExecutor`, such as `partition=gpu`, `time=4:00:00`.
       parallel: how many may run at a time; None: as many as Slurm allows.
-
-    Raises:
-      InputError: submitit or Slurm is missing, or refuses an option.
     """
     try:
         import submitit
@@ -362,9 +339,6 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
 
     A row is a run, or each sampler of a run that had several: the settings in which runs differ, `mean` and `std` of
     the best objective over `n` instances (divisor n), chain-steps per second and the engine.
-
-    Raises:
-      InputError: no run is done, a folder holds results of other arguments, or results are damaged.
     """
     check_folders(runs)
     columns, done = varied(sweep), [run for run in runs if _outcome_of(run).name == DONE]
@@ -375,8 +349,12 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
     if not rows:
         raise InputError(f"{folder}: no run of the sweep is done; `run` performs them, `status` shows their state")
     titles = list(dict.fromkeys(title for row in rows for title in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, titles, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
     paths = [
-        write_atomically(folder / "collect.csv", lambda file: file.write(_csv(titles, rows))),
+        write_atomically(folder / "collect.csv", lambda file: file.write(text.getvalue().encode())),
         write_json(folder / "collect.json", {"sweep": sweep.name, "rows": rows}, indent=2),
     ]
     table = aligned([titles, *([_word(row.get(title)) for title in titles] for row in rows)])
@@ -388,27 +366,15 @@ def collect(sweep: Sweep, runs: Sequence[Run], folder: Path) -> list[str]:
 def _results(run: Run, with_name: bool) -> list[dict[str, Any]]:
     results = _read(run.results) or {}
     try:
+        with_name |= len(results["samplers"]) > 1
         return [
-            ({"sampler": name} if with_name or len(results["samplers"]) > 1 else {})
-            | {
-                "mean": sampler["mean"],
-                "std": sampler["std"],
-                "n": len(sampler["instances"]),
-                "chain_steps_per_s": sampler["chain_steps_per_s"],
-                "engine": results["engine"],
-            }
-            for name, sampler in results["samplers"].items()
+            ({"sampler": name} if with_name else {})
+            | {"mean": one["mean"], "std": one["std"], "n": len(one["instances"])}
+            | {"chain_steps_per_s": one["chain_steps_per_s"], "engine": results["engine"]}
+            for name, one in results["samplers"].items()
         ]
     except (KeyError, TypeError):
         raise InputError(f"{run.results}: damaged; remove it and run again") from None
-
-
-def _csv(titles: Sequence[str], rows: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, titles, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def _word(value: Any) -> str:

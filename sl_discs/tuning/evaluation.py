@@ -23,6 +23,7 @@ from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_atomically
 from sl_discs.instances.dataset import Dataset, find_family, load_dataset
 from sl_discs.localization.method import build_method
+from sl_discs.sweeps.sweep_file import find_config
 from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 # Evaluates candidates on instances.
@@ -30,12 +31,7 @@ from sl_discs.tuning.space import ANNEALING_FIELDS, Candidate
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """How candidates are evaluated.
-
-    Attributes:
-      settings: chains, steps and engine; a candidate brings its own annealing.
-      penalty: penalty of the problem's model.
-    """
+    """How candidates are evaluated: chains, steps and engine, to which they bring their own annealing."""
 
     settings: Settings
     penalty: float
@@ -43,14 +39,7 @@ class Stage:
     def play(
         self, candidate: Candidate, dataset: Dataset, seed: int, progress: Callable[[int], None]
     ) -> Float64[np.ndarray, "G"]:
-        """Verified best objective of each instance.
-
-        Args:
-          candidate: settings to try; InputError if they are invalid.
-          dataset: the instances.
-          seed: of the chains.
-          progress: called with the number of chain-steps done.
-        """
+        """Verified best objective of each instance; `progress` is called with the number of chain-steps done."""
         settings = dataclasses.replace(candidate.settings(self.settings), seed=seed)
         method = candidate.method(settings.batch_size)
         return best_values(run_sampler(dataset.problem, dataset, self.penalty, method, settings, progress))
@@ -78,14 +67,8 @@ def held_out(
 ) -> dict[str, Any]:
     """Test means and paired differences; the value of an instance is its mean over run seeds 0..seeds-1.
 
-    Args:
-      stage: how to evaluate candidates.
-      test: the instances.
-      seeds: number of run seeds.
-      tuned: the best settings of the search.
-      default: the base sampler's default settings, with the dataset's usual annealing.
-      tuned_base: the base sampler's tuned settings, if there are any.
-      progress: called with (name, chain-steps).
+    Compared are the best settings of a search, the base sampler's defaults with the dataset's usual annealing, and
+    the base sampler's tuned settings, if there are any. `progress` is called with (name, chain-steps).
     """
 
     def values(name: str, candidate: Candidate) -> Float64[np.ndarray, "G"]:
@@ -133,34 +116,24 @@ def parse_dataset(text: str) -> Names:
 
 
 def experiment_settings(names: Names, file: str | None) -> Settings:
-    """The settings of an experiment config: the given file, or the one of the dataset.
-
-    Raises:
-      InputError: there is no such file, or it is not a config.
-    """
-    usual = Path("configs") / "experiment" / names.problem / f"{names.graph_type}.py"
-    path = Path(file) if file else next(
-        (folder / usual for folder in (Path(), Path(__file__).parents[2]) if (folder / usual).is_file()), usual
-    )  # fmt: skip
+    """The settings of an experiment config: the given file, or the one of the dataset."""
+    path = Path(file or find_config(f"configs/experiment/{names.problem}/{names.graph_type}.py"))
     if not path.is_file():
         raise InputError(f"there is no experiment config {path}; give --config=FILE")
+    return settings_from(experiment_fields(path))
+
+
+def experiment_fields(path: Path) -> dict[str, Any]:
+    """The fields of an experiment config, which is a Python file with `get_config()`."""
     try:
-        fields = dict(runpy.run_path(str(path))["get_config"]().to_dict()["experiment"])
+        return dict(runpy.run_path(str(path))["get_config"]().to_dict()["experiment"])
     except Exception as error:  # of the file, which is a program
         raise InputError(f"{path}: no experiment config ({error_of_file(error)})") from error
-    return settings_from(fields)
 
 
 @dataclasses.dataclass(frozen=True)
 class Split:
-    """Training and test instances.
-
-    Attributes:
-      train: instances on which settings are chosen.
-      test: instances on which results are reported.
-      train_words: a description of the training instances.
-      test_words: a description of the test instances.
-    """
+    """Instances on which settings are chosen and those on which results are reported, and descriptions of both."""
 
     train: Dataset
     test: Dataset
@@ -177,20 +150,11 @@ def _words(dataset: Dataset) -> str:
 def split_instances(
     names: Names, data_root: str | os.PathLike | None, num_train: int, num_test: int | None, train_seed: int
 ) -> Split:
-    """Disjoint training and test instances.
+    """Disjoint training and test instances, of which `num_test` is None for all.
 
-    For a random family, the training graphs are drawn from another data seed, whether the test instances are given or
-    drawn. For a dataset that is not random, the last instances are for training and the first ones for testing.
-
-    Args:
-      names: of the dataset.
-      data_root: as in `load_dataset`, for the test instances and for datasets that are not random.
-      num_train: number of training instances.
-      num_test: number of test instances; None: all.
-      train_seed: data seed of drawn training instances.
-
-    Raises:
-      InputError: as `load_dataset`; a seed that would draw the test instances; or too few instances.
+    For a random family, the training graphs are drawn from another data seed, `train_seed`, whether the test
+    instances are given or drawn. For a dataset that is not random, the last instances are for training and the first
+    ones for testing.
     """
     if train_seed < 1:
         raise InputError(f"--train_seed is {train_seed}, but 0 draws the test instances; give another, from 1 on")
@@ -223,18 +187,14 @@ def folder_of(root: str | os.PathLike, dataset: Dataset) -> Path:
 
 
 def write_tuned(path: str | os.PathLike, candidate: Candidate, search: dict[str, Any]) -> Path:
-    """Writes settings with the record of their search; InputError if the file cannot be written."""
+    """Writes settings with the record of their search."""
     record = {"sampler": candidate.sampler, "experiment": candidate.experiment, "search": search}
     text = json.dumps(record, indent=1) + "\n"
     return write_atomically(Path(path), lambda file: file.write(text.encode()))
 
 
 def read_tuned(path: str | os.PathLike) -> Candidate:
-    """The settings in a file of `write_tuned`.
-
-    Raises:
-      InputError: there is no such file, or its settings are invalid.
-    """
+    """The settings in a file of `write_tuned`."""
     try:
         record = parse_json(Path(path).read_text(encoding="utf-8"))
         candidate = Candidate(dict(record["sampler"]), dict(record["experiment"]))

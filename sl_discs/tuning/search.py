@@ -41,7 +41,7 @@ def quiet_optuna() -> None:
 def open_study(
     where: str, name: str, kind: dict[str, Any], first_points: list[Point], *, maximise: bool = True
 ) -> optuna.Study:
-    """The study of this name, created if there is none.
+    """The study of this name, created if there is none; InputError if one of this name is of another kind.
 
     Args:
       where: URL of a database (`sqlite:///tuning.db`), or else the path of a journal file.
@@ -49,9 +49,6 @@ def open_study(
       kind: space, dataset, budget and version as plain data, recorded in the study's user attributes.
       first_points: points tried before any other; each may omit dimensions.
       maximise: whether the objective is maximised.
-
-    Raises:
-      InputError: the storage cannot be opened, or a study of this name is of another kind.
     """
     kind = json.loads(json.dumps(kind))
     try:
@@ -120,11 +117,9 @@ class Search:
     """The definition of a trial.
 
     Attributes:
-      space: the search space.
       start: settings for everything that the space omits.
       null: whether the tilt is switched off.
-      train: the training instances.
-      rungs: numbers of instances after which a trial may be pruned; the last one is all of them.
+      rungs: numbers of training instances after which a trial may be pruned; the last one is all of them.
       seed: seed of the choices.
     """
 
@@ -151,16 +146,8 @@ def play_trials(
 ) -> None:
     """Runs trials until the study has `total` of them, including those of other workers.
 
-    Args:
-      study: the shared study.
-      search: what to try.
-      stage: how to evaluate it.
-      total: number of trials of the whole study.
-      progress: called with the number of chain-steps done.
-      tell: called with each trial that this worker finished; its last step is the number of its instances.
-
-    Raises:
-      InputError: a trial's settings are invalid, or the storage cannot be written.
+    `progress` is called with the number of chain-steps done, and `tell` with each trial that this worker finished,
+    whose last step is the number of its instances.
     """
 
     def play(trial: Trial) -> float:

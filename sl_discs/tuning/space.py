@@ -23,11 +23,9 @@ Point = dict[str, Any]
 class Chooser(Protocol):
     """The part of Optuna's Trial that choosing needs."""
 
-    def suggest_categorical(self, name: str, choices: Any) -> Any:
-        """One of the choices."""
+    def suggest_categorical(self, name: str, choices: Any) -> Any: ...
 
-    def suggest_float(self, name: str, low: float, high: float, *, log: bool, step: float | None) -> float:
-        """A number."""
+    def suggest_float(self, name: str, low: float, high: float, *, log: bool, step: float | None) -> float: ...
 
 
 _TEMPERATURES = (
@@ -63,7 +61,7 @@ def _annealing(chain_length: int, log_every_steps: int) -> tuple[Dimension, ...]
 
 
 def n_min_name(levels: int) -> str:
-    """The name of the dimension n_min for this number of levels."""
+    """The dimension n_min for this number of levels."""
     return f"n_min_{levels}"
 
 
@@ -82,7 +80,7 @@ def _localization(chain_length: int) -> tuple[Dimension, ...]:
 def space_of(
     sampler: str, search: str, chain_length: int, log_every_steps: int = 100, *, null: bool = False
 ) -> tuple[Dimension, ...]:
-    """The dimensions of a search.
+    """The dimensions of a search; InputError if it does not fit the sampler or the number of steps.
 
     Args:
       sampler: base sampler or `sl_` variant.
@@ -90,9 +88,6 @@ def space_of(
       chain_length: number of steps, which limits levels and n_min.
       log_every_steps: steps between logged ones, after which chains can be resampled.
       null: whether this is the null control, in which sigma has no effect.
-
-    Raises:
-      InputError: an unknown sampler or search, a search that does not fit the sampler, or too few steps.
     """
     base = base_name(sampler)
     if search not in SEARCHES:
@@ -131,21 +126,13 @@ def restricted(space: tuple[Dimension, ...], point: Mapping[str, Value]) -> Poin
 
 # Conversion of points of the search space to settings of a run, and back.
 
-TEMPERATURE_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate")
 RESAMPLING_FIELDS = ("resample_every", "resample_strength")
-ANNEALING_FIELDS = TEMPERATURE_FIELDS + RESAMPLING_FIELDS
-
-_DIGITS = 4
+ANNEALING_FIELDS = ("t_schedule", "init_temperature", "final_temperature", "decay_rate", *RESAMPLING_FIELDS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """Settings to try.
-
-    Attributes:
-      sampler: config fields of the sampler, including its name.
-      experiment: the annealing fields of `Settings`.
-    """
+    """Settings to try: config fields of the sampler, including its name, and the annealing fields of `Settings`."""
 
     sampler: dict[str, Any]
     experiment: dict[str, Any]
@@ -165,20 +152,17 @@ def annealing_of(settings: Settings) -> dict[str, Any]:
 
 
 def _rounded(value: float) -> float:
-    return float(f"{value:.{_DIGITS}g}")
+    return float(f"{value:.4g}")
 
 
 def candidate_of(point: Point, start: Candidate) -> Candidate:
-    """The settings that a point represents.
-
-    Args:
-      point: a point of any space of the sampler.
-      start: settings for everything that the point omits.
-    """
+    """The settings that a point of any space of the sampler represents, and `start` for everything that it omits."""
     sampler, experiment = dict(start.sampler), dict(start.experiment)
     for name, value in point.items():
         if name == "t_schedule":
-            experiment |= _temperatures(point)
+            initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
+            experiment |= {"t_schedule": value, "init_temperature": initial}
+            experiment |= {"final_temperature": _rounded(initial * cooling), "decay_rate": _rounded(cooling)}
         elif name in RESAMPLING_FIELDS:
             experiment[name] = value
         elif name == "K":
@@ -186,16 +170,6 @@ def candidate_of(point: Point, start: Candidate) -> Candidate:
         elif name in sampler:
             sampler[name] = _rounded(value) if isinstance(value, float) else value
     return Candidate(sampler, experiment)
-
-
-def _temperatures(point: Point) -> dict[str, Any]:
-    initial, cooling = _rounded(point["init_temperature"]), point.get("cooling", 1.0)
-    return {
-        "t_schedule": point["t_schedule"],
-        "init_temperature": initial,
-        "final_temperature": _rounded(initial * cooling),
-        "decay_rate": _rounded(cooling),
-    }
 
 
 def without_tilt(candidate: Candidate) -> Candidate:

@@ -56,34 +56,5 @@ def test_any_layout_of_the_file_reads_the_same(tmp_path_factory, clauses, breaks
 def test_nodes_follow_the_clauses():
     graph = conflict_graph("f", [(1, 2, 3), (-1, 2, -3)])
     assert graph.edges.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [2, 5], [3, 4], [3, 5], [4, 5]]
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("p cnf 2 2\n1 2 0\n", r":1: .*promises 2 clauses, but there are 1"),
-        ("p cnf 2 1\n1 3 0\n", r":2: literal 3"),
-        ("p cnf 2 1\n1 2\n", r":2: .*does not end with 0"),
-        ("p cnf 2 1\n1 x 0\n", r":2: 'x' is not a literal"),
-        ("p cnf 2 1\n1 1.5 0\n", r":2: '1.5'"),
-        ("p sat 2 1\n1 0\n", r":1: .*not a header"),
-        ("p cnf 2 -1\n1 0\n", r":1: .*not a header"),
-        ("p cnf 1 1\np cnf 1 1\n1 0\n", r":2: a second header"),
-        ("1 2 0\n", r":1: a clause before"),
-        ("c nothing\n", "no header"),
-    ],
-)
-def test_errors_name_file_and_line(tmp_path, content, says):
-    path = tmp_path / "f.cnf"
-    path.write_text(content)
-    with pytest.raises(InputError, match=rf"f\.cnf.*{says}"):
-        read_cnf(path)
-
-
-def test_unreadable_and_empty(tmp_path):
-    (tmp_path / "b.cnf").write_bytes(b"\xff\xfe\x00")
-    for name in ("b.cnf", "absent.cnf"):
-        with pytest.raises(InputError, match=name):
-            read_cnf(tmp_path / name)
     with pytest.raises(InputError, match="empty"):
         conflict_graph("f", [()])

@@ -1,8 +1,6 @@
 """The command that turns one file into another: the same graph, one line of summary, one line of error."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -108,20 +106,6 @@ def test_bad_input(tmp_path, monkeypatch, capsys, content, arguments, says):
     out, err = capsys.readouterr()
     assert not out and err.startswith("error: ") and says in err and len(err.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
-def test_as_a_command(tmp_path):
-    def command(*arguments):
-        words = [sys.executable, "-m", "sl_discs", "convert", *map(str, arguments)]
-        return subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-
-    shown = command("--help")
-    assert shown.returncode == 0
-    for word in ("--from", "--to", "--[no]complement", "metis", "matrix_market", ".npz", "INPUT OUTPUT"):
-        assert word in shown.stdout
-    wrong = command("absent", "out.npz")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr == "error: absent: no such file; check the path\n"
 
 
 @settings(max_examples=50, deadline=None)

@@ -366,20 +366,6 @@ def test_no_file_is_read_as_one_of_another_format(folder, file):
         assert f"--format={name}" in str(error)
 
 
-def test_one_graph_in_four_formats(tmp_path):
-    """A triangle and a tail."""
-    texts = [
-        "4 4\n1 2 1\n1 3 1\n2 3 1\n3 4 1\n",
-        "p col 4 8\ne 1 2\ne 2 1\ne 1 3\ne 3 1\ne 2 3\ne 3 2\ne 3 4\ne 4 3\n",
-        "4 4\n2 3\n1 3\n1 2 4\n3\n",
-        "%%MatrixMarket matrix coordinate pattern symmetric\n4 4 4\n2 1\n3 1\n3 2\n4 3\n",
-    ]
-    for text in texts:
-        (tmp_path / "g").write_text(text)
-        graph = read_instances(tmp_path / "g")[0].content
-        assert sorted(map(tuple, graph.edges.tolist())) == [(0, 1), (0, 2), (1, 2), (2, 3)]
-
-
 def test_progress_counts_the_bytes_on_the_disk_once(tmp_path):
     path = tmp_path / "g"
     path.write_bytes(b"".join(b"%d %d\n" % (k, k + 1) for k in range(180_000)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sl_discs.instances.archive import count_graphs, read_archive
+from sl_discs.instances.archive import read_archive
 from sl_discs.instances.dataset import load_dataset
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -14,32 +14,19 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark archive
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "referenced"),
+    ("arguments", "total", "referenced"),
     [
-        ("mis_satlib_500", 500, True),
-        ("mis_ertest_800_128", 128, False),
-        ("maxclique_twitter_973", 973, True),
-        ("maxcut_optsicom_10", 10, True),
+        (("mis", "satlib", "_"), 500, True),
+        (("mis", "ertest", "r-800"), 128, False),
+        (("maxclique", "twitter", "_"), 973, True),
+        (("maxcut", "optsicom", "r-b"), 10, True),
     ],
 )
-def test_first_graphs(name, count, referenced):
-    path = DATA / f"{name}.npz"
-    assert count_graphs(path) == count
-    graphs = read_archive(path, 0, 5)
-    assert len(graphs) == 5
-    assert all((graph.reference is not None) == referenced for graph in graphs)
-    assert all((graph.weights is not None) == ("maxcut" in name) for graph in graphs)
-
-
-def test_datasets_are_found():
-    for arguments, total in (
-        (("mis", "satlib", "_"), 500),
-        (("mis", "ertest", "r-800"), 128),
-        (("maxclique", "twitter", "_"), 973),
-        (("maxcut", "optsicom", "r-b"), 10),
-    ):
-        found = load_dataset(*arguments, DATA, first=2, num_instances=2)
-        assert (found.source, found.index, found.total) == ("archive", [2, 3], total)
+def test_datasets_are_found(arguments, total, referenced):
+    found = load_dataset(*arguments, DATA, first=2, num_instances=5)
+    assert (found.source, found.index, found.total) == ("archive", [2, 3, 4, 5, 6], total)
+    assert all((graph.reference is not None) == referenced for graph in found.graphs)
+    assert all((graph.weights is not None) == (arguments[0] == "maxcut") for graph in found.graphs)
 
 
 def test_satlib_references_and_clauses():

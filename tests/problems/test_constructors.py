@@ -131,24 +131,6 @@ def test_cuts_of_graphs_in_every_form(data, labelled):
         assert problem.value(x) == pytest.approx(expected, abs=1e-9)
 
 
-@cheap
-@given(st.data(), st.integers(1, 7), st.integers(0, 2**21 - 1))
-def test_sets_and_cliques(data, size, bits):
-    """A feasible set counts its nodes; whatever else counts as what is left of it, which is feasible."""
-    edges = [e for k, e in enumerate(itertools.combinations(range(size), 2)) if bits >> k & 1]
-    graph = nx.relabel_nodes(nx.Graph(edges), str)
-    graph.add_nodes_from(map(str, range(size)))
-    chosen = {node for node in graph if data.draw(st.booleans())}
-    sample = {node: int(node in chosen) for node in graph}
-    for problem, other in ((sl_discs.mis(graph), graph), (sl_discs.maxclique(graph), nx.complement(graph))):
-        conflicts = other.subgraph(chosen).number_of_edges()
-        found = problem.evaluate(problem.as_state(sample)[None])
-        kept = {node for node, x in zip(problem.labels, found.states[0], strict=True) if x}
-        assert kept <= chosen and found.feasible[0] and not other.subgraph(kept).number_of_edges()
-        assert problem.value(sample) == len(kept) >= len(chosen) - conflicts
-        assert conflicts or kept == chosen
-
-
 def test_labels_are_those_that_were_given():
     assert sl_discs.qubo({(3, 1): 1.0, (2, 0): 1.0}).labels == range(4)
     assert sl_discs.qubo({(7, 1): 1.0}).labels == (1, 7)

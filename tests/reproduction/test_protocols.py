@@ -6,6 +6,7 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
+from made_up import MIS, made_up
 from scipy import stats
 
 from sl_discs.experiment.chains import program_of
@@ -26,8 +27,6 @@ from sl_discs.reproduction.comparisons import search_in_short, side_by_side_text
 from sl_discs.reproduction.report import Composer, write_report
 from sl_discs.reproduction.rows import pair_rows
 from sl_discs.reproduction.runs import (
-    Done,
-    Result,
     Runner,
     Search,
     point_of_trial,
@@ -37,9 +36,9 @@ from sl_discs.reproduction.runs import (
     trial_cells,
 )
 
-MIS = PUBLISHED["mis/er_density/r-0.10"]
 CHOICE = Choice(chain_length=600, batch_size=4, engine="reference", seeds=(0,))
 METHODS = ["gwg", "sl_gwg"]
+LONG = {"chain_length": 600}
 
 
 def graphs(count):
@@ -134,30 +133,20 @@ def test_best_of_more_trials_is_no_worse(played):
         assert values[-1] == max(one.result.best.mean() for one in search.trials)
 
 
-def made_up(method, protocol, best, trial=0):
-    """A cell that was not run; `best` is a value a graph."""
-    cell = dataclasses.replace(CHOICE, seeds=(trial,)).cell(MIS, method, protocol=protocol)
-    best = np.array([best], dtype=np.float64)
-    curve = np.arange(3.0)
-    nothing = np.full(best.shape[1], np.nan)
-    return Done(cell, graphs(best.shape[1]), Result(best, nothing, 2.0, 1e6, curve, curve, curve, {}, {}))
-
-
 def test_the_best_trials_stand_for_their_searches():
-    base = made_up("gwg", DEFAULTS, [10, 11, 12, 13])
-    localized = made_up("sl_gwg", DEFAULTS, [11, 11, 12, 13])
-    found = [made_up("sl_gwg", AS_PUBLISHED, best, k) for k, best in enumerate(([11, 11], [14, 12], [13, 13]))]
-    null = [made_up("sl_gwg", NULL, best, k) for k, best in enumerate(([10, 11], [12, 10], [9, 12]))]
+    base, localized = made_up("gwg", [10, 11, 12, 13], **LONG), made_up("sl_gwg", [11, 11, 12, 13], **LONG)
+    found, null = (
+        [made_up("sl_gwg", best, protocol=protocol, seed=k, **LONG) for k, best in enumerate(trials)]
+        for protocol, trials in (
+            (AS_PUBLISHED, ([11, 11], [14, 12], [13, 13])),
+            (NULL, ([10, 11], [12, 10], [9, 12])),
+        )
+    )
     done = [base, localized, *found, *null]
     standing = reported(done)
     assert len(standing) == 4 and standing[2] is found[1] and standing[3] is null[1]  # the first of equals
     rows = {(row["protocol"], row["against"]): row for row in pair_rows(standing)}
-    assert rows.keys() == {
-        (DEFAULTS, DEFAULTS),
-        (AS_PUBLISHED, DEFAULTS),
-        (AS_PUBLISHED, NULL),
-        (NULL, DEFAULTS),
-    }
+    assert rows.keys() == {(DEFAULTS, DEFAULTS), (AS_PUBLISHED, DEFAULTS), (AS_PUBLISHED, NULL), (NULL, DEFAULTS)}
     for key, differences in (
         ((DEFAULTS, DEFAULTS), [1, 0, 0, 0]),
         ((AS_PUBLISHED, DEFAULTS), [4, 1]),
@@ -184,8 +173,8 @@ def test_the_best_trials_stand_for_their_searches():
 
 def test_tuned_settings_are_set_against_a_tuned_base_too():
     best = {"gwg": [10, 11, 12], "sl_gwg": [13, 13, 14]}
-    done = [made_up(method, DEFAULTS, best[method]) for method in METHODS]
-    done += [made_up(method, HELD_OUT, np.add(best[method], 1)) for method in METHODS]
+    done = [made_up(method, best[method], **LONG) for method in METHODS]
+    done += [made_up(method, np.add(best[method], 1), protocol=HELD_OUT, **LONG) for method in METHODS]
     means = {(row["protocol"], row["against"]): row["mean"] for row in pair_rows(done)}
     assert means == pytest.approx(
         {(DEFAULTS, DEFAULTS): 7 / 3, (HELD_OUT, DEFAULTS): 10 / 3, (HELD_OUT, HELD_OUT): 7 / 3}

@@ -208,7 +208,7 @@ def test_the_package_has_references_of_the_graphs_that_are_drawn(name):
     published = PUBLISHED[name]
     kept = load_references(name, 0)
     assert set(kept.graphs) >= set(range(32)) and kept.runs  # what the profile `cpu` plays
-    dataset = load_dataset("maxcut", published.graph_type, published.cfg_str, num_instances=2)
+    dataset = load_dataset(*published.flags, num_instances=2)
     for graph, found in zip(dataset.graphs, with_references(dataset).graphs, strict=True):
         assert found.reference == kept.graphs[dataset.graphs.index(graph)].cut > graph.num_edges / 2
     text = path_of(name, 0).read_text()

@@ -13,6 +13,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+from made_up import MIS, made_up
 from scipy import stats
 
 from sl_discs.errors import InputError
@@ -37,32 +38,19 @@ from sl_discs.reproduction.cells import (
 )
 from sl_discs.reproduction.markdown import in_short, main_text, settings_text
 from sl_discs.reproduction.report import Section, write_report
-from sl_discs.reproduction.rows import Interval, cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
-from sl_discs.reproduction.runs import Done, Result, Runner, identity, load_result, path_of, save_result
+from sl_discs.reproduction.rows import cell_row, level_rows, overhead_rows, pair_rows, percent, z_score
+from sl_discs.reproduction.runs import Result, Runner, identity, load_result, path_of, save_result
+from sl_discs.tuning.evaluation import paired
 
 ROOT = Path(__file__).parents[2]
-MIS = PUBLISHED["mis/er_density/r-0.10"]
 CUT = PUBLISHED["maxcut/er/r-er-0.15-n-256-300"]
 CHOICE = Choice(chain_length=60, batch_size=4, engine="cpu", seeds=(0, 1))
 
 
-def small_dataset(published=MIS, references=None):
-    graphs = []
-    for seed in range(3):
-        graph = nx.gnp_random_graph(12, 0.3, seed=seed)
-        reference = references and references[seed]
-        graphs.append(Graph.from_arrays(f"g{seed}", 12, np.array(graph.edges), reference=reference))
-    return Dataset(published.name, published.problem, "generated", "small", graphs, [0, 1, 2], 3)
-
-
-def made_up(method, best, published=MIS, references=None, rate=1e6, choice=CHOICE, setting=""):
-    """A cell that was not run; `best` is [S, G]."""
-    best = np.array(best, dtype=np.float64)
-    filled = np.full(best.shape[1], np.nan) if references is None else np.array(references, dtype=np.float64)
-    curve = np.arange(3.0)
-    result = Result(best, filled, 2.0, rate, curve, curve, curve, {"source": "made up"}, {})
-    cell = choice.cell(published, method, setting=setting)
-    return Done(cell, small_dataset(published), result)
+def small_dataset():
+    drawn = [nx.gnp_random_graph(12, 0.3, seed=seed) for seed in range(3)]
+    graphs = [Graph.from_arrays(f"g{seed}", 12, np.array(graph.edges)) for seed, graph in enumerate(drawn)]
+    return Dataset(MIS.name, "mis", "generated", "small", graphs, [0, 1, 2], 3)
 
 
 def test_every_published_cell_can_be_planned():
@@ -119,8 +107,8 @@ def test_z_and_interval_are_those_of_a_direct_computation():
     assert z_score(exact, PublishedRow(99.0, 0.0), 10) is None
     assert z_score(Spread.of(values[:1]), PublishedRow(61.75, 0.94), 32) is None
     low, high = stats.t.interval(0.95, 3, loc=values.mean(), scale=stats.sem(values))
-    assert Interval.of(values) == pytest.approx((values.mean(), low, high, 4))
-    assert Interval.of(values[:1]) == (60.0, None, None, 1)
+    assert paired(values) == {"mean": values.mean(), "ci95": pytest.approx([low, high]), "n": 4}
+    assert paired(values[:1]) == {"mean": 60.0, "ci95": None, "n": 1}
     assert percent(np.array([5.0, 5.0]), np.array([10.0, np.nan])) is None
 
 
@@ -135,14 +123,16 @@ def test_pairs_are_taken_on_the_same_graphs_and_seeds():
 
 
 def test_cuts_without_a_reference_have_no_percentage_but_pairs():
-    base, localized = made_up("gwg", [[90, 200, 99]], CUT), made_up("sl_gwg", [[100, 190, 99]], CUT)
+    base, localized = (made_up(*cell, published=CUT) for cell in (("gwg", [90, 200, 99]), ("sl_gwg", [100, 190, 99])))
     row = cell_row(base, None, published_row(CUT.name, "gwg"))
     assert row["ours"] == {"mean": None, "std": None, "n": 3, "se": None} and row["z"] is None
     assert row["ours_absolute"]["mean"] == pytest.approx(389 / 3)
     (pair,) = pair_rows([base, localized])
     assert pair["mean"] == pytest.approx(np.mean([10.0, -5.0, 0.0])) and pair["unit"] == "% of best in this report"
     known = [100, 200, 90]
-    base, localized = (made_up(m, v.result.best, CUT, known) for m, v in (("gwg", base), ("sl_gwg", localized)))
+    base, localized = (
+        made_up(m, v.result.best, known, published=CUT) for m, v in (("gwg", base), ("sl_gwg", localized))
+    )
     assert cell_row(base, None, None)["ours"]["mean"] == pytest.approx(np.mean([90.0, 100.0, 110.0]))
     assert pair_rows([base, localized])[0]["unit"] == "% of reference"
 
@@ -157,9 +147,8 @@ def test_levels_are_pooled_by_method():
 
 
 def test_what_stands_out_is_named():
-    published = dataclasses.replace(CHOICE, chain_length=10_000)
-    base = made_up("gwg", [[55, 56, 54]], choice=published)
-    localized = made_up("sl_gwg", [[61, 62, 61]], choice=published)
+    base = made_up("gwg", [[55, 56, 54]], chain_length=10_000)
+    localized = made_up("sl_gwg", [[61, 62, 61]], chain_length=10_000)
     cells = [cell_row(one, None, published_row(MIS.name, one.cell.method)) for one in (base, localized)]
     text = in_short(cells, pair_rows([base, localized]))
     assert text.startswith("2 of the 84 published cells are compared") and "on 1 of the paper's sets. 0 of " in text
@@ -276,10 +265,7 @@ def test_sections_of_one_folder_make_one_report(tmp_path):
 
 
 def test_a_table_of_settings():
-    done = [
-        made_up("sl_gwg", [[60, 61, 62]], setting="K=256"),
-        made_up("sl_dmala", [[50, 51, 52]], setting="K=512"),
-    ]
+    done = [made_up("sl_gwg", [[60, 61, 62]], setting="K=256"), made_up("sl_dmala", [[50, 51, 52]], setting="K=512")]
     rows = [cell_row(one, None, published_ablation(MIS.name, one.cell.setting, one.cell.method)) for one in done]
     text = settings_text("Ablation", "note", rows, ["why not"])
     assert "| K=256 | 61.000 ± 0.577 | 61.410 ± 0.82 |" in text and "| - | - | - |" in text and "- why not" in text
@@ -290,7 +276,7 @@ def test_figures_have_content(tmp_path):
     from sl_discs.reproduction import figures
 
     done = [made_up("gwg", [[60, 61, 62]]), made_up("sl_gwg", [[60, 62, 62]])]
-    done += [made_up("gwg", [[60, 61, 62]], CUT), made_up("sl_gwg", [[60, 62, 62]], CUT)]
+    done += [made_up(m, [60, 61, 62], published=CUT) for m in ("gwg", "sl_gwg")]
     rows = [cell_row(one, None, published_row(one.dataset.name, one.cell.method)) for one in done]
     bars = [made_up("sl_gwg", [[60, 61, 62]], setting=setting) for setting in ALLOCATION]
     for drawn in (

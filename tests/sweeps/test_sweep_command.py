@@ -14,14 +14,7 @@ import pytest
 
 from sl_discs.errors import InputError
 from sl_discs.sweeps import sweep_runs
-from sl_discs.sweeps.sweep_file import (
-    check_runnable,
-    command_line,
-    left_out,
-    parse_extra,
-    read_sweep,
-    run_arguments,
-)
+from sl_discs.sweeps.sweep_file import check_runnable, command_line, left_out, parse_extra, read_sweep, run_arguments
 from sl_discs.sweeps.sweep_runs import Run, State
 
 ROOT = Path(__file__).parents[2]

@@ -72,10 +72,7 @@ def test_the_command(tmp_path):
     assert search["best_of_curve"][0][0] == 0 and search["paired"]["n"] == 3
     assert search["paired"]["mean"] == pytest.approx(search["test_mean"] - search["default_test_mean"])
 
-    study = optuna.load_study(
-        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
-        storage=journal(tmp_path),
-    )
+    study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
     tried = {"t_schedule": "linear", "init_temperature": 0.4, "cooling": 0.25, "resample_every": 0}
     assert study.trials[1].params == tried
 
@@ -106,10 +103,7 @@ def test_a_search_that_is_told_to_stop_asks_to_be_started_again(tmp_path):
     search.send_signal(signal.SIGUSR1)
     code, _, err = finish(search)
     assert code == 75 and "the same command, run again, continues from tuning.journal" in err
-    study = optuna.load_study(
-        study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all",
-        storage=journal(tmp_path),
-    )
+    study = optuna.load_study(study_name="maxcut/ba/r-ba-4-n-16-20 metropolis all", storage=journal(tmp_path))
     states = [trial.state.name for trial in study.trials]
     assert states[0] == "COMPLETE" and states[-1] == "FAIL" and "RUNNING" not in states
 
