@@ -100,8 +100,8 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
         first = int(levels.last[level - 1]) + 1
         chains, trace = play(chains, done, 1, first - done)
-        observation: Any = chains.chain.observation
-        tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(observation.y, np.float64)[0, :, : len(fields.own)]
+        state: Any = chains.chain.state
+        tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(state.y, np.float64)[0, :, : len(fields.own)]
         temperature, t = float(program.temperature[first]), np.asarray(times[first])
         own_row, all_rows = fields.met(tilt, temperature)
         rows.append(

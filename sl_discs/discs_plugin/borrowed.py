@@ -55,9 +55,8 @@ class BorrowedSampler(Sampler):
         """DISCS's state."""
         return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """One step of DISCS's sampler."""
-        return self._for_sites(x.shape[0]).kernel(key, model, params, x, field, state, mask)
+    def kernel(self, key, target, chain):
+        return self._for_sites(target.num_sites).kernel(key, target, chain)
 
 
 def borrow_samplers() -> None:

@@ -309,8 +309,7 @@ class Player:
         final_is = self.method.final_is
         if final_is == SIGN_OF_Y and stop < self.settings.chain_length:
             final_is = NOT_LOCALIZED
-        observation: Any = chains.chain.observation
-        final = model.sites.decode(observation.y) if final_is == SIGN_OF_Y else chains.chain.x
+        final = model.sites.decode(chains.chain.state.y) if final_is == SIGN_OF_Y else chains.chain.x
         logged = [trace for every, trace in traces if every == self.settings.log_every_steps]
         trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
         best, best_logged = jax.device_get((tuple(chains.best), tuple(chains.best_logged)))

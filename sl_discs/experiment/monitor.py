@@ -225,8 +225,8 @@ def contractions(
       step: from 1 to T.
       chosen: the instances and chains that count.
     """
-    observation, levels = chains.chain.observation, program.levels
-    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(batch.mask) + 1:
+    state, levels = chains.chain.state, program.levels
+    if levels is None or np.ndim(state.y) > np.ndim(batch.mask) + 1:
         return {}
     mask = np.asarray(batch.mask)[chosen[0]]
 
@@ -234,12 +234,12 @@ def contractions(
         return float((sizes[chosen].mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 
     level = levels.at(step)
-    sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(observation.y)))
+    sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(state.y)))
     found = {"tilt_contraction": over_sites(sizes)}
     # For the current level: steps that have counted for U so far, as a fraction of those that will.
     counted = step - (levels.last[level] + 1 - levels.collected[level])
     collected = max(0.0, float(counted / levels.collected[level])) if step <= levels.last[level] else 0.0
     if collected >= 0.5:
         # In float32, the terms of a mean may add up to slightly more than 1.
-        found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(observation.mean))) / collected)
+        found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(state.mean))) / collected)
     return found

@@ -26,6 +26,7 @@ from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError, whole
 from sl_discs.samplers.base import (
     BALANCING,
+    Chain,
     Info,
     Sampler,
     accept_or_keep,
@@ -80,27 +81,27 @@ class IndependentFlips(Sampler):
         """The sampler's state after a step."""
         return Counters(state.steps + 1, state.num_ll_calls + self.calls_a_step)
 
-    def kernel(self, key, model, params, x, field, state, mask):
+    def kernel(self, key, target, chain):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        sites = model.sites
-        weights = self.balanced(model.gains(params, x, field))
+        (x, field, state), sites, mask = chain, target.sites, target.mask
+        weights = self.balanced(target.gains(x, field))
         logits = self.logits(sites.total(x, weights), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
         move = sites.choose(keys.fold(key, 2), x, weights, flips)
-        y, field_y = model.flip(params, x, field, move)
+        y, field_y = target.flip(x, field, move)
         if self.adjusted:
-            weights_y = self.balanced(model.gains(params, y, field_y))
+            weights_y = self.balanced(target.gains(y, field_y))
             logits_y = self.logits(sites.total(y, weights_y), state, mask)
             log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
             log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
-            log_ratio = model.change(params, x, field, move, field_y) + log_back - log_there
+            log_ratio = target.change(x, field, move, field_y) + log_back - log_there
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
         accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        return x, field, self.next_state(state, acceptance, mask), Info(acceptance, hops)
+        return Chain(x, field, self.next_state(state, acceptance, mask)), Info(acceptance, hops)
 
 
 class DMALAState(NamedTuple):

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
+from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 
 # The order in which sites are tried.
@@ -80,20 +80,21 @@ class SingleSiteSampler(Sampler):
         place = state.steps % jnp.sum(mask, dtype=jnp.int32)
         return jnp.argmax(jnp.cumsum(mask) > place)
 
-    def kernel(self, key, model, params, x, field, state, mask):
+    def kernel(self, key, target, chain):
         """Draws one site and an alternative of it, and accepts with the probability of the rule."""
-        site = self.site(keys.fold(key, 0), state, mask)
+        (x, field, state), sites = chain, target.sites
+        site = self.site(keys.fold(key, 0), state, target.mask)
         # A single alternative needs no weights, and gains may be unknown or cost more than one change.
-        logits = self.logits(model.gains(params, x, field)) if model.sites.several else None
-        move = model.sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
-        y, field_y = model.flip(params, x, field, move)
-        change = model.change(params, x, field, move, field_y)
-        acceptance = self.acceptance(change, model.sites.log_chance(x, y, logits))
+        logits = self.logits(target.gains(x, field)) if sites.several else None
+        move = sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
+        y, field_y = target.flip(x, field, move)
+        change = target.change(x, field, move, field_y)
+        acceptance = self.acceptance(change, sites.log_chance(x, y, logits))
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         state = SingleSiteState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return x, field, state, Info(acceptance, accepted.astype(jnp.float32))
+        return Chain(x, field, state), Info(acceptance, accepted.astype(jnp.float32))
 
 
 # Gibbs sampling (Glauber dynamics).

@@ -178,9 +178,7 @@ class Arena:
             y = np.zeros(padded.shape, np.float32)
             y[:, :, : self.size] = tilts
             chain = self._started.chain
-            assert chain.observation is not None
-            observation = chain.observation._replace(y=y)
-            self._started = self._started._replace(chain=chain._replace(observation=observation))
+            self._started = self._started._replace(chain=chain._replace(state=chain.state._replace(y=y)))
 
     def copy(self, chosen: np.ndarray) -> None:
         """Makes chain b continue from the state of chain chosen[b]."""

@@ -47,7 +47,7 @@ def base_sampler(name, shape, fixes=False, combinatorial=True, num_values=2, **f
 
 def check(name, case, fixes=False, **fields):
     sampler = base_sampler(name, (case.model.num_sites,), fixes, **fields)
-    if case.params.tilt is not None:
+    if case.target.tilt is not None:
         sampler = Tilting(sampler)
     check_case(sampler, case, reversible=name not in SYSTEMATIC, batches=2**13)
 
