@@ -396,4 +396,20 @@ def main(argv: Sequence[str]) -> int:
         return 0
 
     add_working_directory()
-    return run_command(argv, "", __doc__, FLAGS, body)
+    return run_command(_with_sampler_configs(argv), "", __doc__, FLAGS, body)
+
+
+def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
+    """The arguments with the config of a sampler by name, such as configs/sampler/sl_gwg_config.py, as
+    configs/sampler/own_config.py:sl_gwg: one file serves all of them.
+    """
+    found = list(argv)
+    for place, argument in enumerate(found):
+        match = re.fullmatch(r"(--?sampler_config=)?(.*\w)_config\.py", argument)
+        if match is None or not (match[1] or found[place - 1].lstrip("-") == "sampler_config"):
+            continue
+        file = Path(f"{match[2]}_config.py")
+        own = file.with_name("own_config.py")
+        if own.is_file() and not file.exists():
+            found[place] = f"{match[1] or ''}{own}:{file.name.removesuffix('_config.py')}"
+    return found

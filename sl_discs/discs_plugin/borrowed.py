@@ -52,7 +52,6 @@ class BorrowedSampler(Sampler):
             return StepSampler(BaseSampler(self.name, sampler, States((num_sites,)), self.fixes))
 
     def init_state(self, num_sites):
-        """DISCS's state."""
         return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
 
     def kernel(self, key, target, chain):

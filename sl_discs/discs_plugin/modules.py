@@ -150,18 +150,15 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def find_spec(self, fullname, path=None, target=None):
-        """None for every module that is not the plugin's."""
         found = self._match(fullname) if fullname.startswith("discs.") else None
         if found is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, origin="sl_discs", is_package=found[0].is_package)
 
     def create_module(self, spec):
-        """The default."""
         return None
 
     def exec_module(self, module):
-        """Puts the functions that DISCS looks for into the module."""
         rule, name = self._match(module.__name__)
         vars(module).update(rule.contents(name))
 

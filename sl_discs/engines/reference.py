@@ -36,7 +36,6 @@ class Reference(Engine):
     name = "reference"
 
     def obstacle(self, sampler, several_values=False):
-        """A sampler for sites of two values, where they have more."""
         if several_values and not sampler.several_values:
             return f"{type(sampler).__name__} only samples variables of two values"
         return None

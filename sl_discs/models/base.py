@@ -109,7 +109,7 @@ class Target:
     mask: Any
     tilt: Any = None
 
-    def tilted(self, tilt: Float[Array, "N *q"]) -> Target:
+    def tilted(self, tilt: Float[Array, "N *q"] | None) -> Target:
         """This target with another tilt."""
         return dataclasses.replace(self, tilt=tilt)
 

@@ -59,7 +59,6 @@ class GradientModel(Model):
     """
 
     def value(self, params, x, field):
-        """f(x)."""
         return field.value
 
     def gains(self, params, x, field):
@@ -67,12 +66,10 @@ class GradientModel(Model):
         return self.sites.gains(x, field.grad)
 
     def flip(self, params, x, field, flips):
-        """Flips, and recomputes value and gradient."""
         y = apply_flips(x, flips)
         return y, self.init(params, y)
 
     def change(self, params, x, before, flips, after):
-        """Difference of the two values."""
         return after.value - before.value
 
 
@@ -102,20 +99,16 @@ class ValueModel(Model):
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     def value(self, params, x, field):
-        """The field."""
         return field
 
     def gains(self, params, x, field):
-        """NotImplementedError: N more values a step would be needed, or a gradient."""
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
 
     def flip(self, params, x, field, flips):
-        """Flips, and recomputes the value."""
         y = apply_flips(x, flips)
         return y, self.init(params, y)
 
     def change(self, params, x, before, flips, after):
-        """Difference of the two values."""
         return after - before
 
 
@@ -147,22 +140,18 @@ class Density(NamedTuple):
 
     @property
     def num_values(self) -> tuple[int, ...]:
-        """Two of each variable."""
         return (2,) * self.num_sites
 
     @property
     def several_values(self) -> bool:
-        """No: variables are zeros and ones."""
         return False
 
     @property
     def quadratic(self) -> None:
-        """None, whatever the function is."""
         return None
 
     @property
     def num_summands(self) -> int:
-        """One."""
         return 1
 
     def max_degree(self) -> int:
@@ -170,23 +159,18 @@ class Density(NamedTuple):
         return self.num_sites - 1
 
     def largest(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def magnitude(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def reach(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def evaluator(self) -> Values:
-        """As `Terms.evaluator`."""
         return self.values
 
     def influences(self, temperature: float) -> None:
-        """None: nothing is known."""
         return None
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:

@@ -32,6 +32,22 @@ class Info(NamedTuple):
     hops: Float[Array, ""]
 
 
+class Counters(NamedTuple):
+    """The state of a sampler that only counts: steps done, and log-likelihood calls as DISCS counts them."""
+
+    steps: Int[Array, ""]
+    num_ll_calls: Int[Array, ""]
+
+    @classmethod
+    def zero(cls) -> Counters:
+        """Before the first step."""
+        return cls(jnp.int32(0), jnp.int32(0))
+
+    def next(self, calls: int) -> Counters:
+        """After a step of so many calls."""
+        return Counters(self.steps + 1, self.num_ll_calls + calls)
+
+
 class Chain(NamedTuple):
     """The state of a chain: x, the field of the target's model at x, and the sampler's own state."""
 
@@ -198,7 +214,6 @@ class StepSampler(Sampler):
     num_chains: int = 1
 
     def init_state(self, num_sites):
-        """The inner sampler's state."""
         return self.inner.make_init_state(jax.random.key(0))
 
     def kernel(self, key, target, chain):

@@ -66,7 +66,6 @@ class BlockGibbs(IndependentFlips):
         return bounded(balanced, mask)
 
     def kernel(self, key, target, chain):
-        """Draws a block, and resamples it."""
         priorities = 1 + keys.uniforms(keys.fold(key, 2), chain.x.shape)
         return super().kernel(key, target.masked(independent_set(target, priorities, self.rounds)), chain)
 
@@ -106,7 +105,6 @@ class BipartiteGibbs(IndependentFlips):
 
     @property
     def reversible(self):
-        """False: the blocks have an order."""
         return False
 
     def logits(self, balanced, state, mask):
@@ -114,7 +112,6 @@ class BipartiteGibbs(IndependentFlips):
         return bounded(balanced, mask)
 
     def kernel(self, key, target, chain):
-        """Both blocks, each with its test."""
         infos = []
         for number, block in enumerate(blocks(chain.x.shape[0], self.split)):
             here = target.masked(block & target.mask)

@@ -8,7 +8,7 @@ On a lattice of spins it is Kawasaki's dynamics.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8
@@ -16,15 +16,8 @@ from jaxtyping import Array, Bool, Float, Int, Int8
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.models.base import Target
-from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep
+from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
-
-
-class ExchangeState(NamedTuple):
-    """Steps done, and log-likelihood calls (2 a step)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
 
 
 def partners(target: Target, x: Int8[Array, "N"], site: Int[Array, ""]) -> Bool[Array, "N"]:
@@ -68,11 +61,9 @@ class Exchange(Sampler):
             )
 
     def init_state(self, num_sites):
-        """Counters at zero."""
-        return ExchangeState(jnp.int32(0), jnp.int32(0))
+        return Counters.zero()
 
     def kernel(self, key, target, chain):
-        """Draw one site or two, flip them, and Metropolis and Hastings' test."""
         x, field, state = chain
         alone = keys.uniforms(keys.fold(key, 0)) < self.single
         first = draw_site(keys.fold(key, 1), target.mask.astype(jnp.float32))
@@ -90,5 +81,4 @@ class Exchange(Sampler):
         accepted = keys.uniforms(keys.fold(key, 3)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = ExchangeState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return Chain(x, field, state), Info(acceptance, hops)
+        return Chain(x, field, state.next(self.calls_a_step)), Info(acceptance, hops)

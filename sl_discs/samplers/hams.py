@@ -79,7 +79,6 @@ class MomentumSampler(Sampler):
         """log N(after; 0, C) - log N(before; 0, C), given D and delta = y - x."""
 
     def init_state(self, num_sites):
-        """No momentum: the first step draws it."""
         return MomentumState(jnp.int32(0), jnp.int32(0), jnp.zeros(num_sites, jnp.float32), jnp.float32(1))
 
     def next_step_size(self, state: MomentumState, acceptance: Float[Array, ""]) -> Float[Array, ""]:
@@ -87,7 +86,6 @@ class MomentumSampler(Sampler):
         return state.step_size
 
     def kernel(self, key, target, chain):
-        """Refreshes the momentum, flips each site independently, and applies the test."""
         (x, field, state), mask = chain, target.mask
 
         def at(x, field):
@@ -162,11 +160,9 @@ class DHAMS(MomentumSampler):
 
     @property
     def gradient_share(self):
-        """The correction."""
         return self.correction
 
     def init_state(self, num_sites):
-        """No momentum, and the first step size."""
         return super().init_state(num_sites)._replace(step_size=jnp.float32(self.step_size))
 
     def draw(self, key, target, state):
@@ -218,7 +214,6 @@ class PDHAMS(MomentumSampler):
         return 1.0
 
     def draw(self, key, target, state):
-        """The model's own noise."""
         return target.draw_coupled(key)
 
     def kinetic_change(self, before, after, variances, delta, mask):

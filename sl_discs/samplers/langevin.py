@@ -27,6 +27,7 @@ from sl_discs.errors import InputError, whole
 from sl_discs.samplers.base import (
     BALANCING,
     Chain,
+    Counters,
     Info,
     Sampler,
     accept_or_keep,
@@ -38,13 +39,6 @@ from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
 
 # Samplers that flip each site independently, with a probability given by all gains: the common part of the Langevin
 # samplers and of block_gibbs.
-
-
-class Counters(NamedTuple):
-    """Steps done, and log-likelihood calls (4 per step, as in DISCS)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
@@ -74,12 +68,11 @@ class IndependentFlips(Sampler):
         """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
 
     def init_state(self, num_sites):
-        """Counters at zero."""
-        return Counters(jnp.int32(0), jnp.int32(0))
+        return Counters.zero()
 
     def next_state(self, state: Any, acceptance: Float[Array, ""], mask: Bool[Array, "N"]) -> Any:
         """The sampler's state after a step."""
-        return Counters(state.steps + 1, state.num_ll_calls + self.calls_a_step)
+        return state.next(self.calls_a_step)
 
     def kernel(self, key, target, chain):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
@@ -162,19 +155,15 @@ class DMALA(IndependentFlips):
 
     @property
     def couples_chains(self):
-        """Whether they share the step size."""
         return self.shared_scale
 
     def init_state(self, num_sites):
-        """The initial state, with n = `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
     def balanced(self, gains):
-        """g_i, or g_iv of each alternative."""
         return BALANCING[self.balancing_fn_type](gains)
 
     def next_state(self, state, acceptance, mask):
-        """Counts the step, and adapts n."""
         return DMALAState(
             state.steps + 1,
             state.num_ll_calls + self.calls_a_step,
@@ -182,7 +171,6 @@ class DMALA(IndependentFlips):
         )
 
     def logits(self, balanced, state, mask):
-        """a_i; -inf outside the mask."""
         if self.scaling == "fixed":
             return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
         shape = floored_logits(balanced, mask)
@@ -263,7 +251,6 @@ class DLMC(DMALA):
         return gains
 
     def logits(self, balanced, state, mask):
-        """The logits of the jump probabilities."""
         log_rates = super().logits(super().balanced(balanced), state, mask)
         return bounded(jump_logits(log_rates, balanced, self.solver), mask)
 
@@ -310,7 +297,6 @@ class ACS(IndependentFlips):
 
     @property
     def reversible(self):
-        """Whether all steps are alike."""
         return self.cycle == 1
 
     def schedule(self, steps: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -322,7 +308,6 @@ class ACS(IndependentFlips):
         return jnp.where(small, self.smallest_step, step_size), balance
 
     def logits(self, balanced, state, mask):
-        """beta d_i - 1/(2 alpha)."""
         step_size, balance = self.schedule(state.steps)
         return bounded(balance * balanced - 1 / (2 * step_size), mask)
 
@@ -359,11 +344,9 @@ class RLSA(IndependentFlips):
         check_balancing(self.balancing_fn_type)
 
     def balanced(self, gains):
-        """g_i."""
         return BALANCING[self.balancing_fn_type](gains)
 
     def logits(self, balanced, state, mask):
-        """g_i - g_(k)."""
         most = min(self.num_flips, balanced.shape[0])
         largest, _ = jax.lax.top_k(jnp.where(mask, balanced, -jnp.inf), most)
         threshold = largest[jnp.minimum(most, jnp.sum(mask)) - 1]

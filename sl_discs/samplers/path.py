@@ -70,11 +70,9 @@ class PathSampler(Sampler):
 
     @property
     def couples_chains(self):
-        """Whether they share the radius."""
         return self.adaptive and self.shared_adaptation
 
     def init_state(self, num_sites):
-        """The initial state, with radius `num_flips`."""
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:

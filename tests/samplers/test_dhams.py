@@ -130,7 +130,7 @@ def test_broken_momenta_are_found(kind):
 
 def test_the_step_size_adapts_to_the_acceptance_and_stops():
     sampler = DHAMS(step_size=5.0, adapt_until=150)
-    (_, _, state), (acceptance, _) = play(sampler, *target(scale=-3.0))
+    (_, _, state), (acceptance, _) = play(sampler, target(scale=-3.0))
     assert acceptance[:10].mean() < 0.3 < acceptance[150:].mean()
     later = sampler.next_step_size(state, jnp.float32(1))
     np.testing.assert_allclose(later, state.step_size, rtol=1e-5)

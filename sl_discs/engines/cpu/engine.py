@@ -148,7 +148,6 @@ class Cpu(Engine):
         return None
 
     def steps_per_call(self, sampler):
-        """The number in the sampler's entry."""
         return ENTRIES[type(sampler)].steps_per_call
 
     def prepare(self, model, sampler, batch, program):
