@@ -21,7 +21,7 @@ from sl_discs.localization.schedule import Localization
 from sl_discs.models.base import Target, TargetModel
 from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params, sparse_is_cheaper
-from sl_discs.models.sites import Categories, Sites, TwoValues
+from sl_discs.models.sites import Sites
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.base import Sampler
@@ -150,8 +150,8 @@ class BatchModel(GradientModel):
 
     @property
     def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
-        """Two values each, or q."""
-        return _sites(self.states)
+        """Those of a flattened state."""
+        return self.states.sites
 
     def init(self, params, x):
         z = self.states.coordinates(x.reshape(1, *self.states.shape)).astype(jnp.float32)
@@ -163,11 +163,6 @@ class BatchModel(GradientModel):
         if self.states.several:
             return flips, self.init(params, flips)
         return super().flip(params, x, field, flips)
-
-
-def _sites(states: States) -> Sites:
-    several = states.several
-    return Categories((states.num_values,) * math.prod(states.shape)) if several else TwoValues()
 
 
 class OwnSampler:
@@ -204,7 +199,7 @@ class OwnSampler:
         del rng
         one = self._base.init_state(math.prod(self._states.shape))
         if self._localization is not None:
-            one = unobserved(one, _sites(self._states).shape(math.prod(self._states.shape)))
+            one = unobserved(one, self._states.sites.shape(math.prod(self._states.shape)))
         chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 

@@ -126,7 +126,6 @@ class Sampler(abc.ABC):
         """
         root = keys.from_rng(rng)
         mask = jnp.ones(x.shape[-1], bool) if x_mask is None else x_mask.astype(bool)
-
         target = model.target(model_param, mask)
 
         def one(number, x, state):
