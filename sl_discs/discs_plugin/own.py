@@ -159,11 +159,6 @@ class BatchModel(GradientModel):
         grad = grad.reshape(self.sites.shape(self.num_sites))
         return ValueAndGrad(value[0].astype(jnp.float32), grad.astype(jnp.float32))
 
-    def flip(self, params, x, field, flips):
-        if self.states.several:
-            return flips, self.init(params, flips)
-        return super().flip(params, x, field, flips)
-
 
 class OwnSampler:
     """A sampler of sl_discs in DISCS's calling convention, localized or not; every chain adapts on its own.

@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Int8, Num, Shaped
+from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
 from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
@@ -30,8 +30,7 @@ class Model(abc.ABC):
 
     Attributes:
       num_sites: N.
-      sites: their values. Where they have more than two, gains are [N, q], and a move is not the sites that flip but
-        the state after it.
+      sites: their values. Where they have more than two, gains are [N, q].
     """
 
     num_sites: int
@@ -52,17 +51,15 @@ class Model(abc.ABC):
         With several values: of site i set to v, for every i and v. `gibbs` then relies on them to be exact.
         """
 
-    @abc.abstractmethod
-    def flip(
-        self, params: Params, x: Int8[Array, "N"], field: Field, move: Shaped[Array, "N"]
-    ) -> tuple[Int8[Array, "N"], Field]:
-        """The state after a move, and its field. A move of two values is True at the sites that flip."""
+    def update(self, params: Params, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
+        """The field at y, given that at x: computed from scratch, unless a model knows better."""
+        return self.init(params, y)
 
-    @abc.abstractmethod
     def change(
-        self, params: Params, x: Int8[Array, "N"], before: Field, move: Shaped[Array, "N"], after: Field
+        self, params: Params, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field
     ) -> Float[Array, ""]:
-        """f after the move minus f before, without the cancellation of subtracting two values."""
+        """f(y) - f(x), where a model can without the cancellation of subtracting two values."""
+        return self.value(params, y, after) - self.value(params, x, before)
 
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
@@ -80,11 +77,6 @@ class Model(abc.ABC):
     def target(self, params: Params, mask: Bool[AnyArray, "N"]) -> Target:
         """The distribution exp(f) over the sites of the mask."""
         return Target(self, params, jnp.float32(1), mask)
-
-
-def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
-    """x with the sites flipped at which `flips` is True."""
-    return x ^ flips.astype(x.dtype)
 
 
 @jax.tree_util.register_dataclass
@@ -141,14 +133,14 @@ class Target:
         gains = self.model.gains(self.params, x, field) / self.temperature
         return gains if self.tilt is None else gains + self.sites.tilt_gains(x, self.tilt)
 
-    def flip(self, x: Int8[Array, "N"], field: Field, move: Shaped[Array, "N"]) -> tuple[Int8[Array, "N"], Field]:
-        """The state after a move, and its field."""
-        return self.model.flip(self.params, x, field, move)
+    def update(self, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
+        """The field at y, given that at x."""
+        return self.model.update(self.params, x, field, y)
 
-    def change(self, x: Int8[Array, "N"], before: Field, move: Shaped[Array, "N"], after: Field) -> Float[Array, ""]:
-        """The change of log q by a move, without cancellation."""
-        change = self.model.change(self.params, x, before, move, after) / self.temperature
-        return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, move)
+    def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
+        """log q(y) - log q(x), without cancellation."""
+        change = self.model.change(self.params, x, before, y, after) / self.temperature
+        return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
 
     def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """As `Model.coupled`."""

@@ -16,7 +16,7 @@ from scipy import special
 
 from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
-from sl_discs.models.base import Model, Params, apply_flips
+from sl_discs.models.base import Model, Params
 from sl_discs.models.terms import Values
 
 
@@ -65,13 +65,6 @@ class GradientModel(Model):
         """(1 - 2x) times the gradient, for two values."""
         return self.sites.gains(x, field.grad)
 
-    def flip(self, params, x, field, flips):
-        y = apply_flips(x, flips)
-        return y, self.init(params, y)
-
-    def change(self, params, x, before, flips, after):
-        return after.value - before.value
-
 
 @dataclasses.dataclass(frozen=True)
 class DifferentiableModel(GradientModel):
@@ -103,13 +96,6 @@ class ValueModel(Model):
 
     def gains(self, params, x, field):
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
-
-    def flip(self, params, x, field, flips):
-        y = apply_flips(x, flips)
-        return y, self.init(params, y)
-
-    def change(self, params, x, before, flips, after):
-        return after - before
 
 
 # A log-density given as a function, on binary arrays of a shape: what chains need to know of it.

@@ -59,14 +59,14 @@ class PottsModel(Model):
         local = params.linear + params.scale * field.neighbours.T
         return local - entries(local, x)[:, None]
 
-    def flip(self, params, x, field, move):
+    def update(self, params, x, field, y):
         """Moves a row of K from the old to the new value of each site that changes."""
-        return move, PottsField(_add_rows(params.coupling, field.neighbours, x, move))
+        return PottsField(_add_rows(params.coupling, field.neighbours, x, y))
 
-    def change(self, params, x, before, move, after):
+    def change(self, params, x, before, y, after):
         """Subtracts the exact parts first, so that nothing cancels."""
-        linear = jnp.sum(entries(params.linear, move) - entries(params.linear, x))
-        return linear + params.scale * (_pairs(move, after) - _pairs(x, before))
+        linear = jnp.sum(entries(params.linear, y) - entries(params.linear, x))
+        return linear + params.scale * (_pairs(y, after) - _pairs(x, before))
 
     def coupled(self, params, site):
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0

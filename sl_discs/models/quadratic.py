@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Num
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max
 from sl_discs.keys import Key
-from sl_discs.models.base import Model, apply_flips
+from sl_discs.models.base import Model
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.terms import Coefficients
 
@@ -234,16 +234,17 @@ class QuadraticModel(Model):
         local = params.linear + params.scale * field.coupled.astype(jnp.float32)
         return jnp.where(x > 0, -local, local)
 
-    def flip(self, params: QuadraticParams, x, field: QuadraticField, flips):
+    def update(self, params: QuadraticParams, x, field: QuadraticField, y):
         """Adds one row of K for each flipped site."""
+        flips = x != y
         delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
         coupled = _add_rows(params.coupling, field.coupled, flips, delta)
         linear = jnp.sum(delta * params.linear)
         # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
         pairs = jnp.sum(delta * (field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32))) / 2
-        return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
+        return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
-    def change(self, params, x, before, flips, after):
+    def change(self, params, x, before, y, after):
         """Subtracts the exact parts first, so that nothing cancels."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
 

@@ -2,7 +2,7 @@
 
 Samplers decide which sites change. To what they change, and how probable that is, is decided here, so one sampler
 serves both: a site of two values has one alternative, and one of q values has q - 1. `logits` are log-weights of the
-alternatives, with the shape of the model's gains; a *move* is what `Model.flip` takes.
+alternatives, with the shape of the model's gains.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Sites(abc.ABC):
         """The change of <spins, tilt> by each alternative."""
 
     @abc.abstractmethod
-    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], move: Num[Array, "N"]) -> Float[Array, ""]:
-        """The change of <spins, tilt> by a move."""
+    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]) -> Float[Array, ""]:
+        """The change of <spins, tilt> from x to y."""
 
     @abc.abstractmethod
     def total(self, x: Int8[Array, "N"], logits: Float[Array, "N *q"]) -> Float[Array, "N"]:
@@ -73,8 +73,8 @@ class Sites(abc.ABC):
     @abc.abstractmethod
     def choose(
         self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
-    ) -> Num[Array, "N"]:
-        """The move of these sites to alternatives drawn by weight; each site needs at least one."""
+    ) -> Int8[Array, "N"]:
+        """x with these sites at alternatives drawn by weight; each site needs at least one."""
 
     @abc.abstractmethod
     def log_chance(
@@ -93,7 +93,7 @@ class Sites(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TwoValues(Sites):
-    """Sites of value 0 or 1; spins are -1 and 1, and a move is the sites that flip."""
+    """Sites of value 0 or 1; spins are -1 and 1."""
 
     several: ClassVar[bool] = False
 
@@ -117,14 +117,14 @@ class TwoValues(Sites):
     def tilt_gains(self, x, tilt):
         return 2 * jnp.where(x > 0, -tilt, tilt)
 
-    def tilt_change(self, x, tilt, move):
-        return jnp.sum(jnp.where(move, self.tilt_gains(x, tilt), 0.0))
+    def tilt_change(self, x, tilt, y):
+        return jnp.sum(jnp.where(x != y, self.tilt_gains(x, tilt), 0.0))
 
     def total(self, x, logits):
         return logits
 
     def choose(self, key, x, logits, flips):
-        return flips
+        return apply_flips(x, flips)
 
     def log_chance(self, x, y, logits):
         return 0.0
@@ -138,7 +138,7 @@ class TwoValues(Sites):
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Sites):
-    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site; a move is the state after it.
+    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site.
 
     Spins are one-hot vectors of length sqrt(2), centred, in R^q with the largest q. For q = 2 these are the spins -1
     and 1 along one line, so localization then has the same law as that of `TwoValues`. All of a site's spins have the
@@ -195,8 +195,8 @@ class Categories(Sites):
     def tilt_gains(self, x, tilt):
         return SPIN_LENGTH * (tilt - entries(tilt, x)[:, None])
 
-    def tilt_change(self, x, tilt, move):
-        return SPIN_LENGTH * jnp.sum(entries(tilt, move) - entries(tilt, x))
+    def tilt_change(self, x, tilt, y):
+        return SPIN_LENGTH * jnp.sum(entries(tilt, y) - entries(tilt, x))
 
     def total(self, x, logits):
         weights, top = self._log_weights(x, logits)
@@ -219,6 +219,11 @@ class Categories(Sites):
 
     def gains(self, x, gradient):
         return gradient - entries(gradient, x)[:, None]
+
+
+def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
+    """x with the sites flipped at which `flips` is True, of two values each."""
+    return x ^ flips.astype(x.dtype)
 
 
 def entries(of: Num[AnyArray, "N q"], x: Int8[AnyArray, "N"]) -> Num[Array, "N"]:

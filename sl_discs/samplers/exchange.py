@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, Int8
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.models.base import Target
+from sl_discs.models.sites import apply_flips
 from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 
@@ -72,11 +73,12 @@ class Exchange(Sampler):
         possible = alone | jnp.any(of_first)
         sites = jnp.arange(x.shape[0])
         flips = possible & ((sites == first) | (~alone & (sites == second)))
-        y, field_y = target.flip(x, field, flips)
+        y = apply_flips(x, flips)
+        field_y = target.update(x, field, y)
 
         forward, back = (chance_of_pair(target, where, first, second) for where in (x, y))
         ratio = jnp.where(alone, 1.0, back / forward)
-        change = target.change(x, field, flips, field_y)
+        change = target.change(x, field, y, field_y)
         acceptance = jnp.where(possible, jnp.minimum(jnp.exp(jnp.minimum(change, 80.0)) * ratio, 1.0), 0.0)
         accepted = keys.uniforms(keys.fold(key, 3)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))

@@ -36,6 +36,7 @@ from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.models.base import Target
+from sl_discs.models.sites import apply_flips
 from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep, adapted, check_adaptation
 from sl_discs.samplers.langevin import bounded, log_probability
 
@@ -99,14 +100,15 @@ class MomentumSampler(Sampler):
         gains, directions = at(x, field)
         logits = bounded(gains + directions * v - variances / 2, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = target.flip(x, field, flips)
+        y = apply_flips(x, flips)
+        field_y = target.update(x, field, y)
         gains_y, directions_y = at(y, field_y)
         delta = jnp.where(flips, directions, 0.0)
         bend = self.gradient_share * (directions_y * gains_y - directions * gains)
         after = jnp.where(mask, -v + variances * delta + bend, 0.0)
         logits_y = bounded(gains_y - directions_y * after - variances / 2, mask)
         log_ratio = (
-            target.change(x, field, flips, field_y)
+            target.change(x, field, y, field_y)
             + self.kinetic_change(v, after, variances, delta, mask)
             + log_probability(logits_y, flips)
             - log_probability(logits, flips)

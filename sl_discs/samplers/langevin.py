@@ -80,14 +80,14 @@ class IndependentFlips(Sampler):
         weights = self.balanced(target.gains(x, field))
         logits = self.logits(sites.total(x, weights), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        move = sites.choose(keys.fold(key, 2), x, weights, flips)
-        y, field_y = target.flip(x, field, move)
+        y = sites.choose(keys.fold(key, 2), x, weights, flips)
+        field_y = target.update(x, field, y)
         if self.adjusted:
             weights_y = self.balanced(target.gains(y, field_y))
             logits_y = self.logits(sites.total(y, weights_y), state, mask)
             log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
             log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
-            log_ratio = target.change(x, field, move, field_y) + log_back - log_there
+            log_ratio = target.change(x, field, y, field_y) + log_back - log_there
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)

@@ -76,9 +76,9 @@ class SingleSiteSampler(Sampler):
         site = self.site(keys.fold(key, 0), state, target.mask)
         # A single alternative needs no weights, and gains may be unknown or cost more than one change.
         logits = self.logits(target.gains(x, field)) if sites.several else None
-        move = sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
-        y, field_y = target.flip(x, field, move)
-        change = target.change(x, field, move, field_y)
+        y = sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
+        field_y = target.update(x, field, y)
+        change = target.change(x, field, y, field_y)
         acceptance = self.acceptance(change, sites.log_chance(x, y, logits))
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance

@@ -158,7 +158,7 @@ def test_field_gains_and_change_are_differences_of_values(case):
     @jax.jit
     def everything(x, y):
         field = model.init(params, x)
-        _, after = model.flip(params, x, field, y)
+        after = model.update(params, x, field, y)
         value = model.value(params, x, field)
         return (
             value,
