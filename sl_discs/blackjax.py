@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 try:
     from blackjax.base import SamplingAlgorithm
@@ -29,13 +29,13 @@ except ImportError as error:
 
 from sl_discs import keys
 from sl_discs.errors import InputError, fields_are_keywords, whole
-from sl_discs.localization.algorithm import Observation, init_observation, localized_step
+from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import build_method
+from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Field, Model
 from sl_discs.models.functions import DifferentiableModel, ValueAndGrad, ValueModel, check_differentiable, scalar
 from sl_discs.models.sites import TwoValues
-from sl_discs.models.tilted import Tilted, TiltedParams
-from sl_discs.samplers.base import Sampler, SamplerState, asks_for_gains
+from sl_discs.samplers.base import Chain, Sampler, SamplerState, asks_for_gains
 from sl_discs.samplers.registry import base_name, is_localized, known_samplers, localized_name, sampler_fields
 from sl_discs.sampling.localized import LOCALIZES
 
@@ -76,30 +76,17 @@ class DiscreteInfo(NamedTuple):
     num_flips: Float[Array, ""]
 
 
-class LocalizedState(NamedTuple):
-    """The state of a localized chain.
+class LocalizedState(DiscreteState):
+    """The state of a localized chain; `sampler` is a `localization.algorithm.LocalizedState`.
 
-    Attributes:
-      chain: of the base sampler.
-      observation: Y, and the partial mean of the spins at this level, in the shape of the position.
-      level: number of the level that the next step belongs to, from 0.
-      step: steps done.
+    Its position visits the posterior given the observation Y, which `sampler.y` holds as a vector.
     """
-
-    chain: DiscreteState
-    observation: Observation
-    level: Int[Array, ""]
-    step: Int[Array, ""]
-
-    @property
-    def position(self) -> Position:
-        """That of the chain, which visits the posterior given Y."""
-        return self.chain.position
 
     @property
     def draw(self) -> Position:
         """sign(Y) as zeros and ones: a draw from the log-density once the last step is done."""
-        return jnp.asarray(TwoValues().decode(self.observation.y), self.position.dtype)
+        draw = TwoValues().decode(self.sampler.y).reshape(self.position.shape)
+        return jnp.asarray(draw, self.position.dtype)
 
 
 def algorithm(name: str, logdensity_fn: LogDensity, **fields: Any) -> SamplingAlgorithm:
@@ -164,26 +151,21 @@ def localized(base: str, logdensity_fn: LogDensity, num_steps: int, **fields: An
             f"sigma is {localization.sigma} and eps_end {localization.eps_end}, with which sign(Y) is mostly noise; "
             "lower one of them"
         )
-    kernel = _Kernel(method.sampler, logdensity_fn)
+    kernel = _Kernel(method.sampler, logdensity_fn, levels)
 
     def init(position: Any, rng_key: PRNGKeyArray | None = None) -> LocalizedState:
         if rng_key is None:
             raise InputError("rng_key: the first observation is random; give init a key", "rng_key")
-        chain = kernel.init(position)
-        first = init_observation(keys.from_rng(rng_key), chain.position.shape, localization.initial_noise())
-        return LocalizedState(chain, first, jnp.int32(0), jnp.int32(0))
+        state = kernel.init(position)
+        first = init_localized(
+            keys.from_rng(rng_key), state.sampler, (state.position.size,), localization.initial_noise()
+        )
+        return LocalizedState(*state._replace(sampler=first))
 
     def step(rng_key: PRNGKeyArray, state: LocalizedState) -> tuple[LocalizedState, DiscreteInfo]:
         key = keys.from_rng(rng_key)
-
-        def markov_step(tilt):
-            chain, info = kernel.step(keys.fold(key, 0), state.chain, tilt)
-            return 2 * chain.position.astype(jnp.float32) - 1, (chain, info)
-
-        observation, level, (chain, info) = localized_step(
-            keys.fold(key, 1), levels, state.level, state.step, state.observation, markov_step
-        )
-        return LocalizedState(chain, observation, level, state.step + 1), info
+        after, info = kernel.step(keys.StepKeys(keys.fold(key, 0), keys.fold(key, 1)), state)
+        return LocalizedState(*after), info
 
     return SamplingAlgorithm(init, step)
 
@@ -203,34 +185,31 @@ def _adapting(name: str) -> dict[str, int]:
 class _Kernel:
     """A sampler on a log-density: states in the user's shape outside, vectors of int8 inside."""
 
-    def __init__(self, sampler: Sampler, logdensity_fn: LogDensity):
+    def __init__(self, sampler: Sampler, logdensity_fn: LogDensity, levels: Levels | None = None):
         if not callable(logdensity_fn):
             raise InputError(f"logdensity_fn is a {type(logdensity_fn).__name__}; expected a function")
-        self._sampler, self._logdensity_fn = sampler, logdensity_fn
+        self._base, self._logdensity_fn = sampler, logdensity_fn
+        self._sampler = sampler if levels is None else Localized(sampler, levels)
         self._differentiates = asks_for_gains(sampler)
 
     def init(self, position: Any) -> DiscreteState:
         position = _checked_position(position)
         model, x = self._model(position), position.reshape(-1).astype(jnp.int8)
         if self._differentiates:
-            check_differentiable("logdensity_fn", model, (), x.size, type(self._sampler).__name__)
+            check_differentiable("logdensity_fn", model, (), x.size, type(self._base).__name__)
         field = model.init((), x)
-        state = _state(position, field, self._sampler.init_state(x.size))
+        state = _state(position, field, self._base.init_state(x.size))
         if _known(state.logdensity) and not np.isfinite(state.logdensity):
             raise InputError("logdensity_fn is not finite at the position; start where it is", "logdensity_fn")
         return state
 
-    def step(
-        self, key: keys.Key, state: DiscreteState, tilt: Float[Array, "*shape"] | None = None
-    ) -> tuple[DiscreteState, DiscreteInfo]:
+    def step(self, key: Any, state: DiscreteState) -> tuple[DiscreteState, DiscreteInfo]:
         position = state.position
         x = position.reshape(-1).astype(jnp.int8)
-        params = TiltedParams((), jnp.float32(1), None if tilt is None else tilt.reshape(-1))
-        x, field, sampler, info = self._sampler.kernel(
-            key, Tilted(self._model(position)), params, x, _field(state), state.sampler, jnp.ones(x.shape, bool)
-        )
-        position = x.reshape(position.shape).astype(position.dtype)
-        return _state(position, field, sampler), DiscreteInfo(info.acceptance, info.hops)
+        target = self._model(position).target((), jnp.ones(x.shape, bool))
+        chain, info = self._sampler.kernel(key, target, Chain(x, _field(state), state.sampler))
+        position = chain.x.reshape(position.shape).astype(position.dtype)
+        return _state(position, chain.field, chain.state), DiscreteInfo(info.acceptance, info.hops)
 
     def _model(self, position: Position) -> Model:
         def log_density(params, x):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +35,13 @@ class Stream(enum.IntEnum):
     INITIAL_STATE = 0
     MCMC = 1
     OBSERVATION = 2
+
+
+class StepKeys(NamedTuple):
+    """The keys of a chain, or of one of its steps, which are folded from them."""
+
+    mcmc: Key
+    observation: Key
 
 
 def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:

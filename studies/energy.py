@@ -30,14 +30,14 @@ from sl_discs.errors import InputError
 from sl_discs.experiment.figures import can_draw, save_figure
 from sl_discs.experiment.record import half_width
 from sl_discs.files import check_writable, finished, write_atomically
-from sl_discs.localization.algorithm import init_observation, localized_step
+from sl_discs.localization.algorithm import Localized, init_localized
 from sl_discs.localization.method import Method, build_method
 from sl_discs.models import functions
 from sl_discs.models.base import Params
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.density import from_log_density
 from sl_discs.reproduction.markdown import table
+from sl_discs.samplers.base import Chain
 from sl_discs.sampling.sample import sample
 from truths import digit_images
 
@@ -169,33 +169,26 @@ def train(energy: Energy, data: Int8[np.ndarray, "S 64"], *, localized: bool, up
 
 
 def _play(energy: Energy, method: Method, params: Params, key: keys.Key, x, state):
-    model, mask = Tilted(DifferentiableModel(energy.chain_density, energy.num_sites)), jnp.ones(x.shape, bool)
-
-    def kernel(number, tilt, x, field, state):
-        target = TiltedParams(params, jnp.float32(1), tilt)
-        after = method.sampler.kernel(keys.fold(key, number), model, target, x, field, state, mask)
-        return 2 * after[0] - 1, after[:3]
-
-    def base_step(carry, number):
-        return kernel(number, None, *carry)[1], None
-
-    start = x, model.init(TiltedParams(params, jnp.float32(1)), x), state
+    """The steps of one chain in one update."""
+    model = DifferentiableModel(energy.chain_density, energy.num_sites)
+    target = model.target(params, jnp.ones(x.shape, bool))
     numbers = jnp.arange(energy.steps)
     if method.localization is None:
-        (x, _, state), _ = jax.lax.scan(base_step, start, numbers)
-        return x, state
-    levels = method.localization.levels(energy.steps)
-    observation = init_observation(keys.fold(key, -1), x.shape, method.localization.initial_noise())
 
-    def step(carry, number):
-        observation, level, chain = carry
-        of_step = keys.fold(key, energy.steps + number)
-        return localized_step(
-            of_step, levels, level, number, observation, lambda tilt: kernel(number, tilt, *chain)
-        ), None
+        def base_step(chain, number):
+            return method.sampler.kernel(keys.fold(key, number), target, chain)[0], None
 
-    (_, _, (x, _, state)), _ = jax.lax.scan(step, (observation, jnp.int32(0), start), numbers)
-    return x, state
+        chain, _ = jax.lax.scan(base_step, Chain(x, target.init(x), state), numbers)
+        return chain.x, chain.state
+    localized = Localized(method.sampler, method.localization.levels(energy.steps))
+    first = init_localized(keys.fold(key, -1), state, x.shape, method.localization.initial_noise())
+
+    def step(chain, number):
+        of_step = keys.StepKeys(keys.fold(key, number), keys.fold(key, energy.steps + number))
+        return localized.kernel(of_step, target, chain)[0], None
+
+    chain, _ = jax.lax.scan(step, Chain(x, target.init(x), first), numbers)
+    return chain.x, chain.state.base
 
 
 # Images of each arm in the figure.

@@ -84,8 +84,10 @@ def watch(terms: Coefficients, method: Method, settings: Settings, looks: int) -
     for level in np.unique(np.linspace(1, localization.K - 1, count).round().astype(int)):
         first = int(levels.last[level - 1]) + 1
         trace = chains.advance(1, first - chains.done)
-        observation: Any = chains.states.chain.observation
-        tilt = np.asarray(levels.tilt_scale)[level] * np.asarray(observation.y, np.float64)[0, :, : len(fields.own)]
+        tilt = (
+            np.asarray(levels.tilt_scale)[level]
+            * np.asarray(chains.states.chain.state.y, np.float64)[0, :, : len(fields.own)]
+        )
         temperature, t = float(program.temperature[first]), np.asarray(times[first])
         own_row, all_rows = fields.met(tilt, temperature)
         rows.append(

@@ -36,7 +36,7 @@ def batch_of(case: Case, num_chains: int, seed: int = 0) -> Batch:
         keys = (chain_keys(seed, stream, np.arange(1), num_chains) for stream in (Stream.MCMC, Stream.OBSERVATION))
         return Batch(jax.tree.map(lambda leaf: leaf[None], params), jnp.asarray(case.mask)[None], StepKeys(*keys))
 
-    return build(case.params.base)
+    return build(case.target.params)
 
 
 def chains_at(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +13,11 @@ from jaxtyping import Int8
 from sl_discs import keys
 from sl_discs.engines.base import Engine, Program
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.algorithm import init_observation, localized_step
+from sl_discs.localization.algorithm import init_localized, observe, tilt_of
 from sl_discs.localization.schedule import Localization
+from sl_discs.models.base import Target, TargetModel
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
@@ -46,39 +45,37 @@ FINE = Localization(K=128, sigma=1.0, grid="log_snr", eps=1e-2, eps_end=1e-2, bu
 _SHORT = dataclasses.replace(FINE, K=32, sigma=2.0)
 
 
-def _untilted(case: Case) -> TiltedParams:
-    """The case's parameters; a tilt of its own would belong to the target, which localization tilts."""
-    if case.params.tilt is not None or not case.mask.all():
+def _untilted(case: Case) -> Target:
+    """The case's target; a tilt of its own would belong to the model, as localization puts its own in its place."""
+    if case.target.tilt is not None or not case.mask.all():
         raise ValueError(f"{case.name}: choose a target without tilt and mask")
-    return case.params
+    return case.target
 
 
 def exact_localization(
     case: Case, localization: Localization, count: int, seed: int = 0
 ) -> Int8[np.ndarray, "count N"]:
     """Final samples of localization with the exact posterior mean in place of MCMC, one step per level."""
-    params = _untilted(case)
+    target = _untilted(case)
     levels = dataclasses.replace(localization, budget="identical").levels(localization.K)
     sites, num_sites = case.model.sites, case.model.num_sites
     states = jnp.asarray(states_of(sites.counts(num_sites)))
     spins = jax.vmap(sites.spins)(states).astype(jnp.float32)
-    tilted = Tilted(case.model)
-    log_law = jax.vmap(lambda x: tilted.value(params, x, tilted.init(params, x)))(states)
+    log_law = TargetModel().forward(target, states)
 
     def posterior_mean(tilt):
         weights = jax.nn.softmax(log_law + jnp.sum(spins * tilt, axis=range(1, spins.ndim)))
-        return jnp.tensordot(weights, spins, 1), None
+        return jnp.tensordot(weights, spins, 1)
 
     def one(key):
-        observation = init_observation(keys.fold(key, 0), sites.shape(num_sites), localization.initial_noise())
+        first = init_localized(keys.fold(key, 0), (), sites.shape(num_sites), localization.initial_noise())
 
-        def level(observation, number):
-            key_of_step = keys.fold(key, 1 + number)
-            observation, *_ = localized_step(key_of_step, levels, number, number, observation, posterior_mean)
-            return observation, None
+        def level(state, number):
+            mean = posterior_mean(tilt_of(levels, state))
+            return observe(keys.fold(key, 1 + number), levels, state, (), mean), None
 
-        observation, _ = jax.lax.scan(level, observation, jnp.arange(localization.K))
-        return sites.decode(observation.y)
+        state, _ = jax.lax.scan(level, first, jnp.arange(localization.K))
+        return sites.decode(state.y)
 
     chains = chain_keys(seed, Stream.OBSERVATION, np.arange(count), 1)[:, 0]
     return np.asarray(jax.jit(jax.vmap(one))(chains))
@@ -104,16 +101,14 @@ def localized_samples(
       count: chains.
       seed: of everything.
     """
-    params = _untilted(case)
-    temperature = np.full(chain_length, params.temperature, np.float32)
+    temperature = np.full(chain_length, _untilted(case).temperature, np.float32)
     program = Program(temperature, localization.levels(chain_length))
     batch = batch_of(case, count, seed)
     starts = chain_keys(seed, Stream.INITIAL_STATE, np.arange(1), count)[0]
     x = jax.vmap(case.model.sites.random, (0, None))(starts, batch.mask[0])
     chains = chains_at(case, sampler, batch, x, localization.initial_noise())
     chains, _ = play_program(engine, case.model, sampler, batch, chains, program)
-    observation: Any = chains.chain.observation
-    return np.asarray(case.model.sites.decode(np.asarray(observation.y)))[0]
+    return np.asarray(case.model.sites.decode(np.asarray(chains.chain.state.y)))[0]
 
 
 def check_localized(
@@ -138,7 +133,7 @@ def check_localized(
       ConformanceError: the distance is larger.
     """
     samples = localized_samples(engine, sampler, case, localization, chain_length, count, seed)
-    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    law = enumerate_law(case.target, case.start)
     distance = total_variation(samples, law)
     if distance > bound:
         raise ConformanceError(f"{case.name}: localized samples are {distance:.3f} from the target, bound {bound}")
@@ -151,7 +146,7 @@ def _three_sites() -> Case:
     params = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
     start = np.zeros(3, np.int8)
     model = QuadraticModel(3, "int16")
-    return Case("three sites", model, TiltedParams(params, jnp.float32(0.8), None), start == 0, start)
+    return Case("three sites", Target(model, params, jnp.float32(0.8), start == 0), start)
 
 
 def check_localized_law(engine: Engine, base: Sampler, count: int = 2_000, bound: float = 0.05) -> float:

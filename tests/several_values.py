@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float64, Int8
 
+from sl_discs.models.base import Target
 from sl_discs.models.potts import PottsModel, PottsParams
 from sl_discs.models.quadratic import dense_coupling, sparse_coupling
 from sl_discs.models.sites import Categories
-from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs, Metropolis
@@ -64,10 +64,9 @@ def potts_case(
     coupling = sparse_coupling(edges, weight, size, 3) if sparse else dense_coupling(edges, weight, size)
     field = np.random.default_rng(0).normal(size=(2, size, q)).astype(np.float32) * 0.7
     params = jax.tree.map(jnp.asarray, PottsParams(field[0], coupling, np.float32(0.8)))
-    target = TiltedParams(params, jnp.float32(temperature), jnp.asarray(field[1]) if tilted else None)
-    where = np.ones(size, bool) if mask is None else np.array(mask)
-    start = np.where(where, 0, np.array(values) - 1).astype(np.int8)
-    return Case(name, PottsModel(Categories(values)), target, where, start)
+    where, tilt = np.ones(size, bool) if mask is None else np.array(mask), jnp.asarray(field[1]) if tilted else None
+    target = Target(PottsModel(Categories(values)), params, jnp.float32(temperature), where, tilt)
+    return Case(name, target, np.where(where, 0, np.array(values) - 1).astype(np.int8))
 
 
 def categorical_cases() -> list[Case]:

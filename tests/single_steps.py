@@ -17,13 +17,13 @@ from chains import FALSE_ALARM
 from jaxtyping import ArrayLike, Bool, Float, Int
 from scipy import stats
 
-from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Engine, Program, StepKeys
-from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.algorithm import Observation
+from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Program
+from sl_discs.keys import StepKeys, Stream, chain_keys
+from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.localization.schedule import Levels
 from sl_discs.models.base import Model, Params
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, dense_coupling, field_dtype, sparse_coupling
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.base import Chain, Sampler
 from sl_discs.samplers.block import BlockGibbs
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.hams import DHAMS, PDHAMS
@@ -204,26 +204,20 @@ def play_from_every_state(
     states = states_of(counts)
     x = np.broadcast_to(np.repeat(states, copies, axis=0), (len(masks), len(states) * copies, model.num_sites))
     shape = x.shape[:2]
-    observation = None
-    if tilts is not None:
-        y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], (*shape, *tilts.shape[1:]))
-        observation = Observation(y, np.zeros_like(y))
     initial = sampler.init_state(model.num_sites)
     given = {
         name: np.broadcast_to(np.asarray(value, getattr(initial, name).dtype), shape)
         for name, value in (state or {}).items()
     }
     initial = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), initial)._replace(**given)
+    if tilts is not None:
+        y = np.broadcast_to(np.asarray(tilts, np.float32)[:, None], (*shape, *tilts.shape[1:]))
+        initial = LocalizedState(initial, np.zeros(shape, np.int32), np.zeros(shape, np.int32), y, np.zeros_like(y))
     streams = Stream.MCMC, Stream.OBSERVATION
     keys = StepKeys(*(chain_keys(seed, stream, np.arange(shape[0]), shape[1]) for stream in streams))
     batch = jax.tree.map(jnp.array, Batch(params, masks, keys))
     chains = ChainStates(
-        Chain(
-            x,
-            jax.tree.map(np.asarray, _field(model, params, x)),
-            initial,
-            observation,
-        ),
+        Chain(x, jax.tree.map(np.asarray, _field(model, params, x)), initial),
         *(Best(np.full(shape, -np.inf, np.float32), x) for _ in range(2)),
     )
     program = _program(temperature, calls * steps, tilts is not None)
@@ -238,7 +232,8 @@ def play_from_every_state(
         acceptance, hops = (np.asarray(one)[0] for one in (trace.acceptance, trace.hops))
         moved = np.sum(before != after, axis=-1)
         numbers = state_index(before, counts), state_index(after, counts)
-        found.append(Steps(*numbers, moved, acceptance, hops, chains.chain.sampler))
+        after_steps = chains.chain.state if tilts is None else chains.chain.state.base
+        found.append(Steps(*numbers, moved, acceptance, hops, after_steps))
         before = after
     return found
 

@@ -12,8 +12,8 @@ from marks import slow_except
 from sl_discs import InputError, keys
 from sl_discs.localization.method import build_method
 from sl_discs.models.functions import DifferentiableModel
-from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.samplers import registry
+from sl_discs.samplers.base import Chain
 from sl_discs.samplers.single_site import Metropolis
 from sl_discs.testing.cases import all_states, state_index
 from sl_discs.testing.conformance import chi_squared
@@ -84,21 +84,22 @@ def test_steps_are_those_of_our_kernel(name):
     model = DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     start = jnp.array([[1, 0], [0, 1]], jnp.float32)
     state, step = algorithm.init(start), jax.jit(algorithm.step)
-    x, inner = start.reshape(-1).astype(jnp.int8), sampler.init_state(4)
-    field = model.init((), x)
-    kernel = jax.jit(lambda key, x, field, inner: sampler.kernel(key, model, (), x, field, inner, jnp.ones(4, bool)))
+    x, target = start.reshape(-1).astype(jnp.int8), model.target((), jnp.ones(4, bool))
+    chain, kernel = Chain(x, target.init(x), sampler.init_state(4)), jax.jit(sampler.kernel)
     moved = 0
     for number in range(40):
         rng_key = jax.random.key(number)
         state, info = step(rng_key, state)
-        x, field, inner, known = kernel(keys.from_rng(rng_key), x, field, inner)
-        np.testing.assert_array_equal(state.position, x.reshape(SHAPE))
+        chain, known = kernel(keys.from_rng(rng_key), target, chain)
+        np.testing.assert_array_equal(state.position, chain.x.reshape(SHAPE))
         np.testing.assert_allclose(
-            (state.logdensity, info.acceptance_rate, info.num_flips), (field.value, *known), rtol=1e-5
+            (state.logdensity, info.acceptance_rate, info.num_flips), (chain.field.value, *known), rtol=1e-5
         )
         if state.logdensity_grad is not None:
-            np.testing.assert_allclose(state.logdensity_grad.reshape(-1), field.grad, rtol=1e-4, atol=1e-6)
-        jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(theirs, ours, rtol=1e-5), inner, state.sampler)
+            np.testing.assert_allclose(state.logdensity_grad.reshape(-1), chain.field.grad, rtol=1e-4, atol=1e-6)
+        jax.tree.map(
+            lambda ours, theirs: np.testing.assert_allclose(theirs, ours, rtol=1e-5), chain.state, state.sampler
+        )
         moved += int(info.num_flips)
     assert moved > 5
 
@@ -128,10 +129,8 @@ def test_the_localized_chain_is_algorithm_1():
     levels, model = method.localization.levels(12), DifferentiableModel(lambda params, x: logdensity_fn(x), 4)
     rng_keys = jax.random.split(jax.random.key(3), 13)
     state, step = algorithm.init(jnp.zeros(SHAPE, bool), rng_keys[0]), jax.jit(algorithm.step)
-    mask, tilted = jnp.ones(4, bool), Tilted(model)
-    kernel = jax.jit(lambda key, params, *carry: method.sampler.kernel(key, tilted, params, *carry, mask))
-    x, inner = jnp.zeros(4, jnp.int8), method.sampler.init_state(4)
-    field = model.init((), x)
+    x, target = jnp.zeros(4, jnp.int8), model.target((), jnp.ones(4, bool))
+    chain, kernel = Chain(x, target.init(x), method.sampler.init_state(4)), jax.jit(method.sampler.kernel)
     y = method.localization.initial_noise() * keys.normals(keys.from_rng(rng_keys[0]), (4,))
     done = 0
     for level in range(3):
@@ -139,15 +138,14 @@ def test_the_localized_chain_is_algorithm_1():
         while done <= levels.last[level]:
             done += 1
             key = keys.from_rng(rng_keys[done])
-            params = TiltedParams((), jnp.float32(1), levels.tilt_scale[level] * y)
-            x, field, inner, _ = kernel(keys.fold(key, 0), params, x, field, inner)
-            spins.append(2.0 * x - 1)
+            chain, _ = kernel(keys.fold(key, 0), target.tilted(levels.tilt_scale[level] * y), chain)
+            spins.append(2.0 * chain.x - 1)
             state, _ = step(rng_keys[done], state)
-            np.testing.assert_array_equal(state.position, x.reshape(SHAPE))
+            np.testing.assert_array_equal(state.position, chain.x.reshape(SHAPE))
         mean = np.mean(spins[-levels.collected[level] :], axis=0)
         noise = keys.normals(keys.fold(key, 1), SHAPE).reshape(-1)
         y = y + levels.drift[level] * mean + levels.noise[level] * noise
-        np.testing.assert_allclose(state.observation.y.reshape(-1), y, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(state.sampler.y, y, rtol=1e-4, atol=1e-5)
     assert done == 12 and state.draw.dtype == bool
     np.testing.assert_array_equal(state.draw.reshape(-1), y > 0)
     later, _ = step(rng_keys[0], state)

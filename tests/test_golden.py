@@ -23,6 +23,7 @@ from sl_discs.experiment.run import run_methods
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
 from sl_discs.localization.method import build_method
+from sl_discs.models.base import TargetModel
 from sl_discs.samplers.registry import is_localized, known_samplers
 from sl_discs.testing import standard_cases
 
@@ -63,9 +64,10 @@ def run(sampler, engine):
 def stepped(sampler):
     case = standard_cases()[1]
     size = case.model.num_sites
-    own = OwnSampler(sampler, build_method({"name": sampler}, 4).sampler, 4, States((size,)))
+    own = OwnSampler(build_method({"name": sampler}, 4).sampler, 4, States((size,)))
     x, state = jnp.zeros((4, size), jnp.int32), own.make_init_state(jax.random.PRNGKey(0))
-    step = jax.jit(lambda key, x, state: own.step(case.model, key, x, case.params.base, state))
+    target = case.model.target(case.target.params, case.mask)
+    step = jax.jit(lambda key, x, state: own.step(TargetModel(), key, x, target, state))
     for number in range(8):
         x, state, acceptance = step(jax.random.PRNGKey(number), x, state)
     return x, acceptance

@@ -199,6 +199,7 @@ OPTSICOM = ["--samplers=gwg", "--model_config.graph_type=optsicom", "--model_con
         (MIS, ["--samplers=gwg", "--model_config.name=ising"], None, "model_config of 'ising' has no field"),
         (MIS, ["--samplers=gwg,gwg"], None, "twice"),
         (MIS, ["--sampler_config=configs/sampler/nowhere.py"], None, "nowhere.py"),
+        (MIS, ["--sampler_config", "configs/sampler/sl_gw_config.py"], None, "unknown sampler 'sl_gw'; known: gwg"),
     ],
 )  # fmt: skip
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, configs, arguments, prepare, message, refusal, monkeypatch):

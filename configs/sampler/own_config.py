@@ -1,4 +1,7 @@
-"""Sampler config of any sampler of your own: --import=FILE.py --sampler_config=configs/sampler/own_config.py:NAME."""
+"""The sampler config of every sampler by name: --sampler_config=configs/sampler/NAME_config.py is own_config.py:NAME.
+
+NAME is one of the package, or one of your own after --import=FILE.py.
+"""
 
 from ml_collections import config_dict
 

@@ -25,6 +25,7 @@ import math
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -350,4 +351,25 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         say(f"  {figure.name}")
 
 
-main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)
+_command = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit codes of `Command`, or 75 when interrupted: run it again to continue."""
+    return _command(_with_sampler_configs(argv))
+
+
+def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
+    """The arguments with the config of a sampler by name, such as configs/sampler/sl_gwg_config.py, as
+    configs/sampler/own_config.py:sl_gwg: one file serves all of them.
+    """
+    found = list(argv)
+    for place, argument in enumerate(found):
+        match = re.fullmatch(r"(--?sampler_config=)?(.*\w)_config\.py", argument)
+        if match is None or not (match[1] or found[place - 1].lstrip("-") == "sampler_config"):
+            continue
+        file = Path(f"{match[2]}_config.py")
+        own = file.with_name("own_config.py")
+        if own.is_file() and not file.exists():
+            found[place] = f"{match[1] or ''}{own}:{file.name.removesuffix('_config.py')}"
+    return found

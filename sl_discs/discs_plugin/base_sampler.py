@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int, Num
 
 from sl_discs.discs_plugin.fixes import mend
 from sl_discs.errors import InputError
-from sl_discs.models.sites import SPIN_LENGTH
+from sl_discs.models.sites import SPIN_LENGTH, Categories, Sites, TwoValues
 
 # The states of DISCS's models and samplers, and the spins of them that localization observes.
 #
@@ -60,6 +60,11 @@ class States:
     def spin_shape(self) -> tuple[int, ...]:
         """Shape of the spins and coordinates of one state."""
         return (*self.shape, self.num_values) if self.several else self.shape
+
+    @property
+    def sites(self) -> Sites:
+        """Those of a flattened state, in a model of sl_discs."""
+        return Categories((self.num_values,) * math.prod(self.shape)) if self.several else TwoValues()
 
     def coordinates(self, x: Num[Array, "M *any"]) -> Num[Array, "M *spin_shape"]:
         """Of states in integers; of coordinates, the same."""

@@ -52,12 +52,10 @@ class BorrowedSampler(Sampler):
             return StepSampler(BaseSampler(self.name, sampler, States((num_sites,)), self.fixes))
 
     def init_state(self, num_sites):
-        """DISCS's state."""
         return self._for_sites(max(num_sites, _SOME_SITES)).init_state(num_sites)
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """One step of DISCS's sampler."""
-        return self._for_sites(x.shape[0]).kernel(key, model, params, x, field, state, mask)
+    def kernel(self, key, target, chain):
+        return self._for_sites(target.num_sites).kernel(key, target, chain)
 
 
 def borrow_samplers() -> None:

@@ -196,7 +196,6 @@ class _Loader(importlib.abc.Loader):
         return getattr(self.__dict__["_loader"], name)
 
     def create_module(self, spec):
-        """As the wrapped loader."""
         return self._loader.create_module(spec)
 
     def exec_module(self, module):
@@ -212,7 +211,6 @@ class Finder(importlib.abc.MetaPathFinder):
         self._names = vars(builtins) | {"__import__": _importer(_stand_ins())}
 
     def find_spec(self, fullname, path=None, target=None):
-        """None for any other package."""
         if fullname.partition(".")[0] != _PACKAGE:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)

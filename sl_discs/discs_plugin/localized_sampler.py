@@ -2,43 +2,58 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from sl_discs import keys
 from sl_discs.batching import cond_for_batch
-from sl_discs.discs_plugin.base_sampler import State, States
+from sl_discs.discs_plugin.base_sampler import BaseSampler, States
 from sl_discs.errors import InputError
-from sl_discs.localization.algorithm import Observation, localized_step
+from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.schedule import Localization
 
 # Counters under the step's key, far from those that jax.random uses for the base sampler.
 _FIRST, _MOVE = 0x534C0000, 0x534C0001
 
 
-class TiltableSampler(Protocol):
-    """A sampler that can be localized, as it takes a tilt (`BaseSampler`, `OwnSampler`)."""
+def unobserved(base: Any, shape: tuple[int, ...]) -> LocalizedState:
+    """The state before the first step, with a placeholder for the observation, which `with_observation` draws.
 
-    name: str
-    states: States
+    DISCS gives all graphs and devices the same initial state; only the keys of their steps tell them apart.
+    """
+    zeros = jnp.zeros(shape, jnp.float32)
+    return LocalizedState(base, jnp.int32(0), jnp.int32(0), zeros, zeros)
 
-    def make_init_state(self, rng: Array) -> State:
-        """A dictionary with num_ll_calls and steps."""
 
-    def step(self, model, rng, x, model_param, state, x_mask=None, tilt=None):
-        """New states, state, mean acceptance."""
+def with_observation(rng: Array, state: LocalizedState, noise: float) -> LocalizedState:
+    """The state with Y_0 ~ N(0, noise^2) if it is that before the first step, whose key is `rng`."""
+    key = keys.fold(keys.from_rng(rng), _FIRST)
+    y = cond_for_batch(jnp.all(state.step == 0), _draw_first, state.y, key, jnp.float32(noise))
+    return state._replace(y=y)
+
+
+def _draw_first(y: Float[Array, "B *spin_shape"], key: Array, noise) -> Float[Array, "B *spin_shape"]:
+    return noise * keys.normals(key, y.shape)
+
+
+def check_batch(x: Int[Array, "B *shape"], num_chains: int, states: States) -> None:
+    """InputError unless the batch has the shape of the sampler's observations."""
+    if x.shape != (num_chains, *states.shape):
+        raise InputError(
+            f"a localized sampler got states of shape {x.shape}, but was built for {(num_chains, *states.shape)} "
+            "from config.experiment.batch_size and config.model.shape"
+        )
 
 
 class LocalizedSampler:
-    """Algorithm 1 of Wang et al. (ICML 2025) in DISCS's calling convention.
+    """Algorithm 1 of Wang et al. (ICML 2025) around a sampler of DISCS, in its calling convention.
 
-    Its state is a dictionary: num_ll_calls and steps, which DISCS reads; `base`, the base sampler's state; `level`,
-    from 0 to K - 1; `y` [B, *spin_shape], the observation; `mean` [B, *spin_shape], the running posterior mean of the
-    spins, which are -1 and 1, or centred one-hot vectors for more than two values (`States`). Steps after
-    `chain_length` stay at the last level. If DISCS divides the chains among devices, every chain still gets its own
-    observation, as it is drawn in the first step from that step's key.
+    Such a sampler steps a whole batch, so `localization.algorithm` is applied to the batch as to one chain. The state
+    is a dictionary: num_ll_calls and steps, which DISCS reads, and `chains`, a `LocalizedState` whose `base` is the
+    base sampler's state and whose `y` and `mean` are [B, *spin_shape]. Steps after `chain_length` stay at the last
+    level.
 
     Args:
       base: the base sampler.
@@ -50,24 +65,14 @@ class LocalizedSampler:
       InputError: a hyperparameter out of its range.
     """
 
-    def __init__(self, base: TiltableSampler, localization: Localization, chain_length: int, num_chains: int):
-        self._base = base
-        self._levels = localization.levels(chain_length)
-        self._first_noise = localization.initial_noise()
-        self._num_chains = num_chains
+    def __init__(self, base: BaseSampler, localization: Localization, chain_length: int, num_chains: int):
+        self._base, self._num_chains = base, num_chains
+        self._levels, self._first_noise = localization.levels(chain_length), localization.initial_noise()
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
-        """The base sampler's initial state, and a placeholder for the observation, which the first step draws."""
-        base = self._base.make_init_state(rng)
-        zeros = jnp.zeros((self._num_chains, *self._base.states.spin_shape), jnp.float32)
-        return {
-            "num_ll_calls": base["num_ll_calls"],
-            "steps": jnp.int32(0),
-            "base": base,
-            "level": jnp.int32(0),
-            "y": zeros,
-            "mean": zeros,
-        }
+        """The base sampler's initial state, without an observation."""
+        base, shape = self._base.make_init_state(rng), (self._num_chains, *self._base.states.spin_shape)
+        return {"num_ll_calls": base["num_ll_calls"], "steps": jnp.int32(0), "chains": unobserved(base, shape)}
 
     def step(
         self,
@@ -91,31 +96,13 @@ class LocalizedSampler:
           x_mask: sites that exist; None for all.
         """
         states = self._base.states
-        if x.shape != (self._num_chains, *states.shape):
-            raise InputError(
-                f"sl_{self._base.name}: states of shape {x.shape}, but the sampler was built for "
-                f"{(self._num_chains, *states.shape)} from config.experiment.batch_size and config.model.shape"
-            )
-        key = keys.from_rng(rng)
-        y = cond_for_batch(state["steps"] == 0, self._draw_first, state["y"], key)
-
-        def base_step(tilt):
-            tilt = tilt if x_mask is None else tilt * states.over_values(x_mask)
-            after = self._base.step(model, rng, x, model_param, state["base"], x_mask, tilt)
-            return states.spins(after[0]), after
-
-        before = Observation(y, state["mean"])
-        observation, level, (new_x, base, acceptance) = localized_step(
-            keys.fold(key, _MOVE), self._levels, state["level"], state["steps"], before, base_step
-        )
-        new_state = {
-            "num_ll_calls": base["num_ll_calls"],
-            "steps": state["steps"] + 1,
-            "base": base,
-            "level": level,
-            "y": observation.y,
-            "mean": observation.mean,
-        }
+        check_batch(x, self._num_chains, states)
+        chains = with_observation(rng, state["chains"], self._first_noise)
+        tilt = tilt_of(self._levels, chains)
+        tilt = tilt if x_mask is None else tilt * states.over_values(x_mask)
+        new_x, base, acceptance = self._base.step(model, rng, x, model_param, chains.base, x_mask, tilt)
+        chains = observe(keys.fold(keys.from_rng(rng), _MOVE), self._levels, chains, base, states.spins(new_x))
+        new_state = {"num_ll_calls": base["num_ll_calls"], "steps": state["steps"] + 1, "chains": chains}
         return new_x, new_state, acceptance
 
     def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
@@ -124,8 +111,4 @@ class LocalizedSampler:
         It is a sample only if the run localizes (`Localization.localizes`); otherwise the chain's state is the
         sample.
         """
-        return self._base.states.decode(state["y"])
-
-    def _draw_first(self, y: Float[Array, "B *spin_shape"], key: Array) -> Float[Array, "B *spin_shape"]:
-        """Y_0 ~ N(0, t_0 sigma^2)."""
-        return self._first_noise * keys.normals(keys.fold(key, _FIRST), y.shape)
+        return self._base.states.decode(state["chains"].y)

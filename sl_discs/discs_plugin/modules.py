@@ -20,7 +20,7 @@ import importlib.machinery
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -28,7 +28,7 @@ from ml_collections import config_dict
 
 from sl_discs.discs_plugin import own, upstream
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.localized_sampler import LocalizedSampler, TiltableSampler
+from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.discs_plugin.own import OwnProblem, OwnSampler
 from sl_discs.errors import InputError
 from sl_discs.localization.method import build_localization, build_method, method_config
@@ -83,28 +83,24 @@ def build_sampler(name: str, config: config_dict.ConfigDict, fixes: frozenset[st
     fields = {key: value for key, value in config.sampler.to_dict().items() if key != "name"}
     base = name.removeprefix(PREFIX)
     schedule = {key: fields.pop(key) for key in _LOCALIZATION_FIELDS if key in fields} if name != base else {}
-    sampler = _build_base(base, fields, config, chains, states, fixes)
-    if name == base:
-        return sampler
-    localization = build_localization(name, schedule)
-    return LocalizedSampler(sampler, localization, config.experiment.chain_length, chains)
-
-
-def _build_base(name, fields: Mapping, config, chains: int, states: States, fixes: frozenset[str]) -> TiltableSampler:
-    if name.startswith(OWN):
-        sampler = build_method({"name": name.removeprefix(OWN), **fields}, chains).sampler
+    localization = None if name == base else build_localization(name, schedule)
+    if base.startswith(OWN):
+        sampler = build_method({"name": base.removeprefix(OWN), **fields}, chains).sampler
         _check_values(config, states, MOST_VALUES if sampler.several_values else 2)
-        if states.several and name == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
+        if states.several and base == f"{OWN}gibbs" and config.model.name not in _LINEAR_IN_EACH_SITE:
             raise InputError(
                 f"{config.sampler.name} needs exact gains, which gradients of {config.model.name} are not; "
                 f"use {OWN}metropolis, or gibbs or sl_gibbs of DISCS"
             )
-        return OwnSampler(name, sampler, chains, states)
-    theirs = upstream.build_upstream_sampler(name, config)
+        return OwnSampler(sampler, chains, states, localization, config.experiment.chain_length)
+    theirs = upstream.build_upstream_sampler(base, config)
     # DISCS's samplers for several values keep their number; locallybalanced does too, but has no form for them.
-    takes_several = hasattr(theirs, "num_categories") and name != "locallybalanced"
+    takes_several = hasattr(theirs, "num_categories") and base != "locallybalanced"
     _check_values(config, states, math.inf if takes_several else 2)
-    return BaseSampler(name, theirs, states, fixes)
+    whole = BaseSampler(base, theirs, states, fixes)
+    if localization is None:
+        return whole
+    return LocalizedSampler(whole, localization, config.experiment.chain_length, chains)
 
 
 def _check_values(config: config_dict.ConfigDict, states: States, most: float) -> None:
@@ -154,18 +150,15 @@ class PluginFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def find_spec(self, fullname, path=None, target=None):
-        """None for every module that is not the plugin's."""
         found = self._match(fullname) if fullname.startswith("discs.") else None
         if found is None:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, origin="sl_discs", is_package=found[0].is_package)
 
     def create_module(self, spec):
-        """The default."""
         return None
 
     def exec_module(self, module):
-        """Puts the functions that DISCS looks for into the module."""
         rule, name = self._match(module.__name__)
         vars(module).update(rule.contents(name))
 

@@ -13,14 +13,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num
 from ml_collections import config_dict
 
-from sl_discs import keys
-from sl_discs.batching import over_chains
 from sl_discs.discs_plugin.base_sampler import States
+from sl_discs.discs_plugin.localized_sampler import check_batch, unobserved, with_observation
 from sl_discs.instances.dataset import load_dataset
+from sl_discs.localization.algorithm import Localized
+from sl_discs.localization.schedule import Localization
+from sl_discs.models.base import Target, TargetModel
 from sl_discs.models.functions import GradientModel, ValueAndGrad
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params, sparse_is_cheaper
-from sl_discs.models.sites import Categories, Sites, TwoValues
-from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.models.sites import Sites
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.samplers.base import Sampler
@@ -86,20 +87,22 @@ class OwnProblem:
         """States with independent fair sites."""
         return jax.random.bernoulli(rng, 0.5, (num_samples, self._num_sites)).astype(jnp.int32)
 
+    def _target(self, params: dict[str, Any]) -> Target:
+        return Target(self._model, params["quadratic"], params["temperature"], params["mask"])
+
     def forward(self, params: dict[str, Any], x: Num[Array, "B N"]) -> Float[Array, "B"]:
         """f/temperature of each state; sites outside the mask do not count."""
-        return self.evaluate(params, x) / params["temperature"]
+        return TargetModel().forward(self._target(params), x)
 
     def evaluate(self, params: dict[str, Any], x: Num[Array, "B N"]) -> Float[Array, "B"]:
         """f of each state."""
-        return self._model.forward(params["quadratic"], x)
+        return TargetModel().forward(self._model.target(params["quadratic"], params["mask"]), x)
 
     def get_value_and_grad(
         self, params: dict[str, Any], x: Num[Array, "B N"]
     ) -> tuple[Float[Array, "B"], Float[Array, "B N"]]:
         """f/temperature, and its gradient, which gives exact gains."""
-        value, grad = self._model.get_value_and_grad(params["quadratic"], x)
-        return value / params["temperature"], grad / params["temperature"]
+        return TargetModel().get_value_and_grad(self._target(params), x)
 
 
 def problem_config(problem: str, name: str) -> config_dict.ConfigDict:
@@ -147,45 +150,51 @@ class BatchModel(GradientModel):
 
     @property
     def sites(self) -> Sites:  # type: ignore[override]  # a field of other models
-        """Two values each, or q."""
-        return Categories((self.states.num_values,) * self.num_sites) if self.states.several else TwoValues()
+        """Those of a flattened state."""
+        return self.states.sites
 
     def init(self, params, x):
-        """Value and gradient at x."""
         z = self.states.coordinates(x.reshape(1, *self.states.shape)).astype(jnp.float32)
         value, grad = self.inner.get_value_and_grad(params, z)
         grad = grad.reshape(self.sites.shape(self.num_sites))
         return ValueAndGrad(value[0].astype(jnp.float32), grad.astype(jnp.float32))
 
-    def flip(self, params, x, field, flips):
-        """The state after the move, and its value and gradient."""
-        if self.states.several:
-            return flips, self.init(params, flips)
-        return super().flip(params, x, field, flips)
-
 
 class OwnSampler:
-    """A sampler of sl_discs in DISCS's calling convention; every chain adapts on its own.
+    """A sampler of sl_discs in DISCS's calling convention, localized or not; every chain adapts on its own.
 
     Its state is a dictionary of num_ll_calls, steps and `chains`, the sampler's own states, leaves [B, ...].
 
     Args:
-      name: for messages.
-      sampler: the kernel; for more than two values, one that takes them (`Sampler.several_values`).
+      sampler: the base sampler; for more than two values, one that takes them (`Sampler.several_values`).
       num_chains: B, on one device.
       states: of its batches.
+      localization: around it; None: the base sampler itself.
+      chain_length: number of MCMC steps in all, of localization.
+
+    Raises:
+      InputError: a hyperparameter of localization out of its range.
     """
 
-    def __init__(self, name: str, sampler: Sampler, num_chains: int, states: States):
-        self.name = name
-        self.states = states
-        self._sampler = sampler
-        self._num_chains = num_chains
+    def __init__(
+        self,
+        sampler: Sampler,
+        num_chains: int,
+        states: States,
+        localization: Localization | None = None,
+        chain_length: int = 0,
+    ):
+        self._states, self._num_chains, self._localization = states, num_chains, localization
+        self._base = self._sampler = sampler
+        if localization is not None:
+            self._sampler = Localized(sampler, localization.levels(chain_length))
 
     def make_init_state(self, rng: Array) -> dict[str, Any]:
         """Counters at zero, and the sampler's first state for each chain."""
         del rng
-        one = self._sampler.init_state(math.prod(self.states.shape))
+        one = self._base.init_state(math.prod(self._states.shape))
+        if self._localization is not None:
+            one = unobserved(one, self._states.sites.shape(math.prod(self._states.shape)))
         chains = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self._num_chains, *leaf.shape)), one)
         return {"num_ll_calls": jnp.int32(0), "steps": jnp.int32(0), "chains": chains}
 
@@ -197,22 +206,19 @@ class OwnSampler:
         model_param: Any,
         state: dict[str, Any],
         x_mask: Bool[Array, "*shape"] | None = None,
-        tilt: Float[Array, "B *spin_shape"] | None = None,
     ) -> tuple[Int[Array, "B *shape"], dict[str, Any], Float[Array, ""]]:
-        """One step of each chain on the log-likelihood plus <s(x), tilt>, where s are the spins."""
-        target = Tilted(BatchModel(model, self.states))
-        flat = x.reshape(x.shape[0], -1).astype(jnp.int8)
-        mask = jnp.ones(flat.shape[1], bool) if x_mask is None else x_mask.reshape(-1).astype(bool)
-        tilts = None if tilt is None else tilt.reshape(len(x), *target.sites.shape(target.num_sites))
-        root = keys.from_rng(rng)
-
-        def one(chain, x, own, tilt):
-            params = TiltedParams(model_param, jnp.float32(1), tilt)
-            key = keys.fold(root, chain)
-            x, _, own, info = self._sampler.kernel(key, target, params, x, target.init(params, x), own, mask)
-            return x, own, info.acceptance
-
-        flat, chains, acceptance = over_chains(one)(jnp.arange(x.shape[0]), flat, state["chains"], tilts)
-        calls = jax.tree.leaves(chains.num_ll_calls)[0][0]
+        """One step of each chain: `Sampler.step` on flat states."""
+        chains = state["chains"]
+        if self._localization is not None:
+            check_batch(x, self._num_chains, self._states)
+            chains = with_observation(rng, chains, self._localization.initial_noise())
+        flat, mask = x.reshape(x.shape[0], -1), None if x_mask is None else x_mask.reshape(-1)
+        own = BatchModel(model, self._states)
+        flat, chains, acceptance = self._sampler.step(own, rng, flat, model_param, chains, mask)
+        calls = state["num_ll_calls"] + self._base.calls_a_step
         new_state = {"num_ll_calls": calls, "steps": state["steps"] + 1, "chains": chains}
-        return flat.reshape(x.shape).astype(x.dtype), new_state, jnp.mean(acceptance)
+        return flat.reshape(x.shape), new_state, acceptance
+
+    def final_sample(self, state: dict[str, Any]) -> Int[Array, "B *shape"]:
+        """As `LocalizedSampler.final_sample`."""
+        return self._states.decode(state["chains"].y.reshape(-1, *self._states.spin_shape))

@@ -18,11 +18,11 @@ from jaxtyping import Array, Bool, Float, Int8
 from sl_discs import keys
 from sl_discs.batching import AnyArray, over_chains, over_instances
 from sl_discs.errors import InputError
-from sl_discs.keys import Key, draw_words, word_to_uniform
-from sl_discs.localization.algorithm import Observation, init_observation
+from sl_discs.keys import StepKeys, draw_words, word_to_uniform
+from sl_discs.localization.algorithm import init_localized
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Field, Model, Params
-from sl_discs.samplers.base import Sampler, SamplerState
+from sl_discs.models.base import Model, Params
+from sl_discs.samplers.base import Chain, Sampler
 
 
 @runtime_checkable
@@ -54,13 +54,6 @@ class Program(NamedTuple):
     keeps_states: bool = False
 
 
-class StepKeys(NamedTuple):
-    """Keys of a chain, from which the keys of its steps are folded."""
-
-    mcmc: Key
-    observation: Key
-
-
 class Batch(NamedTuple):
     """G instances of one padded size.
 
@@ -75,15 +68,6 @@ class Batch(NamedTuple):
     keys: StepKeys
 
 
-class Chain(NamedTuple):
-    """The state of a chain; `observation` is None for a sampler that is not localized."""
-
-    x: Int8[AnyArray, "*G B N"]
-    field: Field
-    sampler: SamplerState
-    observation: Observation | None
-
-
 class Best(NamedTuple):
     """The best state of a chain so far and its value f, which includes penalties."""
 
@@ -95,7 +79,7 @@ class ChainStates(NamedTuple):
     """The complete state of a batch of chains; leaves have leading axes [G, B].
 
     Attributes:
-      chain: the chains.
+      chain: the chains; their sampler states are `LocalizedState`s if the program has levels.
       best: best over every step.
       best_logged: best over the logged steps only, as DISCS counts.
     """
@@ -199,10 +183,11 @@ def init_chains(model: Model, sampler: Sampler, batch: Batch, x: Int8[AnyArray, 
 
     def one(chain_keys, x, params):
         field, state = model.init(params, x), sampler.init_state(x.shape[0])
-        first = keys.fold(chain_keys.observation, 0)
-        observation = None if noise is None else init_observation(first, model.sites.shape(x.shape[0]), noise)
+        if noise is not None:
+            first = keys.fold(chain_keys.observation, 0)
+            state = init_localized(first, state, model.sites.shape(x.shape[0]), noise)
         none = Best(jnp.float32(-jnp.inf), x)
-        return ChainStates(Chain(x, field, state, observation), none, none)
+        return ChainStates(Chain(x, field, state), none, none)
 
     return over_instances(over_chains(one, (0, 0, None)))(batch.keys, x, batch.params)
 

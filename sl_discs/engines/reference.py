@@ -17,13 +17,12 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sl_discs.batching import DEVICE_CHAINS, DEVICE_INSTANCES, make_mesh, over_chains, over_instances
 from sl_discs.engines import compiled
-from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Engine, Trace, check_ladder, exchange, exchanges
+from sl_discs.engines.base import Batch, Best, ChainStates, Engine, Trace, check_ladder, exchange, exchanges
 from sl_discs.errors import InputError
-from sl_discs.keys import fold
-from sl_discs.localization.algorithm import localized_step
+from sl_discs.keys import StepKeys, fold
+from sl_discs.localization.algorithm import Localized
 from sl_discs.localization.schedule import Levels
-from sl_discs.models.base import Model
-from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.models.base import Model, Target
 from sl_discs.samplers.base import Info, Sampler
 
 # The number of levels is padded to a multiple of this.
@@ -37,7 +36,6 @@ class Reference(Engine):
     name = "reference"
 
     def obstacle(self, sampler, several_values=False):
-        """A sampler for sites of two values, where they have more."""
         if several_values and not sampler.several_values:
             return f"{type(sampler).__name__} only samples variables of two values"
         return None
@@ -53,9 +51,8 @@ class Reference(Engine):
         def play(chains, done, intervals, every):
             steps = program.temperature[done : done + intervals * every]
             temperature = steps.reshape(intervals, every, *steps.shape[1:])
-            level = np.int32(0 if levels is None else program.levels.at(done))
             return compiled.call(
-                advance, batch, chains, levels, level, temperature, np.int32(done),
+                advance, batch, chains, levels, temperature, np.int32(done),
                 model=model, sampler=sampler, mesh=mesh, ladder=program.ladder, keeps_states=program.keeps_states,
             )  # fmt: skip
 
@@ -74,24 +71,17 @@ def _keep_better(best: Best, value, x) -> Best:
     return Best(jnp.where(better, value, best.value), jnp.where(better, x, best.x))
 
 
-def _step(model: Model, sampler: Sampler, keys, params, mask, chains: ChainStates, temperature, levels, level, done):
-    """One step of one chain, of which `done` have been run; also returns the level of the next step."""
-    x, field, state, observation = chains.chain
-
-    def markov_step(tilt):
-        target = TiltedParams(params, temperature, tilt)
-        after = sampler.kernel(fold(keys.mcmc, done + 1), Tilted(model), target, x, field, state, mask)
-        return model.sites.spins(after[0]), after
-
-    if observation is None:
-        _, (x, field, state, info) = markov_step(None)
+def _step(
+    model: Model, sampler: Sampler, keys: StepKeys, params, mask, chains: ChainStates, temperature, levels, done
+):
+    """One step of one chain, of which `done` have been run."""
+    key, target = StepKeys(*(fold(key, done + 1) for key in keys)), Target(model, params, temperature, mask)
+    if levels is None:
+        chain, info = sampler.kernel(key.mcmc, target, chains.chain)
     else:
-        key = fold(keys.observation, done + 1)
-        observation, level, after = localized_step(key, levels, level, done, observation, markov_step)
-        x, field, state, info = after
-    value = model.value(params, x, field)
-    chains = chains._replace(chain=Chain(x, field, state, observation), best=_keep_better(chains.best, value, x))
-    return chains, info, level
+        chain, info = Localized(sampler, levels).kernel(key, target, chains.chain)
+    value = model.value(params, chain.x, chain.field)
+    return chains._replace(chain=chain, best=_keep_better(chains.best, value, chain.x)), info
 
 
 def _log(model: Model, params, chains: ChainStates):
@@ -102,27 +92,24 @@ def _log(model: Model, params, chains: ChainStates):
 
 
 def _play(
-    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: ChainStates, levels, level,
+    model: Model, sampler: Sampler, ladder: int, keeps_states: bool, batch: Batch, chains: ChainStates, levels,
     temperature, done,
 ):  # fmt: skip
     """Runs L intervals of E steps on all chains of a device; temperature is [L, E] or [L, E, B]."""
     of_chain = 0 if temperature.ndim == 3 else None
-    # Levels and the step number are the same for all chains: noise is drawn only at the end of a level.
-    step = over_chains(
-        functools.partial(_step, model, sampler), (0, None, None, 0, of_chain, None, None, None), (0, 0, None)
-    )
-    step = over_instances(step, (0, 0, 0, 0, None, None, None, None), (0, 0, None))
+    step = over_chains(functools.partial(_step, model, sampler), (0, None, None, 0, of_chain, None, None))
+    step = over_instances(step, (0, 0, 0, 0, None, None, None))
     log = over_instances(over_chains(functools.partial(_log, model), (None, 0)))
 
     def one_step(carry, temperature):
-        chains, level, done, sums = carry
-        chains, info, level = step(batch.keys, batch.params, batch.mask, chains, temperature, levels, level, done)
-        return (chains, level, done + 1, jax.tree.map(jnp.add, sums, info)), None
+        chains, done, sums = carry
+        chains, info = step(batch.keys, batch.params, batch.mask, chains, temperature, levels, done)
+        return (chains, done + 1, jax.tree.map(jnp.add, sums, info)), None
 
     def interval(carry, temperature):
-        chains, level, done = carry
+        chains, done = carry
         zero = jnp.zeros(chains.best.value.shape, jnp.float32)
-        (chains, level, done, sums), _ = lax.scan(one_step, (chains, level, done, Info(zero, zero)), temperature)
+        (chains, done, sums), _ = lax.scan(one_step, (chains, done, Info(zero, zero)), temperature)
         chains, value = log(batch.params, chains)
         steps = temperature.shape[0]
         trace = Trace(value, sums.acceptance / steps, sums.hops / steps)
@@ -134,9 +121,9 @@ def _play(
             x, field, value = exchange((chains.chain.x, chains.chain.field, value), exchanged)
             best = over_instances(over_chains(_keep_better))(chains.best, value, x)
             chains = chains._replace(chain=chains.chain._replace(x=x, field=field), best=best)
-        return (chains, level, done), trace
+        return (chains, done), trace
 
-    (chains, _, _), trace = lax.scan(interval, (chains, level, done), temperature)
+    (chains, _), trace = lax.scan(interval, (chains, done), temperature)
     return chains, trace
 
 
@@ -144,8 +131,8 @@ def _play(
     jax.jit, static_argnames=("model", "sampler", "mesh", "ladder", "keeps_states"), donate_argnames="chains"
 )
 def advance(
-    batch: Batch, chains: ChainStates, levels: Levels | None, level, temperature, done, *, model: Model,
-    sampler: Sampler, mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
+    batch: Batch, chains: ChainStates, levels: Levels | None, temperature, done, *, model: Model, sampler: Sampler,
+    mesh: Mesh, ladder: int = 1, keeps_states: bool = False,
 ) -> tuple[ChainStates, Trace]:  # fmt: skip
     """Runs a part of a program on a batch of chains.
 
@@ -153,7 +140,6 @@ def advance(
       batch: G instances of B chains each, multiples of the mesh's parts.
       chains: the chains before the call; their buffers are donated.
       levels: of localization, leaves [K]; None without it.
-      level: number of the level of the first step.
       temperature: [L, E], or [L, E, B]: of L intervals of E steps, every interval ending in a logged step.
       done: steps done before; keys are folded from the number of a step, from 1.
       model: the model of f.
@@ -171,8 +157,8 @@ def advance(
     play = jax.shard_map(
         functools.partial(_play, model, sampler, ladder, keeps_states),
         mesh=mesh,
-        in_specs=(Batch._make((instances, instances, both)), both, all_alike, all_alike, of_chains, all_alike),
+        in_specs=(Batch._make((instances, instances, both)), both, all_alike, of_chains, all_alike),
         out_specs=(both, PartitionSpec(None, *both)),
         check_vma=False,
     )
-    return play(batch, chains, levels, level, temperature, done)
+    return play(batch, chains, levels, temperature, done)

@@ -406,8 +406,7 @@ def anneal(
     final_is = method.final_is
     if final_is == SIGN_OF_Y and stop < settings.chain_length:
         final_is = NOT_LOCALIZED
-    observation: Any = chains.states.chain.observation
-    final = chains.model.sites.decode(observation.y) if final_is == SIGN_OF_Y else chains.states.chain.x
+    final = chains.model.sites.decode(chains.states.chain.state.y) if final_is == SIGN_OF_Y else chains.states.chain.x
     logged = [trace for every, trace in traces if every == settings.log_every_steps]
     trace = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *logged)
     best, best_logged = jax.device_get((tuple(chains.states.best), tuple(chains.states.best_logged)))

@@ -163,8 +163,8 @@ def contractions(chains: Chains, chosen: tuple[slice, slice]) -> dict[str, float
       chains: that have run at least one step.
       chosen: the instances and chains that count.
     """
-    observation, levels, step = chains.states.chain.observation, chains.program.levels, chains.done
-    if observation is None or levels is None or np.ndim(observation.y) > np.ndim(chains.batch.mask) + 1:
+    state, levels, step = chains.states.chain.state, chains.program.levels, chains.done
+    if levels is None or np.ndim(state.y) > np.ndim(chains.batch.mask) + 1:
         return {}
     mask = np.asarray(chains.batch.mask)[chosen[0]]
 
@@ -172,12 +172,12 @@ def contractions(chains: Chains, chosen: tuple[slice, slice]) -> dict[str, float
         return float((sizes[chosen].mean(axis=1, dtype=np.float64) * mask).sum() / mask.sum())
 
     level = levels.at(step)
-    sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(observation.y)))
+    sizes = np.abs(np.tanh(levels.tilt_scale[level] * np.asarray(state.y)))
     found = {"tilt_contraction": over_sites(sizes)}
     # For the current level: steps that have counted for U so far, as a fraction of those that will.
     counted = step - (levels.last[level] + 1 - levels.collected[level])
     collected = max(0.0, float(counted / levels.collected[level])) if step <= levels.last[level] else 0.0
     if collected >= 0.5:
         # In float32, the terms of a mean may add up to slightly more than 1.
-        found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(observation.mean))) / collected)
+        found["posterior_contraction"] = min(1.0, over_sites(np.abs(np.asarray(state.mean))) / collected)
     return found

@@ -8,76 +8,119 @@
         Y <- Y + (alpha(t_{i+1}) - alpha(t_i)) U + sigma sqrt(t_{i+1} - t_i) Z,  Z standard normal
     return sign(Y)  [`Sites.decode`: for more than two values, the largest entry of each site]
 
-`localized_step` is one iteration of the inner loop and, at the end of a level, of the outer loop. It serves both a
-run and DISCS, which calls a sampler step by step.
+`Localized` is a sampler made of a base sampler: its kernel is one iteration of the inner loop and, at the end of a
+level, of the outer loop. Engines, blackjax and DISCS run it as they run any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+import dataclasses
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Num
 
 from sl_discs import keys
 from sl_discs.batching import AnyArray, cond_for_batch
-from sl_discs.keys import Key
+from sl_discs.keys import Key, StepKeys
 from sl_discs.localization.schedule import Levels
+from sl_discs.samplers.base import Sampler, SamplerState
 
-Result = TypeVar("Result")
+# Counts under the key of a batch's step in `Sampler.step`, from which those of the observations are folded; far from
+# the numbers of its chains.
+_OBSERVATIONS = 0x534C0001
 
 
-class Observation(NamedTuple):
-    """Y, and the partial sum of U: the spins that count so far, divided by the number that will."""
+class LocalizedState(NamedTuple):
+    """The state of a localized chain.
 
+    Attributes:
+      base: the base sampler's state.
+      level: number of the level that the next step belongs to, from 0.
+      step: number of the next step, from 0; after the last level Y and U no longer change.
+      y: the observation Y, in the shape of the spins.
+      mean: the partial sum of U: the spins that count so far, divided by the number that will.
+    """
+
+    base: SamplerState
+    level: Int[AnyArray, "*G"]
+    step: Int[AnyArray, "*G"]
     y: Float[AnyArray, "*shape"]
     mean: Float[AnyArray, "*shape"]
 
 
-def init_observation(key: Key, shape: tuple[int, ...], noise: float | Float[Array, ""]) -> Observation:
-    """Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small compared with the noise.
+def init_localized(
+    key: Key, base: SamplerState, shape: tuple[int, ...], noise: float | Float[Array, ""]
+) -> LocalizedState:
+    """The state before the first step, with Y_0 ~ N(0, t_0 sigma^2 I): alpha(t_0) X is unknown, and small compared
+    with the noise.
 
     Args:
       key: used only in this call.
+      base: the base sampler's state.
       shape: of the spins.
       noise: sigma sqrt(t_0).
     """
-    return Observation(noise * keys.normals(key, shape), jnp.zeros(shape, jnp.float32))
+    zeros = jnp.zeros(shape, jnp.float32)
+    return LocalizedState(base, jnp.int32(0), jnp.int32(0), noise * keys.normals(key, shape), zeros)
 
 
-def localized_step(
-    key: Key,
-    levels: Levels,
-    level: Int[Array, ""],
-    step: Int[Array, ""],
-    observation: Observation,
-    markov_step: Callable[[Float[Array, "*shape"]], tuple[Num[Array, "*shape"], Result]],
-) -> tuple[Observation, Int[Array, ""], Result]:
-    """One Markov step and the update of the observation.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Localized(Sampler):
+    """A base sampler on the posterior given each chain's observation, which becomes more precise level by level.
+
+    Attributes:
+      base: the base sampler.
+      levels: of the run, leaves [K]. They are data: the sampler is made where a computation is traced, and other
+        numbers compile nothing.
+    """
+
+    base: Sampler
+    levels: Levels
+
+    def init_state(self, num_sites: int) -> Any:
+        """NotImplementedError: the first observation is random, see `init_localized`."""
+        raise NotImplementedError("a localized chain begins with `init_localized`")
+
+    def step_key(self, root, number):
+        return StepKeys(keys.fold(root, number), keys.fold(keys.fold(root, _OBSERVATIONS), number))
+
+    def kernel(self, key, target, chain):
+        """One step of the base sampler, and of the observation; each has a key of its own (`StepKeys`)."""
+        state = chain.state
+        tilted = target.tilted(tilt_of(self.levels, state))
+        after, info = self.base.kernel(key.mcmc, tilted, chain._replace(state=state.base))
+        spins = target.sites.spins(after.x)
+        return after._replace(state=observe(key.observation, self.levels, state, after.state, spins)), info
+
+
+def tilt_of(levels: Levels, state: LocalizedState) -> Float[Array, "*shape"]:
+    """h, the tilt of the target of the next step."""
+    return jnp.multiply(jnp.asarray(levels.tilt_scale)[state.level], state.y)
+
+
+def observe(
+    key: Key, levels: Levels, state: LocalizedState, base: SamplerState, spins: Num[Array, "*shape"]
+) -> LocalizedState:
+    """The state after a step of the base sampler: the spins are added to U, and at the end of a level Y moves.
 
     Args:
       key: of this step, for Z.
       levels: of the run, leaves [K].
-      level: number of the level that the step belongs to, from 0.
-      step: number of the step, from 0; after the last level Y and U no longer change.
-      observation: before the step.
-      markov_step: takes the tilt h and returns the spins after the step and any other value.
-
-    Returns:
-      the observation, the level of the next step, and the other value of `markov_step`.
+      state: before the step.
+      base: the base sampler's state after the step.
+      spins: after the step.
     """
-    here = Levels(*(jnp.asarray(leaf)[level] for leaf in levels))
-    spins, result = markov_step(jnp.multiply(here.tilt_scale, observation.y))
-    left = here.last - step
+    here = Levels(*(jnp.asarray(leaf)[state.level] for leaf in levels))
+    left = here.last - state.step
     counts = (left >= 0) & (left < here.collected)
-    mean = observation.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
+    mean = state.mean + jnp.where(counts, spins / here.collected.astype(jnp.float32), 0.0)
     ends = left == 0
-    observation = cond_for_batch(ends, _next_level, Observation(observation.y, mean), key, here.drift, here.noise)
-    return observation, jnp.minimum(level + ends, len(levels.last) - 1), result
+    y, mean = cond_for_batch(ends, _next_level, (state.y, mean), key, here.drift, here.noise)
+    return LocalizedState(base, jnp.minimum(state.level + ends, len(levels.last) - 1), state.step + 1, y, mean)
 
 
-def _next_level(observation: Observation, key: Key, drift, noise) -> Observation:
+def _next_level(observation, key: Key, drift, noise):
     """Y + drift U + noise Z, with U reset."""
     y, mean = observation
-    return Observation(y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean))
+    return y + drift * mean + noise * keys.normals(key, y.shape), jnp.zeros_like(mean)

@@ -1,4 +1,5 @@
-"""The model interface: a log-density with gains of all alternatives, and cheap updates after moves.
+"""The model interface: a log-density with gains of all alternatives, and cheap updates after moves; and the target of
+a kernel: a model with its parameters, temperature, tilt and mask.
 
 All methods are written for one state; callers map them over chains and instances.
 """
@@ -6,12 +7,14 @@ All methods are written for one state; callers map them over chains and instance
 from __future__ import annotations
 
 import abc
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8, Num
 
+from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
 from sl_discs.models.sites import Sites, TwoValues
@@ -27,8 +30,7 @@ class Model(abc.ABC):
 
     Attributes:
       num_sites: N.
-      sites: their values. Where they have more than two, gains are [N, q], and a move is not the sites that flip but
-        the state after it.
+      sites: their values. Where they have more than two, gains are [N, q].
     """
 
     num_sites: int
@@ -49,17 +51,15 @@ class Model(abc.ABC):
         With several values: of site i set to v, for every i and v. `gibbs` then relies on them to be exact.
         """
 
-    @abc.abstractmethod
-    def flip(
-        self, params: Params, x: Int8[Array, "N"], field: Field, flips: Num[Array, "N"]
-    ) -> tuple[Int8[Array, "N"], Field]:
-        """The state after a move, flipping the sites at which `flips` is True, and its field."""
+    def update(self, params: Params, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
+        """The field at y, given that at x: computed from scratch, unless a model knows better."""
+        return self.init(params, y)
 
-    @abc.abstractmethod
     def change(
-        self, params: Params, x: Int8[Array, "N"], before: Field, flips: Num[Array, "N"], after: Field
+        self, params: Params, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field
     ) -> Float[Array, ""]:
-        """f after the move minus f before, without the cancellation of subtracting two values."""
+        """f(y) - f(x), where a model can without the cancellation of subtracting two values."""
+        return self.value(params, y, after) - self.value(params, x, before)
 
     def coupled(self, params: Params, site: Int[Array, ""]) -> Bool[Array, "N"]:
         """The other sites whose gains may depend on this one, which may then depend on theirs; all, unless known."""
@@ -74,24 +74,106 @@ class Model(abc.ABC):
         """A draw of N(0, J + D) with the couplings J, and the diagonal D_ii = sum_j |J_ij|; quadratic models only."""
         raise InputError("pdhams needs a quadratic model, whose couplings are known; use dhams")
 
-    # DISCS's calling convention, for samplers written for it: a batch of states at once.
+    def target(self, params: Params, mask: Bool[AnyArray, "N"]) -> Target:
+        """The distribution exp(f) over the sites of the mask."""
+        return Target(self, params, jnp.float32(1), mask)
 
-    def forward(self, params: Params, x: Num[Array, "B N"]) -> Float[Array, "B"]:
-        """f of each state of a batch."""
-        return jax.vmap(lambda x: self.value(params, x, self.init(params, x)))(x.astype(jnp.int8))
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The distribution q(x) ~ exp(f(x)/temperature + <s, tilt>) that a kernel samples from, s the spins of x.
+
+    With s = 2x - 1 a flip gains d_i/temperature - 2 s_i tilt_i. The tilt is linear whatever f is, so every model can
+    be localized. The field is the model's.
+
+    Attributes:
+      model: of f; static.
+      params: of the model.
+      temperature: above 0, or infinite.
+      mask: [N] sites that may change; the others exist for padding, or are held.
+      tilt: of the spins, [N] or [N, q]; None for zero.
+    """
+
+    model: Model = dataclasses.field(metadata={"static": True})
+    params: Params
+    temperature: Any
+    mask: Any
+    tilt: Any = None
+
+    def tilted(self, tilt: Float[Array, "N *q"] | None) -> Target:
+        """This target with another tilt."""
+        return dataclasses.replace(self, tilt=tilt)
+
+    def masked(self, mask: Bool[AnyArray, "N"]) -> Target:
+        """This target with another mask."""
+        return dataclasses.replace(self, mask=mask)
+
+    @property
+    def sites(self) -> Sites:
+        """Their values."""
+        return self.model.sites
+
+    @property
+    def num_sites(self) -> int:
+        """N."""
+        return self.model.num_sites
+
+    def init(self, x: Int8[Array, "N"]) -> Field:
+        """The field at x, computed from scratch."""
+        return self.model.init(self.params, x)
+
+    def value(self, x: Int8[Array, "N"], field: Field) -> Float[Array, ""]:
+        """log q(x), up to a constant."""
+        value = self.model.value(self.params, x, field) / self.temperature
+        return value if self.tilt is None else value + jnp.sum(self.sites.spins(x) * self.tilt)
+
+    def gains(self, x: Int8[Array, "N"], field: Field) -> Float[Array, "N *q"]:
+        """The change of log q by each alternative, as `Model.gains`."""
+        gains = self.model.gains(self.params, x, field) / self.temperature
+        return gains if self.tilt is None else gains + self.sites.tilt_gains(x, self.tilt)
+
+    def update(self, x: Int8[Array, "N"], field: Field, y: Int8[Array, "N"]) -> Field:
+        """The field at y, given that at x."""
+        return self.model.update(self.params, x, field, y)
+
+    def change(self, x: Int8[Array, "N"], before: Field, y: Int8[Array, "N"], after: Field) -> Float[Array, ""]:
+        """log q(y) - log q(x), without cancellation."""
+        change = self.model.change(self.params, x, before, y, after) / self.temperature
+        return change if self.tilt is None else change + self.sites.tilt_change(x, self.tilt, y)
+
+    def coupled(self, site: Int[Array, ""]) -> Bool[Array, "N"]:
+        """As `Model.coupled`."""
+        return self.model.coupled(self.params, site)
+
+    def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
+        """As `Model.largest_neighbour`."""
+        return self.model.largest_neighbour(self.params, values)
+
+    def draw_coupled(self, key: Key) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+        """As `Model.draw_coupled`, at the temperature."""
+        drawn, variances = self.model.draw_coupled(self.params, key)
+        return drawn / jnp.sqrt(self.temperature), variances / self.temperature
+
+
+class TargetModel:
+    """Targets in DISCS's calling convention: a model of batches of states, whose parameters are a `Target`."""
+
+    def target(self, params: Target, mask: Bool[AnyArray, "N"]) -> Target:
+        """The target itself, with this mask."""
+        return params.masked(mask)
+
+    def forward(self, params: Target, x: Num[Array, "B N"]) -> Float[Array, "B"]:
+        """log q of each state of a batch, up to a constant."""
+        return jax.vmap(lambda x: params.value(x, params.init(x)))(x.astype(jnp.int8))
 
     def get_value_and_grad(
-        self, params: Params, x: Num[Array, "B N"]
+        self, params: Target, x: Num[Array, "B N"]
     ) -> tuple[Float[Array, "B"], Float[Array, "B N *q"]]:
-        """f of each state, and a vector with its gains as `Sites.gradient`."""
+        """`forward`, and a vector with the gains of each state as `Sites.gradient`."""
 
         def one(x):
-            field = self.init(params, x)
-            return self.value(params, x, field), self.sites.gradient(x, self.gains(params, x, field))
+            field = params.init(x)
+            return params.value(x, field), params.sites.gradient(x, params.gains(x, field))
 
         return jax.vmap(one)(x.astype(jnp.int8))
-
-
-def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
-    """x with the sites flipped at which `flips` is True."""
-    return x ^ flips.astype(x.dtype)

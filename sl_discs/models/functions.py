@@ -16,7 +16,7 @@ from scipy import special
 
 from sl_discs.batching import AnyArray
 from sl_discs.errors import InputError
-from sl_discs.models.base import Model, Params, apply_flips
+from sl_discs.models.base import Model, Params
 from sl_discs.models.terms import Values
 
 
@@ -59,21 +59,11 @@ class GradientModel(Model):
     """
 
     def value(self, params, x, field):
-        """f(x)."""
         return field.value
 
     def gains(self, params, x, field):
         """(1 - 2x) times the gradient, for two values."""
         return self.sites.gains(x, field.grad)
-
-    def flip(self, params, x, field, flips):
-        """Flips, and recomputes value and gradient."""
-        y = apply_flips(x, flips)
-        return y, self.init(params, y)
-
-    def change(self, params, x, before, flips, after):
-        """Difference of the two values."""
-        return after.value - before.value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,21 +92,10 @@ class ValueModel(Model):
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
     def value(self, params, x, field):
-        """The field."""
         return field
 
     def gains(self, params, x, field):
-        """NotImplementedError: N more values a step would be needed, or a gradient."""
         raise NotImplementedError("a ValueModel has no gains; use DifferentiableModel")
-
-    def flip(self, params, x, field, flips):
-        """Flips, and recomputes the value."""
-        y = apply_flips(x, flips)
-        return y, self.init(params, y)
-
-    def change(self, params, x, before, flips, after):
-        """Difference of the two values."""
-        return after - before
 
 
 # A log-density given as a function, on binary arrays of a shape: what chains need to know of it.
@@ -147,22 +126,18 @@ class Density(NamedTuple):
 
     @property
     def num_values(self) -> tuple[int, ...]:
-        """Two of each variable."""
         return (2,) * self.num_sites
 
     @property
     def several_values(self) -> bool:
-        """No: variables are zeros and ones."""
         return False
 
     @property
     def quadratic(self) -> None:
-        """None, whatever the function is."""
         return None
 
     @property
     def num_summands(self) -> int:
-        """One."""
         return 1
 
     def max_degree(self) -> int:
@@ -170,23 +145,18 @@ class Density(NamedTuple):
         return self.num_sites - 1
 
     def largest(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def magnitude(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def reach(self) -> float:
-        """0: nothing is known."""
         return 0.0
 
     def evaluator(self) -> Values:
-        """As `Terms.evaluator`."""
         return self.values
 
     def influences(self, temperature: float) -> None:
-        """None: nothing is known."""
         return None
 
     def losses(self, rng: np.random.Generator) -> Float64[np.ndarray, "L"]:

@@ -48,7 +48,6 @@ class PottsModel(Model):
         return len(self.sites.values)
 
     def init(self, params, x):
-        """A product with K for each value."""
         values = range(max(self.sites.values))
         return PottsField(jnp.stack([params.coupling.matvec((x == value).astype(jnp.int8)) for value in values]))
 
@@ -57,21 +56,19 @@ class PottsModel(Model):
         return jnp.sum(entries(params.linear, x)) + params.scale * _pairs(x, field)
 
     def gains(self, params, x, field):
-        """h_iv + scale sum_j K_ij [x_j = v], less the same at x_i."""
         local = params.linear + params.scale * field.neighbours.T
         return local - entries(local, x)[:, None]
 
-    def flip(self, params, x, field, move):
+    def update(self, params, x, field, y):
         """Moves a row of K from the old to the new value of each site that changes."""
-        return move, PottsField(_add_rows(params.coupling, field.neighbours, x, move))
+        return PottsField(_add_rows(params.coupling, field.neighbours, x, y))
 
-    def change(self, params, x, before, move, after):
+    def change(self, params, x, before, y, after):
         """Subtracts the exact parts first, so that nothing cancels."""
-        linear = jnp.sum(entries(params.linear, move) - entries(params.linear, x))
-        return linear + params.scale * (_pairs(move, after) - _pairs(x, before))
+        linear = jnp.sum(entries(params.linear, y) - entries(params.linear, x))
+        return linear + params.scale * (_pairs(y, after) - _pairs(x, before))
 
     def coupled(self, params, site):
-        """Where the site's row of K is not 0."""
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
 
 

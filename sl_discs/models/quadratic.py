@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Float64, Int, Int8, Num
 from sl_discs import keys
 from sl_discs.batching import AnyArray, batch_max
 from sl_discs.keys import Key
-from sl_discs.models.base import Model, apply_flips
+from sl_discs.models.base import Model
 from sl_discs.models.functions import DifferentiableModel
 from sl_discs.models.terms import Coefficients
 
@@ -97,23 +97,19 @@ class Sparse(NamedTuple):
         return instance, site, neighbours[instance, site, place], weights[instance, site, place]
 
     def matvec(self, x: Int8[Array, "N"]) -> Float[Array, "N"]:
-        """Kx in float32, exact where K is int8."""
         x = jnp.append(x, jnp.int8(0))
         return jnp.sum(jnp.where(x[self.neighbours] > 0, self.weights, 0), axis=1, dtype=jnp.float32)
 
     def add_row(self, field: Num[Array, "N"], site: Int[Array, ""], delta: Float[Array, ""]):
-        """field + delta K[site] in the field's dtype; a site of N adds nothing if delta is 0."""
         site = jnp.minimum(site, self.neighbours.shape[0] - 1)
         return field.at[self.neighbours[site]].add(
             delta.astype(field.dtype) * self.weights[site].astype(field.dtype), mode="drop", unique_indices=False
         )
 
     def largest_neighbour(self, values: Float[Array, "N"]) -> Float[Array, "N"]:
-        """The largest of the non-negative values at the neighbours of each site; 0 if there are none."""
         return jnp.max(jnp.where(self.weights != 0, jnp.append(values, 0.0)[self.neighbours], 0.0), axis=1)
 
     def draw(self, key: Key, sign: Float[Array, ""]) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
-        """A draw of N(0, sign K + D), and the diagonal D_ii = sum_j |K_ij|."""
         sites = jnp.arange(self.neighbours.shape[0])
         return _draw(key, sites[:, None], jnp.asarray(self.neighbours), sign * self.weights.astype(jnp.float32))
 
@@ -232,33 +228,30 @@ class QuadraticModel(Model):
         return QuadraticField(coupled.astype(self.field_dtype), linear, pairs)
 
     def value(self, params, x, field):
-        """c.x + scale/2 x'Kx."""
         return field.linear + params.scale * field.pairs
 
     def gains(self, params, x, field):
-        """(1 - 2x)(c + Jx)."""
         local = params.linear + params.scale * field.coupled.astype(jnp.float32)
         return jnp.where(x > 0, -local, local)
 
-    def flip(self, params: QuadraticParams, x, field: QuadraticField, flips):
+    def update(self, params: QuadraticParams, x, field: QuadraticField, y):
         """Adds one row of K for each flipped site."""
+        flips = x != y
         delta = jnp.where(flips, 1 - 2 * x, 0).astype(jnp.float32)
         coupled = _add_rows(params.coupling, field.coupled, flips, delta)
         linear = jnp.sum(delta * params.linear)
         # y'Ky - x'Kx = (y - x)'(Kx + Ky) for symmetric K.
         pairs = jnp.sum(delta * (field.coupled.astype(jnp.float32) + coupled.astype(jnp.float32))) / 2
-        return apply_flips(x, flips), QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
+        return QuadraticField(coupled, field.linear + linear, field.pairs + pairs)
 
-    def change(self, params, x, before, flips, after):
+    def change(self, params, x, before, y, after):
         """Subtracts the exact parts first, so that nothing cancels."""
         return (after.linear - before.linear) + params.scale * (after.pairs - before.pairs)
 
     def coupled(self, params, site):
-        """Where the site's row of K is not 0."""
         return params.coupling.add_row(jnp.zeros(self.num_sites), site, jnp.float32(1)) != 0
 
     def largest_neighbour(self, params, values):
-        """Over the couplings that are not 0."""
         return params.coupling.largest_neighbour(values)
 
     def draw_coupled(self, params, key):

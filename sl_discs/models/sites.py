@@ -2,7 +2,7 @@
 
 Samplers decide which sites change. To what they change, and how probable that is, is decided here, so one sampler
 serves both: a site of two values has one alternative, and one of q values has q - 1. `logits` are log-weights of the
-alternatives, with the shape of the model's gains; a *move* is what `Model.flip` takes.
+alternatives, with the shape of the model's gains.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Sites(abc.ABC):
         """The change of <spins, tilt> by each alternative."""
 
     @abc.abstractmethod
-    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], move: Num[Array, "N"]) -> Float[Array, ""]:
-        """The change of <spins, tilt> by a move."""
+    def tilt_change(self, x: Int8[Array, "N"], tilt: Float[Array, "N *q"], y: Int8[Array, "N"]) -> Float[Array, ""]:
+        """The change of <spins, tilt> from x to y."""
 
     @abc.abstractmethod
     def total(self, x: Int8[Array, "N"], logits: Float[Array, "N *q"]) -> Float[Array, "N"]:
@@ -73,8 +73,8 @@ class Sites(abc.ABC):
     @abc.abstractmethod
     def choose(
         self, key: Key, x: Int8[Array, "N"], logits: Float[Array, "N *q"] | None, flips: Bool[Array, "N"]
-    ) -> Num[Array, "N"]:
-        """The move of these sites to alternatives drawn by weight; each site needs at least one."""
+    ) -> Int8[Array, "N"]:
+        """x with these sites at alternatives drawn by weight; each site needs at least one."""
 
     @abc.abstractmethod
     def log_chance(
@@ -93,64 +93,52 @@ class Sites(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class TwoValues(Sites):
-    """Sites of value 0 or 1; spins are -1 and 1, and a move is the sites that flip."""
+    """Sites of value 0 or 1; spins are -1 and 1."""
 
     several: ClassVar[bool] = False
 
     def counts(self, num_sites):
-        """2 for each site."""
         return (2,) * num_sites
 
     def shape(self, num_sites):
-        """[N]."""
         return (num_sites,)
 
     def spins(self, x):
-        """2x - 1."""
         # Compared, not computed: on CPUs XLA (of JAX 0.10.2) compiles 2 (1 - x) - 1 in int8 to wrong numbers.
         return jnp.where(x > 0, jnp.int8(1), jnp.int8(-1))
 
     def decode(self, y):
-        """The sign of each spin."""
         return (y > 0).astype(jnp.int8)
 
     def random(self, key, mask):
-        """0 or 1."""
         bits = keys.uniforms(key, mask.shape) < 0.5
         return (bits & mask).astype(jnp.int8)
 
     def tilt_gains(self, x, tilt):
-        """-2 s h."""
         return 2 * jnp.where(x > 0, -tilt, tilt)
 
-    def tilt_change(self, x, tilt, move):
-        """The sum over the flipped sites."""
-        return jnp.sum(jnp.where(move, self.tilt_gains(x, tilt), 0.0))
+    def tilt_change(self, x, tilt, y):
+        return jnp.sum(jnp.where(x != y, self.tilt_gains(x, tilt), 0.0))
 
     def total(self, x, logits):
-        """The logits: there is one alternative."""
         return logits
 
     def choose(self, key, x, logits, flips):
-        """The flips."""
-        return flips
+        return apply_flips(x, flips)
 
     def log_chance(self, x, y, logits):
-        """0."""
         return 0.0
 
     def gradient(self, x, gains):
-        """g with gains (1 - 2x) g."""
         return (1 - 2 * x) * gains
 
     def gains(self, x, gradient):
-        """(1 - 2x) g."""
         return (1 - 2 * x).astype(jnp.float32) * gradient
 
 
 @dataclasses.dataclass(frozen=True)
 class Categories(Sites):
-    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site; a move is the state after it.
+    """Sites with values 0 .. q_i - 1, where q_i may differ from site to site.
 
     Spins are one-hot vectors of length sqrt(2), centred, in R^q with the largest q. For q = 2 these are the spins -1
     and 1 along one line, so localization then has the same law as that of `TwoValues`. All of a site's spins have the
@@ -185,11 +173,9 @@ class Categories(Sites):
         return jnp.where(allowed, jnp.maximum(logits - top, _LOWEST_LOGIT), -jnp.inf), top[:, 0]
 
     def counts(self, num_sites):
-        """q_i for each site."""
         return self.values
 
     def shape(self, num_sites):
-        """[N, q]."""
         return (num_sites, max(self.values))
 
     def spins(self, x):
@@ -199,25 +185,20 @@ class Categories(Sites):
         return SPIN_LENGTH * (one_hot.astype(jnp.float32) - centre.astype(np.float32))
 
     def decode(self, y):
-        """The largest entry of each site, among those that exist."""
         return jnp.argmax(jnp.where(self._exists, y, -jnp.inf), axis=-1).astype(jnp.int8)
 
     def random(self, key, mask):
-        """floor(q_i u)."""
         drawn = keys.uniforms(key, mask.shape) * np.array(self.values, np.float32)
         # Rounding may give q_i.
         return jnp.where(mask, jnp.minimum(jnp.floor(drawn), np.array(self.values) - 1), 0).astype(jnp.int8)
 
     def tilt_gains(self, x, tilt):
-        """sqrt(2) (h_iv - h_i(x_i))."""
         return SPIN_LENGTH * (tilt - entries(tilt, x)[:, None])
 
-    def tilt_change(self, x, tilt, move):
-        """The sum over the sites."""
-        return SPIN_LENGTH * jnp.sum(entries(tilt, move) - entries(tilt, x))
+    def tilt_change(self, x, tilt, y):
+        return SPIN_LENGTH * jnp.sum(entries(tilt, y) - entries(tilt, x))
 
     def total(self, x, logits):
-        """The log of a sum over the alternatives."""
         weights, top = self._log_weights(x, logits)
         return top + jnp.log(jnp.sum(jnp.exp(weights), axis=1))
 
@@ -229,18 +210,20 @@ class Categories(Sites):
         return jnp.where(flips, jnp.argmax(running > level, axis=1).astype(x.dtype), x)
 
     def log_chance(self, x, y, logits):
-        """Of independent draws by weight."""
         weights, _ = self._log_weights(x, logits)
         chances = entries(weights, y) - jnp.log(jnp.sum(jnp.exp(weights), axis=1))
         return jnp.sum(jnp.where(x != y, chances, 0.0))
 
     def gradient(self, x, gains):
-        """The gains, 0 at the current value."""
         return jnp.where(self._alternatives(x), gains, 0.0)
 
     def gains(self, x, gradient):
-        """g_iv - g_i(x_i)."""
         return gradient - entries(gradient, x)[:, None]
+
+
+def apply_flips(x: Int8[Array, "N"], flips: Bool[Array, "N"]) -> Int8[Array, "N"]:
+    """x with the sites flipped at which `flips` is True, of two values each."""
+    return x ^ flips.astype(x.dtype)
 
 
 def entries(of: Num[AnyArray, "N q"], x: Int8[AnyArray, "N"]) -> Num[Array, "N"]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import functools
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ from sl_discs import keys
 from sl_discs.batching import chain_mean, over_chains
 from sl_discs.errors import InputError, whole
 from sl_discs.keys import Key
-from sl_discs.models.base import Field, Model, Params
+from sl_discs.models.base import Field, Params, Target, TargetModel
 from sl_discs.models.functions import ValueModel
 
 SamplerState = Any
@@ -33,8 +32,32 @@ class Info(NamedTuple):
     hops: Float[Array, ""]
 
 
+class Counters(NamedTuple):
+    """The state of a sampler that only counts: steps done, and log-likelihood calls as DISCS counts them."""
+
+    steps: Int[Array, ""]
+    num_ll_calls: Int[Array, ""]
+
+    @classmethod
+    def zero(cls) -> Counters:
+        """Before the first step."""
+        return cls(jnp.int32(0), jnp.int32(0))
+
+    def next(self, calls: int) -> Counters:
+        """After a step of so many calls."""
+        return Counters(self.steps + 1, self.num_ll_calls + calls)
+
+
+class Chain(NamedTuple):
+    """The state of a chain: x, the field of the target's model at x, and the sampler's own state."""
+
+    x: Int8[Array, "*G N"]
+    field: Field
+    state: SamplerState
+
+
 class Sampler(abc.ABC):
-    """A Markov kernel that accesses its target only through a `Model`."""
+    """A Markov kernel that leaves a `Target` invariant, which it accesses only through its methods."""
 
     num_chains: int
     # The adapted field of the state, if any, and the number of log-likelihood calls per step, as DISCS counts.
@@ -60,17 +83,12 @@ class Sampler(abc.ABC):
         """The state of one chain before its first step, with fixed dtypes."""
 
     @abc.abstractmethod
-    def kernel(
-        self,
-        key: Key,
-        model: Model,
-        params: Params,
-        x: Int8[Array, "N"],
-        field: Field,
-        state: SamplerState,
-        mask: Bool[Array, "N"],
-    ) -> tuple[Int8[Array, "N"], Field, SamplerState, Info]:
-        """One step of one chain; sites outside `mask` never flip."""
+    def kernel(self, key: Key, target: Target, chain: Chain) -> tuple[Chain, Info]:
+        """One step of one chain; sites outside `target.mask` never change."""
+
+    def step_key(self, root: Key, number: Int[Array, ""]) -> Any:
+        """The key of a chain's kernel in `step`, folded from the batch's."""
+        return keys.fold(root, number)
 
     def make_init_state(self, rng: PRNGKeyArray, num_sites: int = 1) -> SamplerState:
         """States of `num_chains` chains (DISCS's name; they are not random).
@@ -84,7 +102,7 @@ class Sampler(abc.ABC):
 
     def step(
         self,
-        model: Model,
+        model: Any,
         rng: PRNGKeyArray,
         x: Int[Array, "B N"],
         model_param: Params,
@@ -95,18 +113,25 @@ class Sampler(abc.ABC):
 
         It computes the local field anew in every call; a run uses `kernel`, which updates it.
 
+        Args:
+          model: a `Model`, or a `TargetModel`.
+          rng: a new key for each call.
+          x: states.
+          model_param: the model's parameters.
+          state: of each chain, see `make_init_state`.
+          x_mask: sites that may change; None: all.
+
         Returns:
           the new states in x's dtype, the new sampler states, and the mean acceptance of the batch.
         """
         root = keys.from_rng(rng)
         mask = jnp.ones(x.shape[-1], bool) if x_mask is None else x_mask.astype(bool)
+        target = model.target(model_param, mask)
 
-        def one(chain, x, state):
+        def one(number, x, state):
             x = x.astype(jnp.int8)
-            field = model.init(model_param, x)
-            key = keys.fold(root, chain)
-            x, _, state, info = self.kernel(key, model, model_param, x, field, state, mask)
-            return x, state, info.acceptance
+            chain, info = self.kernel(self.step_key(root, number), target, Chain(x, target.init(x), state))
+            return chain.x, chain.state, info.acceptance
 
         new_x, new_state, acceptance = over_chains(one)(jnp.arange(x.shape[0]), x, state)
         return new_x.astype(x.dtype), new_state, jnp.mean(acceptance)
@@ -180,24 +205,22 @@ def check_balancing(name: str) -> None:
 class StepSampler(Sampler):
     """A batch of one chain for `inner.step(model, rng, x, model_param, state, x_mask)`.
 
-    `inner` sees models with `forward(params, x)` and `get_value_and_grad(params, x)` on x [1, N] int32; anything that
-    it shares between the chains of a batch belongs to a single chain here. The field is recomputed after each step.
+    `inner` sees a `TargetModel`, with x [1, N] int32; anything that it shares between the chains of a batch belongs
+    to a single chain here. The field is recomputed after each step.
     """
 
     inner: Any
     num_chains: int = 1
 
     def init_state(self, num_sites):
-        """The inner sampler's state."""
         return self.inner.make_init_state(jax.random.key(0))
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """One step of the inner sampler."""
-        rng = jax.random.wrap_key_data(keys.fold(key, 0))
-        y, state, acceptance = self.inner.step(model, rng, x[None].astype(jnp.int32), params, state, mask)
-        y = y[0].astype(x.dtype)
-        hops = jnp.sum(y != x, dtype=jnp.float32)
-        return y, model.init(params, y), state, Info(jnp.mean(jnp.float32(acceptance)), hops)
+    def kernel(self, key, target, chain):
+        rng, x = jax.random.wrap_key_data(keys.fold(key, 0)), chain.x[None].astype(jnp.int32)
+        y, state, acceptance = self.inner.step(TargetModel(), rng, x, target, chain.state, target.mask)
+        y = y[0].astype(chain.x.dtype)
+        hops = jnp.sum(y != chain.x, dtype=jnp.float32)
+        return Chain(y, target.init(y), state), Info(jnp.mean(jnp.float32(acceptance)), hops)
 
 
 # Whether a sampler asks for flip gains: for a log-density given as a function, a gradient in each step.
@@ -205,11 +228,12 @@ class StepSampler(Sampler):
 
 def asks_for_gains(sampler: Sampler) -> bool:
     """Found out by tracing a step on two sites with a model that has values alone."""
-    model = ValueModel(_constant, 2)
-    x, mask = jnp.zeros(2, jnp.int8), jnp.ones(2, bool)
-    step = functools.partial(sampler.kernel, model=model, params=(), x=x, state=sampler.init_state(2), mask=mask)
+    target, x = ValueModel(_constant, 2).target((), jnp.ones(2, bool)), jnp.zeros(2, jnp.int8)
     try:
-        jax.eval_shape(lambda key: step(key, field=model.init((), x)), jnp.zeros(2, jnp.uint32))
+        jax.eval_shape(
+            lambda key: sampler.kernel(key, target, Chain(x, target.init(x), sampler.init_state(2))),
+            jnp.zeros(2, jnp.uint32),
+        )
     except NotImplementedError:
         return True
     return False

@@ -16,31 +16,27 @@ from jaxtyping import Array, Bool, Float
 
 from sl_discs import keys
 from sl_discs.errors import InputError, whole
-from sl_discs.models.base import Model, Params
+from sl_discs.models.base import Target
 from sl_discs.samplers.base import Info
 from sl_discs.samplers.langevin import IndependentFlips, bounded
 
 
-def independent_set(
-    model: Model, params: Params, priorities: Float[Array, "N"], mask: Bool[Array, "N"], rounds: int
-) -> Bool[Array, "N"]:
-    """An independent set of the coupling graph, by Luby's rounds.
+def independent_set(target: Target, priorities: Float[Array, "N"], rounds: int) -> Bool[Array, "N"]:
+    """An independent set of the sites of the mask in the coupling graph, by Luby's rounds.
 
     In each round the remaining sites with a higher priority than all remaining neighbours join the set, and they and
     their neighbours leave the graph.
 
     Args:
-      model: gives the neighbours.
-      params: of the model.
+      target: gives the neighbours and the mask.
       priorities: positive numbers; of two equal neighbours neither joins.
-      mask: sites that may join.
       rounds: number of rounds; enough of them give a maximal independent set.
     """
-    chosen, left = jnp.zeros_like(mask), mask
+    chosen, left = jnp.zeros_like(target.mask), target.mask
     for _ in range(rounds):
         waiting = jnp.where(left, priorities, 0.0)
-        chosen |= left & (waiting > model.largest_neighbour(params, waiting))
-        left &= ~chosen & (model.largest_neighbour(params, chosen.astype(jnp.float32)) == 0)
+        chosen |= left & (waiting > target.largest_neighbour(waiting))
+        left &= ~chosen & (target.largest_neighbour(chosen.astype(jnp.float32)) == 0)
     return chosen
 
 
@@ -69,11 +65,9 @@ class BlockGibbs(IndependentFlips):
         """The gains themselves: a conditional distribution is a balanced proposal without a step size."""
         return bounded(balanced, mask)
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Draws a block, and resamples it."""
-        priorities = 1 + keys.uniforms(keys.fold(key, 2), x.shape)
-        block = independent_set(model, params, priorities, mask, self.rounds)
-        return super().kernel(key, model, params, x, field, state, block)
+    def kernel(self, key, target, chain):
+        priorities = 1 + keys.uniforms(keys.fold(key, 2), chain.x.shape)
+        return super().kernel(key, target.masked(independent_set(target, priorities, self.rounds)), chain)
 
 
 # Gibbs sampling of two blocks in turn, each of them at once: for bipartite models such as Boltzmann machines.
@@ -111,19 +105,19 @@ class BipartiteGibbs(IndependentFlips):
 
     @property
     def reversible(self):
-        """False: the blocks have an order."""
         return False
 
     def logits(self, balanced, state, mask):
         """The gains themselves: those of the conditional distribution of each site."""
         return bounded(balanced, mask)
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Both blocks, each with its test."""
+    def kernel(self, key, target, chain):
         infos = []
-        for number, block in enumerate(blocks(x.shape[0], self.split)):
-            here = keys.fold(key, number)
-            x, field, after, info = super().kernel(here, model, params, x, field, state, block & mask)
+        for number, block in enumerate(blocks(chain.x.shape[0], self.split)):
+            here = target.masked(block & target.mask)
+            # Both halves start from the step's own state, so that they count as one step.
+            after, info = super().kernel(keys.fold(key, number), here, chain)
+            chain = after._replace(state=chain.state)
             infos.append(info)
         first, second = infos
-        return x, field, after, Info((first.acceptance + second.acceptance) / 2, first.hops + second.hops)
+        return after, Info((first.acceptance + second.acceptance) / 2, first.hops + second.hops)

@@ -8,42 +8,29 @@ On a lattice of spins it is Kawasaki's dynamics.
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Int8
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.models.base import Model, Params
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
+from sl_discs.models.base import Target
+from sl_discs.models.sites import apply_flips
+from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 
 
-class ExchangeState(NamedTuple):
-    """Steps done, and log-likelihood calls (2 a step)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
-
-
-def partners(
-    model: Model, params: Params, x: Int8[Array, "N"], site: Int[Array, ""], mask: Bool[Array, "N"]
-) -> Bool[Array, "N"]:
+def partners(target: Target, x: Int8[Array, "N"], site: Int[Array, ""]) -> Bool[Array, "N"]:
     """The sites of the mask that are coupled to this one and have the other value."""
-    return model.coupled(params, site) & mask & (x != x[site])
+    return target.coupled(site) & target.mask & (x != x[site])
 
 
 def chance_of_pair(
-    model: Model,
-    params: Params,
-    x: Int8[Array, "N"],
-    first: Int[Array, ""],
-    second: Int[Array, ""],
-    mask: Bool[Array, "N"],
+    target: Target, x: Int8[Array, "N"], first: Int[Array, ""], second: Int[Array, ""]
 ) -> Float[Array, ""]:
     """1/n_i + 1/n_j for two sites that are partners: in proportion to the probability of drawing both."""
-    one, other = (jnp.sum(partners(model, params, x, site, mask)) for site in (first, second))
+    one, other = (jnp.sum(partners(target, x, site)) for site in (first, second))
     return 1 / one + 1 / other
 
 
@@ -75,26 +62,25 @@ class Exchange(Sampler):
             )
 
     def init_state(self, num_sites):
-        """Counters at zero."""
-        return ExchangeState(jnp.int32(0), jnp.int32(0))
+        return Counters.zero()
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Draw one site or two, flip them, and Metropolis and Hastings' test."""
+    def kernel(self, key, target, chain):
+        x, field, state = chain
         alone = keys.uniforms(keys.fold(key, 0)) < self.single
-        first = draw_site(keys.fold(key, 1), mask.astype(jnp.float32))
-        of_first = partners(model, params, x, first, mask)
+        first = draw_site(keys.fold(key, 1), target.mask.astype(jnp.float32))
+        of_first = partners(target, x, first)
         second = draw_site(keys.fold(key, 2), of_first.astype(jnp.float32))
         possible = alone | jnp.any(of_first)
         sites = jnp.arange(x.shape[0])
         flips = possible & ((sites == first) | (~alone & (sites == second)))
-        y, field_y = model.flip(params, x, field, flips)
+        y = apply_flips(x, flips)
+        field_y = target.update(x, field, y)
 
-        forward, back = (chance_of_pair(model, params, where, first, second, mask) for where in (x, y))
+        forward, back = (chance_of_pair(target, where, first, second) for where in (x, y))
         ratio = jnp.where(alone, 1.0, back / forward)
-        change = model.change(params, x, field, flips, field_y)
+        change = target.change(x, field, y, field_y)
         acceptance = jnp.where(possible, jnp.minimum(jnp.exp(jnp.minimum(change, 80.0)) * ratio, 1.0), 0.0)
         accepted = keys.uniforms(keys.fold(key, 3)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        state = ExchangeState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return x, field, state, Info(acceptance, hops)
+        return Chain(x, field, state.next(self.calls_a_step)), Info(acceptance, hops)

@@ -35,8 +35,9 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
-from sl_discs.models.base import Model, Params
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep, adapted, check_adaptation
+from sl_discs.models.base import Target
+from sl_discs.models.sites import apply_flips
+from sl_discs.samplers.base import Chain, Info, Sampler, accept_or_keep, adapted, check_adaptation
 from sl_discs.samplers.langevin import bounded, log_probability
 
 
@@ -64,9 +65,7 @@ class MomentumSampler(Sampler):
         """The factor of grad log p(y) - grad log p(x) in v', once D (y - x) is taken out."""
 
     @abc.abstractmethod
-    def draw(
-        self, key: Key, model: Model, params: Params, state: MomentumState
-    ) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
+    def draw(self, key: Key, target: Target, state: MomentumState) -> tuple[Float[Array, "N"], Float[Array, "N"]]:
         """A draw of N(0, C), and the diagonal D."""
 
     @abc.abstractmethod
@@ -81,21 +80,19 @@ class MomentumSampler(Sampler):
         """log N(after; 0, C) - log N(before; 0, C), given D and delta = y - x."""
 
     def init_state(self, num_sites):
-        """No momentum: the first step draws it."""
         return MomentumState(jnp.int32(0), jnp.int32(0), jnp.zeros(num_sites, jnp.float32), jnp.float32(1))
 
     def next_step_size(self, state: MomentumState, acceptance: Float[Array, ""]) -> Float[Array, ""]:
         """The step size after a step."""
         return state.step_size
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Refreshes the momentum, flips each site independently, and applies the test."""
+    def kernel(self, key, target, chain):
+        (x, field, state), mask = chain, target.mask
 
         def at(x, field):
-            gains = model.gains(params, x, field)
-            return gains, (1 - 2 * x).astype(jnp.float32)
+            return target.gains(x, field), (1 - 2 * x).astype(jnp.float32)
 
-        drawn, variances = self.draw(keys.fold(key, 2), model, params, state)
+        drawn, variances = self.draw(keys.fold(key, 2), target, state)
         deviations = jnp.sqrt(variances)
         kept = jnp.where(state.steps == 0, 0.0, self.persistence)
         v = kept * deviations * state.momentum + jnp.sqrt(1 - kept**2) * drawn
@@ -103,14 +100,15 @@ class MomentumSampler(Sampler):
         gains, directions = at(x, field)
         logits = bounded(gains + directions * v - variances / 2, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        y, field_y = model.flip(params, x, field, flips)
+        y = apply_flips(x, flips)
+        field_y = target.update(x, field, y)
         gains_y, directions_y = at(y, field_y)
         delta = jnp.where(flips, directions, 0.0)
         bend = self.gradient_share * (directions_y * gains_y - directions * gains)
         after = jnp.where(mask, -v + variances * delta + bend, 0.0)
         logits_y = bounded(gains_y - directions_y * after - variances / 2, mask)
         log_ratio = (
-            model.change(params, x, field, flips, field_y)
+            target.change(x, field, y, field_y)
             + self.kinetic_change(v, after, variances, delta, mask)
             + log_probability(logits_y, flips)
             - log_probability(logits, flips)
@@ -122,7 +120,7 @@ class MomentumSampler(Sampler):
         state = MomentumState(
             state.steps + 1, state.num_ll_calls + self.calls_a_step, momentum, self.next_step_size(state, acceptance)
         )
-        return x, field, state, Info(acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0))
+        return Chain(x, field, state), Info(acceptance, jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0))
 
 
 def _check_persistence(persistence: float) -> None:
@@ -164,17 +162,15 @@ class DHAMS(MomentumSampler):
 
     @property
     def gradient_share(self):
-        """The correction."""
         return self.correction
 
     def init_state(self, num_sites):
-        """No momentum, and the first step size."""
         return super().init_state(num_sites)._replace(step_size=jnp.float32(self.step_size))
 
-    def draw(self, key, model, params, state):
+    def draw(self, key, target, state):
         """Independent components of variance 1/delta^2."""
         inverse = 1 / state.step_size
-        drawn = inverse * keys.normals(key, (model.num_sites,))
+        drawn = inverse * keys.normals(key, (target.num_sites,))
         return drawn, jnp.full(drawn.shape, inverse**2)
 
     def kinetic_change(self, before, after, variances, delta, mask):
@@ -219,9 +215,8 @@ class PDHAMS(MomentumSampler):
         """1: the change of the gradient is W (y - x)."""
         return 1.0
 
-    def draw(self, key, model, params, state):
-        """The model's own noise."""
-        return model.draw_coupled(params, key)
+    def draw(self, key, target, state):
+        return target.draw_coupled(key)
 
     def kinetic_change(self, before, after, variances, delta, mask):
         """<delta, before - after>/2, as before + after = C delta."""

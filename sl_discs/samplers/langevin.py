@@ -26,6 +26,8 @@ from sl_discs.batching import chain_max, chain_mean
 from sl_discs.errors import InputError, whole
 from sl_discs.samplers.base import (
     BALANCING,
+    Chain,
+    Counters,
     Info,
     Sampler,
     accept_or_keep,
@@ -37,13 +39,6 @@ from sl_discs.samplers.draws import LOWEST_LOGIT, floored_logits
 
 # Samplers that flip each site independently, with a probability given by all gains: the common part of the Langevin
 # samplers and of block_gibbs.
-
-
-class Counters(NamedTuple):
-    """Steps done, and log-likelihood calls (4 per step, as in DISCS)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
 
 
 def log_probability(logits: Float[Array, "N"], flips: Bool[Array, "N"]) -> Float[Array, ""]:
@@ -73,34 +68,33 @@ class IndependentFlips(Sampler):
         """The logits of the sites, given the log of the total weight of their alternatives; -inf outside the mask."""
 
     def init_state(self, num_sites):
-        """Counters at zero."""
-        return Counters(jnp.int32(0), jnp.int32(0))
+        return Counters.zero()
 
     def next_state(self, state: Any, acceptance: Float[Array, ""], mask: Bool[Array, "N"]) -> Any:
         """The sampler's state after a step."""
-        return Counters(state.steps + 1, state.num_ll_calls + self.calls_a_step)
+        return state.next(self.calls_a_step)
 
-    def kernel(self, key, model, params, x, field, state, mask):
+    def kernel(self, key, target, chain):
         """Flips each site independently, and applies the Metropolis-Hastings test with the reverse flips from y."""
-        sites = model.sites
-        weights = self.balanced(model.gains(params, x, field))
+        (x, field, state), sites, mask = chain, target.sites, target.mask
+        weights = self.balanced(target.gains(x, field))
         logits = self.logits(sites.total(x, weights), state, mask)
         flips = keys.uniforms(keys.fold(key, 0), x.shape) < jax.nn.sigmoid(logits)
-        move = sites.choose(keys.fold(key, 2), x, weights, flips)
-        y, field_y = model.flip(params, x, field, move)
+        y = sites.choose(keys.fold(key, 2), x, weights, flips)
+        field_y = target.update(x, field, y)
         if self.adjusted:
-            weights_y = self.balanced(model.gains(params, y, field_y))
+            weights_y = self.balanced(target.gains(y, field_y))
             logits_y = self.logits(sites.total(y, weights_y), state, mask)
             log_back = log_probability(logits_y, flips) + sites.log_chance(y, x, weights_y)
             log_there = log_probability(logits, flips) + sites.log_chance(x, y, weights)
-            log_ratio = model.change(params, x, field, move, field_y) + log_back - log_there
+            log_ratio = target.change(x, field, y, field_y) + log_back - log_there
             acceptance = jnp.exp(jnp.minimum(log_ratio, 0.0))
         else:
             acceptance = jnp.float32(1)
         accepted = keys.uniforms(keys.fold(key, 1)) < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
         hops = jnp.where(accepted, jnp.sum(flips, dtype=jnp.float32), 0.0)
-        return x, field, self.next_state(state, acceptance, mask), Info(acceptance, hops)
+        return Chain(x, field, self.next_state(state, acceptance, mask)), Info(acceptance, hops)
 
 
 class DMALAState(NamedTuple):
@@ -161,19 +155,15 @@ class DMALA(IndependentFlips):
 
     @property
     def couples_chains(self):
-        """Whether they share the step size."""
         return self.shared_scale
 
     def init_state(self, num_sites):
-        """The initial state, with n = `expected_flips`."""
         return DMALAState(jnp.int32(0), jnp.int32(0), jnp.float32(self.expected_flips))
 
     def balanced(self, gains):
-        """g_i, or g_iv of each alternative."""
         return BALANCING[self.balancing_fn_type](gains)
 
     def next_state(self, state, acceptance, mask):
-        """Counts the step, and adapts n."""
         return DMALAState(
             state.steps + 1,
             state.num_ll_calls + self.calls_a_step,
@@ -181,7 +171,6 @@ class DMALA(IndependentFlips):
         )
 
     def logits(self, balanced, state, mask):
-        """a_i; -inf outside the mask."""
         if self.scaling == "fixed":
             return jnp.where(mask, balanced - 1 / (2 * self.step_size), -jnp.inf)
         shape = floored_logits(balanced, mask)
@@ -262,7 +251,6 @@ class DLMC(DMALA):
         return gains
 
     def logits(self, balanced, state, mask):
-        """The logits of the jump probabilities."""
         log_rates = super().logits(super().balanced(balanced), state, mask)
         return bounded(jump_logits(log_rates, balanced, self.solver), mask)
 
@@ -309,7 +297,6 @@ class ACS(IndependentFlips):
 
     @property
     def reversible(self):
-        """Whether all steps are alike."""
         return self.cycle == 1
 
     def schedule(self, steps: Int[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -321,7 +308,6 @@ class ACS(IndependentFlips):
         return jnp.where(small, self.smallest_step, step_size), balance
 
     def logits(self, balanced, state, mask):
-        """beta d_i - 1/(2 alpha)."""
         step_size, balance = self.schedule(state.steps)
         return bounded(balance * balanced - 1 / (2 * step_size), mask)
 
@@ -358,11 +344,9 @@ class RLSA(IndependentFlips):
         check_balancing(self.balancing_fn_type)
 
     def balanced(self, gains):
-        """g_i."""
         return BALANCING[self.balancing_fn_type](gains)
 
     def logits(self, balanced, state, mask):
-        """g_i - g_(k)."""
         most = min(self.num_flips, balanced.shape[0])
         largest, _ = jax.lax.top_k(jnp.where(mask, balanced, -jnp.inf), most)
         threshold = largest[jnp.minimum(most, jnp.sum(mask)) - 1]

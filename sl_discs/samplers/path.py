@@ -16,6 +16,7 @@ from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.samplers.base import (
     BALANCING,
+    Chain,
     Info,
     Sampler,
     accept_or_keep,
@@ -69,11 +70,9 @@ class PathSampler(Sampler):
 
     @property
     def couples_chains(self):
-        """Whether they share the radius."""
         return self.adaptive and self.shared_adaptation
 
     def init_state(self, num_sites):
-        """The initial state, with radius `num_flips`."""
         return PathState(jnp.int32(0), jnp.int32(0), jnp.float32(self.num_flips))
 
     def _rounded(self, key, state: PathState) -> Int[Array, ""]:
@@ -87,26 +86,27 @@ class PathSampler(Sampler):
             nearest = jnp.where(state.steps < self.adapt_until, nearest, either)
         return nearest.astype(jnp.int32)
 
-    def kernel(self, key, model, params, x, field, state, mask):
+    def kernel(self, key, target, chain):
         """Draws and flips, and applies the Metropolis-Hastings test with the reverse path's probability."""
+        x, field, state = chain
         balance = BALANCING[self.balancing_fn_type]
-        available = jnp.sum(mask, dtype=jnp.int32)
+        available = jnp.sum(target.mask, dtype=jnp.int32)
         wanted = self._rounded(keys.fold(key, 2), state) if self.adaptive else self.num_flips
         most = x.shape[0] if self.adaptive else min(self.num_flips, x.shape[0])
         length = jnp.clip(wanted, 1, most if self.replacement else available)
 
-        sites, logits = model.sites, balance(model.gains(params, x, field))
-        forward = softmax_weights(sites.total(x, logits), mask)
+        sites, logits = target.sites, balance(target.gains(x, field))
+        forward = softmax_weights(sites.total(x, logits), target.mask)
         drawn = draw_sites(keys.fold(key, 0), forward, length, most, replacement=self.replacement)
-        move = sites.choose(keys.fold(key, 3), x, logits, drawn.flips)
-        y, field_y = model.flip(params, x, field, move)
-        logits_y = balance(model.gains(params, y, field_y))
-        backward = softmax_weights(sites.total(y, logits_y), mask)
+        y = sites.choose(keys.fold(key, 3), x, logits, drawn.flips)
+        field_y = target.update(x, field, y)
+        logits_y = balance(target.gains(y, field_y))
+        backward = softmax_weights(sites.total(y, logits_y), target.mask)
         log_there = log_probability(forward, drawn, replacement=self.replacement)
         log_back = log_probability(backward, drawn, replacement=self.replacement, backwards=True)
         log_there += sites.log_chance(x, y, logits)
         log_back += sites.log_chance(y, x, logits_y)
-        change = model.change(params, x, field, move, field_y)
+        change = target.change(x, field, y, field_y)
         acceptance = jnp.exp(jnp.minimum(change + log_back - log_there, 0.0))
 
         uniform = keys.uniforms(keys.fold(key, 1))
@@ -125,7 +125,7 @@ class PathSampler(Sampler):
             )
             radius = jnp.clip(radius, 1.0, available.astype(jnp.float32))
         state = PathState(state.steps + 1, state.num_ll_calls + self.calls_a_step, radius)
-        return x, field, state, Info(acceptance, hops)
+        return Chain(x, field, state), Info(acceptance, hops)
 
 
 # Gibbs with gradients (Grathwohl et al. 2021): sites drawn with replacement from the balanced softmax.

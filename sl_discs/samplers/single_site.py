@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +14,11 @@ from jaxtyping import Array, Bool, Float, Int
 from sl_discs import keys
 from sl_discs.errors import InputError
 from sl_discs.keys import Key
-from sl_discs.samplers.base import Info, Sampler, accept_or_keep
+from sl_discs.samplers.base import Chain, Counters, Info, Sampler, accept_or_keep
 from sl_discs.samplers.draws import draw_site
 
 # The order in which sites are tried.
 RANDOM, SEQUENTIAL = SCANS = ("random", "sequential")
-
-
-class SingleSiteState(NamedTuple):
-    """Steps done, which determine the next site of a sequential scan, and log-likelihood calls (2 per step)."""
-
-    steps: Int[Array, ""]
-    num_ll_calls: Int[Array, ""]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +46,6 @@ class SingleSiteSampler(Sampler):
 
     @property
     def reversible(self):
-        """Whether the scan is random."""
         return self.scan == RANDOM
 
     @abc.abstractmethod
@@ -70,30 +62,28 @@ class SingleSiteSampler(Sampler):
         """
 
     def init_state(self, num_sites):
-        """Counters at zero."""
-        return SingleSiteState(jnp.int32(0), jnp.int32(0))
+        return Counters.zero()
 
-    def site(self, key: Key, state: SingleSiteState, mask: Bool[Array, "N"]) -> Int[Array, ""]:
+    def site(self, key: Key, state: Counters, mask: Bool[Array, "N"]) -> Int[Array, ""]:
         """The site that a step tries."""
         if self.scan == RANDOM:
             return draw_site(key, mask.astype(jnp.float32))
         place = state.steps % jnp.sum(mask, dtype=jnp.int32)
         return jnp.argmax(jnp.cumsum(mask) > place)
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        """Draws one site and an alternative of it, and accepts with the probability of the rule."""
-        site = self.site(keys.fold(key, 0), state, mask)
+    def kernel(self, key, target, chain):
+        (x, field, state), sites = chain, target.sites
+        site = self.site(keys.fold(key, 0), state, target.mask)
         # A single alternative needs no weights, and gains may be unknown or cost more than one change.
-        logits = self.logits(model.gains(params, x, field)) if model.sites.several else None
-        move = model.sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
-        y, field_y = model.flip(params, x, field, move)
-        change = model.change(params, x, field, move, field_y)
-        acceptance = self.acceptance(change, model.sites.log_chance(x, y, logits))
+        logits = self.logits(target.gains(x, field)) if sites.several else None
+        y = sites.choose(keys.fold(key, 2), x, logits, jnp.arange(x.shape[0]) == site)
+        field_y = target.update(x, field, y)
+        change = target.change(x, field, y, field_y)
+        acceptance = self.acceptance(change, sites.log_chance(x, y, logits))
         uniform = keys.uniforms(keys.fold(key, 1))
         accepted = uniform < acceptance
         x, field = accept_or_keep(accepted, (y, field_y), (x, field))
-        state = SingleSiteState(state.steps + 1, state.num_ll_calls + self.calls_a_step)
-        return x, field, state, Info(acceptance, accepted.astype(jnp.float32))
+        return Chain(x, field, state.next(self.calls_a_step)), Info(acceptance, accepted.astype(jnp.float32))
 
 
 # Gibbs sampling (Glauber dynamics).
@@ -108,7 +98,6 @@ class Gibbs(SingleSiteSampler):
     """
 
     def logits(self, gains):
-        """The gains."""
         return gains
 
     def acceptance(self, change, log_chance):
@@ -132,7 +121,6 @@ class Metropolis(SingleSiteSampler):
     """
 
     def logits(self, gains):
-        """Zeros."""
         return jnp.zeros_like(gains)
 
     def acceptance(self, change, log_chance):

@@ -258,7 +258,7 @@ class _Distances:
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]
         self.trace[first:stop] = distances(states, self._reference)
         self.seconds += seconds * max(0, stop - max(first, self._burn_in)) / (stop - first)
-        self.evaluations = _evaluations(chains.states.chain.sampler)
+        self.evaluations = _evaluations(chains.states.chain.state)
 
 
 def _evaluations(state: Any) -> int:

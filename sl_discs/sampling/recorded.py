@@ -145,10 +145,9 @@ class RecordedChains(Chains):
         self.done = done
         if tilts is not None:
             chain = self.states.chain
-            assert chain.observation is not None
             y = np.zeros(chain.x.shape, np.float32)
             y[:, :, : self.size] = tilts
-            chain = chain._replace(observation=chain.observation._replace(y=y))
+            chain = chain._replace(state=chain.state._replace(y=y))
             self.states = self.states._replace(chain=chain)
 
     def current(self) -> Int8[np.ndarray, "B N"]:

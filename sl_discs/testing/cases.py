@@ -11,9 +11,8 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.instances.graph import Graph
-from sl_discs.models.base import Model
+from sl_discs.models.base import Model, Target, TargetModel
 from sl_discs.models.quadratic import IsingParams, QuadraticModel, field_dtype, ising_lattice, quadratic_params
-from sl_discs.models.tilted import Tilted, TiltedParams
 from sl_discs.problems.graph_kind import graph_kind
 
 _NUM_SITES = 5
@@ -24,17 +23,23 @@ class Case(NamedTuple):
 
     Attributes:
       name: for messages.
-      model: of f.
-      params: with temperature and tilt.
-      mask: [N] sites that may flip.
+      target: model, parameters, temperature, mask, and perhaps a tilt.
       start: [N] a state of positive probability; sites outside the mask keep its values.
     """
 
     name: str
-    model: Model
-    params: TiltedParams
-    mask: Bool[np.ndarray, "N"]
+    target: Target
     start: Int8[np.ndarray, "N"]
+
+    @property
+    def model(self) -> Model:
+        """Of f."""
+        return self.target.model
+
+    @property
+    def mask(self) -> Bool[np.ndarray, "N"]:
+        """Sites that may change."""
+        return self.target.mask
 
 
 def _quadratic(problem: str, edges, weights=None, sparse: bool = False):
@@ -60,22 +65,16 @@ def standard_cases() -> list[Case]:
     field = jnp.array([0.3, -0.2, 0.0, 0.1, 0.5, -0.4], jnp.float32)
     lattice_params = IsingParams(jnp.float32(0.3), field)
 
-    def params(base, temperature, tilt=None):
-        return TiltedParams(base, jnp.float32(temperature), tilt)
+    def case(name, model, params, temperature, mask, start, tilt=None):
+        return Case(name, Target(model, params, jnp.float32(temperature), mask, tilt), start)
 
     return [
-        Case("mis", mis, params(mis_params, 1.0), everywhere, zeros),
-        Case("mis, tilted", mis, params(mis_params, 0.7, tilt), everywhere, zeros),
-        Case("mis, cold, tilted, masked", mis, params(mis_params, 0.25, tilt), some, kept),
-        Case("maxcut, weighted, masked", cut, params(cut_params, 0.5), some, kept),
-        Case("maxclique, tilted", clique, params(clique_params, 0.6, -tilt), everywhere, zeros),
-        Case(
-            "ising lattice by autodiff, hot",
-            lattice,
-            params(lattice_params, 2.0),
-            np.ones(6, bool),
-            np.zeros(6, np.int8),
-        ),
+        case("mis", mis, mis_params, 1.0, everywhere, zeros),
+        case("mis, tilted", mis, mis_params, 0.7, everywhere, zeros, tilt),
+        case("mis, cold, tilted, masked", mis, mis_params, 0.25, some, kept, tilt),
+        case("maxcut, weighted, masked", cut, cut_params, 0.5, some, kept),
+        case("maxclique, tilted", clique, clique_params, 0.6, everywhere, zeros, -tilt),
+        case("ising lattice by autodiff, hot", lattice, lattice_params, 2.0, np.ones(6, bool), np.zeros(6, np.int8)),
     ]
 
 
@@ -114,14 +113,10 @@ def state_index(states, counts: Sequence[int] | None = None) -> Int[np.ndarray, 
     return states @ np.cumprod([1, *counts[:-1]])
 
 
-def enumerate_law(
-    model: Model, params: TiltedParams, mask: Bool[np.ndarray, "N"], start: Int8[np.ndarray, "N"]
-) -> Law:
-    """The law exp(f/tau + <s, h>) over the masked sites, the others held at `start`."""
-    states = states_of(model.sites.counts(model.num_sites))
-    tilted = Tilted(model)
-    values = jax.vmap(lambda x: tilted.value(params, x, tilted.init(params, x)))(jnp.asarray(states))
-    values = np.asarray(values, np.float64)
-    values[(states != start)[:, ~mask].any(axis=1)] = -np.inf
+def enumerate_law(target: Target, start: Int8[np.ndarray, "N"]) -> Law:
+    """The law of the target over the sites of its mask, the others held at `start`."""
+    states = states_of(target.sites.counts(target.num_sites))
+    values = np.array(TargetModel().forward(target, jnp.asarray(states)), np.float64)
+    values[(states != start)[:, ~np.asarray(target.mask)].any(axis=1)] = -np.inf
     weights = np.exp(values - values.max())
     return Law(states, weights / weights.sum())

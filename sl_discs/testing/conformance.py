@@ -4,7 +4,7 @@
     check_sampler(MySampler())        # raises ConformanceError with the violated property
 
 The sampler needs `make_init_state(rng)` and `step(model, rng, x, model_param, state, x_mask)`. The model has
-`forward(params, x)`, `get_value_and_grad(params, x)` and the methods of `sl_discs.models.base.Model`. Chains start
+`forward(params, x)` and `get_value_and_grad(params, x)` (`sl_discs.models.base.TargetModel`). Chains start
 from exact draws of the target, so after any number of steps their states must again be independent exact draws
 (except for chains that adapt together). A chi-squared test checks this at a stated false-alarm rate, so a sampler
 that only looks plausible on a benchmark does not pass.
@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import stats
 
-from sl_discs.models.tilted import Tilted
+from sl_discs.models.base import TargetModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.testing.cases import Case, Law, enumerate_law, standard_cases
 
@@ -76,7 +76,6 @@ def _for_batches(sampler, chains: int):
 
 def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
     """States before and after each step [steps + 1, M, B, N]: M independent batches of B chains."""
-    model = Tilted(case.model)
     mask = jnp.asarray(case.mask)
 
     def one_batch(key, x, elsewhere):
@@ -85,7 +84,7 @@ def _simulate(sampler, case: Case, starts, steps: int, seed: int, warm_up: int):
 
         def step(carry, number):
             x, state = carry
-            x, state, _ = sampler.step(model, jax.random.fold_in(key, number), x, case.params, state, mask)
+            x, state, _ = sampler.step(TargetModel(), jax.random.fold_in(key, number), x, case.target, state, mask)
             return (x, state), x
 
         if warm_up:
@@ -137,7 +136,7 @@ def check_case(
       ConformanceError: the sampler is incorrect.
     """
     sampler, chains = _for_batches(sampler, chains)
-    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    law = enumerate_law(case.target, case.start)
     rng = np.random.default_rng(seed)
     starts = law.sample(rng, batches * chains).reshape(batches, chains, -1)
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
@@ -183,7 +182,7 @@ def check_convergence(
       the distance, of which about 0.4 sqrt(states/chains) is sampling noise.
     """
     sampler, chains = _for_batches(sampler, chains)
-    law = enumerate_law(case.model, case.params, case.mask, case.start)
+    law = enumerate_law(case.target, case.start)
     starts = np.broadcast_to(case.start, (batches, chains, len(case.start)))
     visited = _simulate(sampler, case, starts, steps, seed, warm_up)
     distance = total_variation(visited[-1], law)

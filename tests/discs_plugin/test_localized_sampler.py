@@ -36,10 +36,16 @@ def pairs(shape):
 
 def base_sampler(name, shape, chains):
     if name == "sldiscs_gibbs":
-        return OwnSampler(name, Gibbs(), chains, States(shape))
+        return OwnSampler(Gibbs(), chains, States(shape))
     config = whole_config(f"sl_{name}", shape=shape)
     sampler = importlib.import_module(f"discs.samplers.{name}").build_sampler(config)
     return BaseSampler(name, sampler, States(shape))
+
+
+def localized_sampler(name, shape, localization, steps, chains):
+    if name == "sldiscs_gibbs":
+        return OwnSampler(Gibbs(), chains, States(shape), localization, steps)
+    return LocalizedSampler(base_sampler(name, shape, chains), localization, steps, chains)
 
 
 def play(sampler, model, params, x, steps, seed=0):
@@ -74,7 +80,7 @@ def test_without_tilt_it_is_the_base_sampler(standin, name, shape):
     base = base_sampler(name, shape, chains=7)
     x = model.get_init_samples(jax.random.PRNGKey(3), 7)
     plain, _ = play(base, model, params, x, 64)
-    flat = LocalizedSampler(base, Localization(K=8, tilt=False), 64, 7)
+    flat = localized_sampler(name, shape, Localization(K=8, tilt=False), 64, 7)
     localized, state = play(flat, model, params, x, 64)
     np.testing.assert_array_equal(plain, localized)
     assert int(state["steps"]) == 64 and int(state["num_ll_calls"]) > 0
@@ -94,14 +100,14 @@ def test_it_returns_the_law(standin, name):
     model, params = pairs((5,))
     # `ball` goes through the chains one by one, and changes the same site in all of them.
     chains, steps = (1_500 if name == "ball" else 6_000), 64 * 25
-    sampler = LocalizedSampler(base_sampler(name, (5,), chains), FINE, steps, chains)
+    sampler = localized_sampler(name, (5,), FINE, steps, chains)
     _, state = play(sampler, model, params, jnp.zeros((chains, 5), jnp.int32), steps)
     states = all_states(5)
     weights = np.exp(np.asarray(model.forward(params, jnp.asarray(states, jnp.float32)), np.float64))
     law = Law(states, weights / weights.sum())
     bound = 0.10 if name == "ball" else 0.06
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < bound
-    assert np.isfinite(state["y"]).all() and int(state["level"]) == FINE.K - 1
+    assert np.isfinite(state["chains"].y).all() and (state["chains"].level == FINE.K - 1).all()
 
 
 def _primitives(jaxpr, inside_branch=False):
@@ -116,9 +122,10 @@ def _primitives(jaxpr, inside_branch=False):
                     yield from _primitives(inner, branch)
 
 
-def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(standin):
+@pytest.mark.parametrize(("name", "count"), [("onesite", 2), ("sldiscs_gibbs", 2)])
+def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(standin, name, count):
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
+    sampler = localized_sampler(name, (5,), Localization(K=8), 64, 4)
     states = jax.vmap(sampler.make_init_state)(jax.random.split(jax.random.PRNGKey(0), 3))
     keys = jax.random.split(jax.random.PRNGKey(1), 3)
     step = jax.vmap(functools.partial(sampler.step, model=model))
@@ -128,43 +135,46 @@ def test_noise_is_drawn_in_a_branch_also_when_mapped_over_graphs(standin):
     )
     found = list(_primitives(traced.jaxpr))
     normals = [branch for name, branch in found if name == "sqrt"]
-    assert len(normals) == 2 and all(normals)
+    assert len(normals) == count and all(normals)
     assert "cond" in {name for name, _ in found}
 
 
-def test_graphs_and_devices_have_observations_of_their_own(standin):
+@pytest.mark.parametrize("name", ["onesite", "sldiscs_gibbs"])
+def test_graphs_and_devices_have_observations_of_their_own(standin, name):
     """The state is the same everywhere at first, as DISCS replicates it; the first step's key tells them apart."""
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
+    sampler = localized_sampler(name, (5,), Localization(K=8), 64, 4)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     x = jnp.zeros((4, 5), jnp.int32)
-    step = jax.jit(lambda key: sampler.step(model, key, x, params, state)[1]["y"])
+    step = jax.jit(lambda key: sampler.step(model, key, x, params, state)[1]["chains"].y)
     ys = [step(jax.random.PRNGKey(k)) for k in (1, 2)]
     values = np.concatenate([np.asarray(y).ravel() for y in ys])
     assert len(np.unique(values)) == len(values)
 
 
-def test_levels_end_when_the_schedule_says(standin):
+@pytest.mark.parametrize("name", ["onesite", "sldiscs_gibbs"])
+def test_levels_end_when_the_schedule_says(standin, name):
     model, params = pairs((5,))
     plan = Localization(K=4, n_min=2)
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 2), plan, 20, 2)
+    sampler = localized_sampler(name, (5,), plan, 20, 2)
     state = sampler.make_init_state(jax.random.PRNGKey(0))
     step = jax.jit(functools.partial(sampler.step, model))
     x, levels, moved = jnp.zeros((2, 5), jnp.int32), [], []
     for number in range(24):
-        before = state["y"]
+        before = state["chains"].y
         x, state, _ = step(jax.random.PRNGKey(number), x, params, state)
-        levels.append(int(state["level"]))
-        moved.append(bool((state["y"] != before).any()))
+        levels.append(int(state["chains"].level.max()))
+        moved.append(bool((state["chains"].y != before).any()))
     last = plan.levels(20).last
     assert [number for number in range(1, 24) if moved[number]] == list(last)
     assert levels == [min(int((last <= number).sum()), 3) for number in range(24)]
 
 
-def test_states_of_another_shape_are_refused(standin):
+@pytest.mark.parametrize("name", ["onesite", "sldiscs_gibbs"])
+def test_states_of_another_shape_are_refused(standin, name):
     model, params = pairs((5,))
-    sampler = LocalizedSampler(base_sampler("onesite", (5,), 4), Localization(K=8), 64, 4)
-    with pytest.raises(InputError, match=r"states of shape \(3, 5\), but the sampler was built for \(4, 5\)"):
+    sampler = localized_sampler(name, (5,), Localization(K=8), 64, 4)
+    with pytest.raises(InputError, match=r"states of shape \(3, 5\), but was built for \(4, 5\)"):
         sampler.step(
             model,
             jax.random.PRNGKey(0),

@@ -12,24 +12,12 @@ from test_register import whole_config
 from sl_discs.discs_plugin.base_sampler import States
 from sl_discs.discs_plugin.own import BatchModel, OwnProblem, OwnSampler, problem_config
 from sl_discs.instances.dataset import load_dataset
+from sl_discs.models.base import TargetModel
 from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.samplers.base import Info, Sampler
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.testing import check_case, standard_cases
-
-
-class Tilting:
-    """Gives the case's tilt to the sampler and takes it out of the model's parameters."""
-
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def make_init_state(self, rng):
-        return self.sampler.make_init_state(rng)
-
-    def step(self, model, rng, x, params, state, mask):
-        tilt = jnp.broadcast_to(params.tilt, x.shape)
-        return self.sampler.step(model, rng, x, params._replace(tilt=None), state, mask, tilt)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +26,25 @@ class Tilting:
     ids=lambda kernel: type(kernel).__name__,
 )
 def test_own_samplers_leave_the_tilted_target_invariant(kernel):
-    case = standard_cases()[2]
-    check_case(Tilting(OwnSampler("own", kernel, 4, States((5,)))), case, batches=2**13)
+    check_case(OwnSampler(kernel, 4, States((5,))), standard_cases()[2], batches=2**13)
+
+
+class Still(Sampler):
+    """Stays where it is, and has no state."""
+
+    calls_a_step = 3
+
+    def init_state(self, num_sites):
+        return ()
+
+    def kernel(self, key, target, chain):
+        return chain, Info(jnp.float32(1), jnp.float32(0))
+
+
+def test_calls_are_counted_for_a_sampler_whose_state_does_not_count_them():
+    own, x, target = OwnSampler(Still(), 4, States((5,))), jnp.zeros((4, 5), jnp.int32), standard_cases()[0].target
+    x, state, _ = own.step(TargetModel(), jax.random.PRNGKey(0), x, target, own.make_init_state(None))
+    assert (int(state["num_ll_calls"]), int(state["steps"])) == (3, 1)
 
 
 def test_a_batch_model_follows_flips():

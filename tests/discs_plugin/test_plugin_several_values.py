@@ -14,9 +14,8 @@ from test_localized_sampler import play
 from test_register import whole_config
 
 from sl_discs.discs_plugin.base_sampler import BaseSampler, States
-from sl_discs.discs_plugin.localized_sampler import LocalizedSampler
 from sl_discs.discs_plugin.own import OwnSampler
-from sl_discs.models.tilted import Tilted
+from sl_discs.models.base import TargetModel
 from sl_discs.samplers.langevin import DMALA
 from sl_discs.samplers.path import GWG, PathAuxiliary
 from sl_discs.samplers.single_site import Metropolis
@@ -28,18 +27,26 @@ SOME = (True, True, False, True)
 MASKED = potts_case("cold, tilted, masked", (3,) * 4, (0.7, -0.4, 1.3), temperature=0.5, tilted=True, mask=SOME)
 
 
-class InCoordinates:
-    """A model of sl_discs as those of DISCS: it takes integers, and one-hot vectors for gradients."""
-
-    def __init__(self, model):
-        self.model = model
+class InCoordinates(TargetModel):
+    """As models of DISCS: it takes integers, and one-hot vectors for gradients."""
 
     def forward(self, params, x):
-        return self.model.forward(params, STATES.integers(x))
+        return super().forward(params, STATES.integers(x))
 
     def get_value_and_grad(self, params, z):
         assert z.shape[1:] == STATES.spin_shape
-        return self.model.get_value_and_grad(params, STATES.integers(z))
+        return super().get_value_and_grad(params, STATES.integers(z))
+
+
+class Own:
+    """Steps an own sampler on such a model."""
+
+    def __init__(self, kernel):
+        self.sampler = OwnSampler(kernel, 4, STATES)
+        self.make_init_state = self.sampler.make_init_state
+
+    def step(self, model, *given):
+        return self.sampler.step(InCoordinates(), *given)
 
 
 class Tilting:
@@ -53,7 +60,7 @@ class Tilting:
 
     def step(self, model, rng, x, params, state, mask):
         tilt = jnp.broadcast_to(params.tilt, (len(x), *STATES.spin_shape)) if self.tilted else None
-        return self.sampler.step(InCoordinates(model), rng, x, params._replace(tilt=None), state, mask, tilt)
+        return self.sampler.step(InCoordinates(), rng, x, params.tilted(None), state, mask, tilt)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +72,7 @@ class Tilting:
     ids=lambda kernel: type(kernel).__name__,
 )
 def test_own_samplers_leave_the_tilted_target_invariant(kernel):
-    check_case(Tilting(OwnSampler("own", kernel, 4, STATES)), MASKED, batches=2**11)
+    check_case(Own(kernel), MASKED, batches=2**11)
 
 
 def ball():
@@ -81,10 +88,9 @@ def test_a_sampler_that_evaluates_chain_by_chain(standin):
 
 def test_localized_samples_have_the_law():
     """Bound 0.09: noise of 2,000 samples of 81 states is at most 0.4 sqrt(81/2000) = 0.08, and here 0.06."""
-    untilted = CASE.params._replace(tilt=None)
-    law = enumerate_law(CASE.model, untilted, CASE.mask, CASE.start)
-    sampler = LocalizedSampler(OwnSampler("own", GWG(), 2_000, STATES), FINE, 64 * 12, 2_000)
-    model = InCoordinates(Tilted(CASE.model))
-    _, state = play(sampler, model, untilted, jnp.zeros((2_000, 4), jnp.int32), 64 * 12)
-    assert state["y"].shape == (2_000, 4, 3)
+    untilted = CASE.target.tilted(None)
+    law = enumerate_law(untilted, CASE.start)
+    sampler = OwnSampler(GWG(), 2_000, STATES, FINE, 64 * 12)
+    _, state = play(sampler, InCoordinates(), untilted, jnp.zeros((2_000, 4), jnp.int32), 64 * 12)
+    assert state["chains"].y.shape == (2_000, 4, 3)
     assert total_variation(np.asarray(sampler.final_sample(state)), law) < 0.09

@@ -82,7 +82,7 @@ def test_samplers_that_do_not_take_the_models_values(standin, name, count, messa
 def test_samplers_that_take_them(standin, name, count):
     module = importlib.import_module(f"discs.samplers.{name}")
     state = module.build_sampler(whole_config(name, num_categories=count)).make_init_state(jax.random.PRNGKey(0))
-    assert state["y"].shape == (8, 5, count)
+    assert state["chains"].y.shape == (8, 5, count)
 
 
 def test_impossible_fields(standin):

@@ -10,7 +10,7 @@ import pytest
 from chains import batch_of, play_program
 
 import sl_discs
-from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
+from sl_discs.engines.base import Batch, Program, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
@@ -18,6 +18,7 @@ from sl_discs.experiment.chains import Player
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
+from sl_discs.keys import StepKeys
 from sl_discs.localization.method import build_method
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import QuadraticModel, QuadraticParams, quadratic_params, sparse_coupling
@@ -61,10 +62,10 @@ def test_cut_into_calls_it_is_the_same_run(case, sampler, budget):
     # The posterior mean is summed in parts.
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), once, twice)
     np.testing.assert_array_equal(once.chain.x, twice.chain.x)
-    field = jax.vmap(case.model.init, (None, 0))(case.params.base, jnp.asarray(once.chain.x[0]))
+    field = jax.vmap(case.model.init, (None, 0))(case.target.params, jnp.asarray(once.chain.x[0]))
     np.testing.assert_allclose(once.chain.field.coupled[0], field.coupled, atol=1e-4)
     np.testing.assert_allclose(once.chain.field.pairs[0], field.pairs, atol=1e-4)
-    value = jax.vmap(lambda x: case.model.value(case.params.base, x, case.model.init(case.params.base, x)))
+    value = jax.vmap(lambda x: case.model.value(case.target.params, x, case.model.init(case.target.params, x)))
     np.testing.assert_allclose(value(jnp.asarray(once.best.x[0])), once.best.value[0], atol=1e-4)
     assert (once.best.value >= once.best_logged.value).all()
 

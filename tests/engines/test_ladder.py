@@ -13,7 +13,6 @@ from sl_discs.errors import InputError
 from sl_discs.localization.schedule import Localization
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.path import PathAuxiliary
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing.cases import Case, all_states, state_index
@@ -30,7 +29,7 @@ def _case(mask=(True, True, True, True)) -> Case:
     terms = Coefficients(np.array([0.5, 1.0, -0.25, 0]), np.array([(0, 1), (1, 2)]), np.array([-2.0, 1.0]), 1.0)
     params = jax.tree.map(jnp.asarray, quadratic_params(terms, 4, None))
     start, model = np.zeros(4, np.int8), QuadraticModel(4, "int16")
-    return Case("three sites and one", model, TiltedParams(params, jnp.float32(1), None), np.array(mask), start)
+    return Case("three sites and one", model.target(params, np.array(mask)), start)
 
 
 def _values(states):
@@ -136,7 +135,7 @@ def test_one_call_or_several_are_the_same_run(engine, sampler):
     once = _play(engine, _case(), x, program, 12, sampler=sampler)
     several = _play(engine, _case(), x, program, 3, calls=4, sampler=sampler)
     jax.tree.map(np.testing.assert_array_equal, once, several)
-    field = jax.vmap(_case().model.init, (None, 0))(_case().params.base, jnp.asarray(once[0].chain.x[0]))
+    field = jax.vmap(_case().model.init, (None, 0))(_case().target.params, jnp.asarray(once[0].chain.x[0]))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, atol=1e-5), once[0].chain.field, field)
     assert (once[0].best.value >= once[0].best_logged.value).all()
 

@@ -91,7 +91,7 @@ def test_the_estimate_covers_what_the_compiler_plans(name):
     program = program_of(chosen, SETTINGS)
     temperature, mesh = program.temperature[:].reshape(-1, 50), make_mesh()
     call = advance.lower(
-        batch, chains, program.levels, 0, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
+        batch, chains, program.levels, temperature, 0, model=model, sampler=chosen.sampler, mesh=mesh
     )
     largest = max(planned(jax.jit(start).lower(keys, batch)), planned(call))
     assert largest <= batch_bytes(pack.shape, 5, "reference") <= 3 * largest

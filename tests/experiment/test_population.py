@@ -9,13 +9,14 @@ import pytest
 from chains import batch_of, chains_at
 from test_run import SETTINGS, assert_equal, method, only, play, random_dataset
 
-from sl_discs.engines.base import Best, Chain, ChainStates
+from sl_discs.engines.base import Best, ChainStates
 from sl_discs.errors import InputError
 from sl_discs.experiment.chains import Population, places_after
 from sl_discs.experiment.settings import Settings
 from sl_discs.keys import Stream, chain_keys
-from sl_discs.localization.algorithm import Observation
+from sl_discs.localization.algorithm import LocalizedState
 from sl_discs.models.quadratic import QuadraticField
+from sl_discs.samplers.base import Chain
 from sl_discs.samplers.path import GWG
 from sl_discs.testing import enumerate_law, standard_cases, total_variation
 
@@ -42,12 +43,12 @@ def test_who_goes_on_stays_in_place():
 @pytest.mark.parametrize(("strength", "right"), [(1.0, True), (2.0, False)])
 def test_draws_of_one_temperature_become_draws_of_the_next(strength, right):
     """2^15 chains; the noise of the total variation is about 0.01."""
-    case = next(case for case in standard_cases() if case.params.tilt is None and case.mask.all())
+    case = next(case for case in standard_cases() if case.target.tilt is None and case.mask.all())
     before, after = 2.0, 1.0
     laws = {}
     for temperature in (before, after):
-        params = case.params._replace(temperature=jnp.float32(temperature))
-        laws[temperature] = enumerate_law(case.model, params, case.mask, case.start)
+        target = dataclasses.replace(case.target, temperature=jnp.float32(temperature))
+        laws[temperature] = enumerate_law(target, case.start)
     size = 2**15
     settings = Settings(
         batch_size=size, chain_length=4, log_every_steps=2, resample_every=2, resample_strength=strength
@@ -56,7 +57,7 @@ def test_draws_of_one_temperature_become_draws_of_the_next(strength, right):
     x = laws[before].sample(np.random.default_rng(0), size)
     chains = chains_at(case, GWG(), batch_of(case, size), x)
     field = chains.chain.field
-    value = jax.vmap(lambda x, field: case.model.value(case.params.base, x, field))(
+    value = jax.vmap(lambda x, field: case.model.value(case.target.params, x, field))(
         chains.chain.x[0], jax.tree.map(lambda leaf: leaf[0], field)
     )
     assert population.is_due(2) and not population.is_due(3) and not population.is_due(4)
@@ -64,7 +65,7 @@ def test_draws_of_one_temperature_become_draws_of_the_next(strength, right):
     found = population.resample(chains, value[None], keys, 2)
     assert total_variation(x, laws[after]) > 0.1
     assert (total_variation(np.asarray(found.chain.x[0]), laws[after]) < 0.03) is right
-    rebuilt = jax.vmap(case.model.init, (None, 0))(case.params.base, found.chain.x[0])
+    rebuilt = jax.vmap(case.model.init, (None, 0))(case.target.params, found.chain.x[0])
     np.testing.assert_allclose(found.chain.field.coupled[0], rebuilt.coupled, atol=1e-5)
 
 
@@ -74,8 +75,9 @@ def test_a_chain_goes_on_with_all_that_it_carries():
     rng = np.random.default_rng(3)
     mark = np.arange(10, dtype=np.float32).reshape(shape)
     field = QuadraticField(mark[..., None], mark, mark)
-    observation = Observation(mark[..., None], mark[..., None])
-    chain = Chain(mark[..., None].astype(np.int8), field, (mark.astype(np.int32),), observation)
+    whole = mark.astype(np.int32)
+    state = LocalizedState((whole,), whole, whole, mark[..., None], mark[..., None])
+    chain = Chain(mark[..., None].astype(np.int8), field, state)
     best = Best(mark, mark[..., None].astype(np.int8))
     settings = Settings(batch_size=4, chain_length=200, resample_every=100, resample_strength=1.0)
     population = Population(settings, np.linspace(1.0, 0.2, 200).astype(np.float32))

@@ -20,7 +20,6 @@ from sl_discs.engines.registry import get_engine
 from sl_discs.localization.schedule import Localization, parse_alpha
 from sl_discs.models.quadratic import QuadraticModel, quadratic_params
 from sl_discs.models.terms import Coefficients
-from sl_discs.models.tilted import TiltedParams
 from sl_discs.samplers.single_site import Gibbs
 from sl_discs.testing import ConformanceError, enumerate_law, standard_cases, total_variation
 
@@ -30,7 +29,7 @@ CLASSIC = dataclasses.replace(FINE, alpha="classic", horizon=30.0, eps=1e-3)
 
 
 def law_of(case):
-    return enumerate_law(case.model, case.params, case.mask, case.start)
+    return enumerate_law(case.target, case.start)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +58,12 @@ def test_sites_of_two_values_localize_alike_by_flips_and_by_categories():
     coarse = dataclasses.replace(FINE, sigma=8.0)
     potts = potts_case("three sites", (2, 2, 2), (1.0, -2.0))
     first = exact_localization(potts, coarse, 30_000)
-    linear, couplings = np.asarray(potts.params.base.linear, float), np.array([1.0, -2.0]) * 0.8
+    linear, couplings = np.asarray(potts.target.params.linear, float), np.array([1.0, -2.0]) * 0.8
     # [x_i = x_j] = 1 - x_i - x_j + 2 x_i x_j
     field = linear[:, 1] - linear[:, 0] - couplings[[0, 0, 1]] - np.array([0.0, couplings[1], 0.0])
     terms = Coefficients(field, np.array([(0, 1), (1, 2)]), 2 * couplings, 1.0)
     quadratic = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
-    case = potts._replace(model=QuadraticModel(3), params=TiltedParams(quadratic, jnp.float32(1.0), None))
+    case = potts._replace(target=QuadraticModel(3).target(quadratic, potts.mask))
     np.testing.assert_allclose(law_of(case).probabilities, law_of(potts).probabilities, atol=1e-6)
     second = exact_localization(case, coarse, 30_000, seed=1)
     counts = np.stack([np.bincount(law_of(case).numbers(samples), minlength=8) for samples in (first, second)])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sl_discs import keys
 from sl_discs.errors import InputError
-from sl_discs.localization.algorithm import Observation, localized_step
+from sl_discs.localization.algorithm import LocalizedState, observe, tilt_of
 from sl_discs.localization.method import build_method, method_fields
 from sl_discs.localization.schedule import (
     Classic,
@@ -89,19 +89,17 @@ def test_levels(integrator, budget):
 
 
 def test_the_steps_of_a_level_are_those_of_the_algorithm():
-    """`localized_step` against Algorithm 1 written out: two loops, over levels and over the steps of each."""
+    """`tilt_of` and `observe` against Algorithm 1 written out: two loops, over levels and over the steps of each."""
     levels = Localization(K=6, sigma=2.0, n_min=3, mc_ratio=0.4).levels(40)
     rng = np.random.default_rng(0)
     visited = rng.choice([-1, 1], size=(40, 5)).astype(np.int8)
     keys_of_steps = [keys.fold(keys.from_seed(1), step) for step in range(40)]
     y = y_0 = rng.normal(size=5).astype(np.float32)
-    observation, level, tilts = Observation(jnp.asarray(y_0), jnp.zeros(5)), jnp.int32(0), []
+    state, tilts = LocalizedState((), jnp.int32(0), jnp.int32(0), jnp.asarray(y_0), jnp.zeros(5)), []
     arrays = Levels(*map(jnp.asarray, levels))
     for step in range(40):
-        observation, level, tilt = localized_step(
-            keys_of_steps[step], arrays, level, jnp.int32(step), observation, lambda h, step=step: (visited[step], h)
-        )
-        tilts.append(tilt)
+        tilts.append(tilt_of(arrays, state))
+        state = observe(keys_of_steps[step], arrays, state, (), jnp.asarray(visited[step]))
     begin = 0
     for k in range(6):
         stop = levels.last[k] + 1
@@ -110,8 +108,8 @@ def test_the_steps_of_a_level_are_those_of_the_algorithm():
         mean = visited[stop - levels.collected[k] : stop].mean(axis=0)
         y = y + levels.drift[k] * mean + levels.noise[k] * np.asarray(keys.normals(keys_of_steps[stop - 1], (5,)))
         begin = stop
-    np.testing.assert_allclose(observation.y, y, rtol=1e-4, atol=1e-5)
-    assert not observation.mean.any()
+    np.testing.assert_allclose(state.y, y, rtol=1e-4, atol=1e-5)
+    assert not state.mean.any() and (int(state.level), int(state.step)) == (5, 40)
 
 
 @pytest.mark.parametrize(

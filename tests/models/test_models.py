@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph
+from sl_discs.models.base import Target
 from sl_discs.models.quadratic import (
     Dense,
     IsingParams,
@@ -26,7 +27,7 @@ from sl_discs.models.quadratic import (
     sparse_coupling,
     to_spin,
 )
-from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.models.sites import apply_flips
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.solving.annealing import temperature_range
 from sl_discs.testing import all_states
@@ -73,8 +74,8 @@ def test_coupled_sites_are_those_whose_gains_change(sparse):
         y = x.at[site].set(1)
         changed = np.asarray(before != model.gains(params, y, model.init(params, y))) & (np.arange(8) != site)
         np.testing.assert_array_equal(model.coupled(params, jnp.int32(site)), changed)
-        tilted = TiltedParams(params, jnp.float32(np.inf), None)
-        np.testing.assert_array_equal(Tilted(model).coupled(tilted, jnp.int32(site)), changed)
+        target = Target(model, params, jnp.float32(np.inf), jnp.ones(8, bool))
+        np.testing.assert_array_equal(target.coupled(jnp.int32(site)), changed)
     lattice = ising_lattice(2, 3)
     np.testing.assert_array_equal(lattice.coupled(None, jnp.int32(2)), np.arange(6) != 2)
 
@@ -82,16 +83,11 @@ def test_coupled_sites_are_those_whose_gains_change(sparse):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_the_largest_neighbour_is_that_of_the_coupled_sites(sparse):
     model, params = build("maxcut", random_graph(1, weighted=True), sparse, padded=8)
-    tilted = TiltedParams(params, jnp.float32(1), None)
-    lattice = ising_lattice(2, 4)
     values = jnp.asarray(np.random.default_rng(0).permutation(8), jnp.float32)
-    for found, one, its in [
-        (model.largest_neighbour(params, values), model, params),
-        (Tilted(model).largest_neighbour(tilted, values), Tilted(model), tilted),
-        (lattice.largest_neighbour(None, values), lattice, None),
-    ]:
-        expected = [max(values[one.coupled(its, jnp.int32(site))], default=0) for site in range(8)]
-        np.testing.assert_array_equal(found, expected)
+    for one, its in [(model, params), (ising_lattice(2, 4), None)]:
+        target = one.target(its, jnp.ones(8, bool))
+        expected = [max(values[target.coupled(jnp.int32(site))], default=0) for site in range(8)]
+        np.testing.assert_array_equal(target.largest_neighbour(values), expected)
 
 
 @pytest.mark.parametrize("problem", ["mis", "maxcut", "maxclique"])
@@ -119,13 +115,13 @@ def test_flips_follow_the_field_exactly(sparse, length):
     x = (rng.random(64) < 0.5) & (np.arange(64) < N)
     x = jnp.asarray(x, jnp.int8)
     sites = rng.permutation(N)[:length]
-    flips = jnp.isin(jnp.arange(64), sites)
+    y = apply_flips(x, jnp.isin(jnp.arange(64), sites))
     before = model.init(params, x)
-    y, after = model.flip(params, x, before, flips)
+    after = model.update(params, x, before, y)
     fresh = model.init(params, y)
     for followed, direct in zip(after, fresh, strict=True):
         np.testing.assert_array_equal(followed, direct)
-    change = model.change(params, x, before, flips, after)
+    change = model.change(params, x, before, y, after)
     np.testing.assert_allclose(change, model.value(params, y, fresh) - model.value(params, x, before), atol=1e-5)
 
 
@@ -136,7 +132,8 @@ def test_integer_couplings_never_drift():
 
     def step(carry, site):
         x, field = carry
-        return model.flip(params, x, field, jnp.arange(N) == site), None
+        y = apply_flips(x, jnp.arange(N) == site)
+        return (y, model.update(params, x, field, y)), None
 
     start = jnp.zeros(N, jnp.int8)
     sites = jax.random.randint(jax.random.key(0), (10_000,), 0, N)
@@ -206,14 +203,13 @@ def test_general_models_have_exact_gains():
 def test_tilt_and_temperature():
     model, params = build("mis", random_graph(0, False), sparse=False)
     tilt = jnp.linspace(-1, 1, N)
-    target = TiltedParams(params, jnp.float32(0.5), tilt)
-    tilted = Tilted(model)
+    target = Target(model, params, jnp.float32(0.5), jnp.ones(N, bool), tilt)
     for x in jnp.asarray(all_states(N))[::7]:
         field = model.init(params, x)
         value = model.value(params, x, field) / 0.5 + jnp.sum((2 * x - 1) * tilt)
-        np.testing.assert_allclose(tilted.value(target, x, field), value, rtol=1e-5)
+        np.testing.assert_allclose(target.value(x, field), value, rtol=1e-5)
         gains = model.gains(params, x, field) / 0.5 - 2 * (2 * x - 1) * tilt
-        np.testing.assert_allclose(tilted.gains(target, x, field), gains, atol=1e-5)
+        np.testing.assert_allclose(target.gains(x, field), gains, atol=1e-5)
 
 
 def test_a_clique_in_a_sparse_graph_lists_no_missing_edge():

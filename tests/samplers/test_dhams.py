@@ -12,6 +12,7 @@ from marks import slow_except
 
 from sl_discs import keys
 from sl_discs.errors import InputError
+from sl_discs.models.base import Target
 from sl_discs.models.quadratic import (
     IsingParams,
     QuadraticModel,
@@ -20,7 +21,7 @@ from sl_discs.models.quadratic import (
     ising_lattice,
     sparse_coupling,
 )
-from sl_discs.models.tilted import Tilted, TiltedParams
+from sl_discs.samplers.base import Chain
 from sl_discs.samplers.hams import DHAMS, PDHAMS
 from sl_discs.testing import ConformanceError, check_case, standard_cases
 
@@ -36,27 +37,25 @@ def target(sparse=False, scale=-0.8, temperature=0.5):
     coupling = sparse_coupling(EDGES, WEIGHTS, N, 4) if sparse else dense_coupling(EDGES, WEIGHTS, N)
     linear = np.linspace(-1, 1, N, dtype=np.float32)
     params = QuadraticParams(linear, coupling, np.float32(scale))
-    tilt = jnp.linspace(0.5, -0.5, N)
-    return Tilted(QuadraticModel(N)), TiltedParams(jax.tree.map(jnp.asarray, params), jnp.float32(temperature), tilt)
+    params, mask, tilt = jax.tree.map(jnp.asarray, params), jnp.arange(N) != 3, jnp.linspace(0.5, -0.5, N)
+    return Target(QuadraticModel(N), params, jnp.float32(temperature), mask, tilt)
 
 
-def play(sampler, model, params, steps=200):
+def play(sampler, target, steps=200):
     """Acceptance and hops of each step of one chain."""
-    mask = jnp.arange(N) != 3
 
-    def step(carry, key):
-        x, field, state, info = sampler.kernel(key, model, params, *carry, mask)
-        return (x, field, state), (info.acceptance, info.hops)
+    def step(chain, key):
+        return sampler.kernel(key, target, chain)
 
     x = jnp.zeros(N, jnp.int8)
-    start = x, model.init(params, x), sampler.init_state(N)
+    start = Chain(x, target.init(x), sampler.init_state(N))
     each = jax.vmap(keys.fold, (None, 0))(keys.from_seed(0), jnp.arange(steps))
     return jax.jit(lambda start: jax.lax.scan(step, start, each))(start)
 
 
 @pytest.mark.parametrize("sparse", slow_except([False, True], [True]))
 def test_pdhams_rejects_nothing_on_a_quadratic_model(sparse):
-    _, (acceptance, hops) = play(PDHAMS(), *target(sparse))
+    _, (acceptance, hops) = play(PDHAMS(), target(sparse))
     np.testing.assert_allclose(acceptance, 1, atol=1e-4)
     assert 0.3 < hops.mean() < N
 
@@ -64,19 +63,19 @@ def test_pdhams_rejects_nothing_on_a_quadratic_model(sparse):
 @pytest.mark.parametrize("correction", slow_except([0.0, 0.7], [0.7]))
 def test_dhams_rejects_nothing_without_couplings(correction):
     sampler = DHAMS(adaptive=False, correction=correction)
-    _, (acceptance, hops) = play(sampler, *target(scale=0.0))
+    _, (acceptance, hops) = play(sampler, target(scale=0.0))
     np.testing.assert_allclose(acceptance, 1, atol=1e-4)
     assert hops.mean() > 0.3
-    _, (acceptance, _) = play(sampler, *target())
+    _, (acceptance, _) = play(sampler, target())
     assert acceptance.mean() < 0.95
 
 
 @pytest.mark.parametrize("sparse", slow_except([False, True], [True]))
 def test_the_noise_of_a_model_has_its_couplings_as_covariance(sparse):
-    model, params = target(sparse)
+    its = target(sparse)
     size = 2**16
     each = jax.vmap(keys.fold, (None, 0))(keys.from_seed(1), jnp.arange(size))
-    drawn, variances = jax.jit(jax.vmap(lambda key: model.draw_coupled(params, key)))(each)
+    drawn, variances = jax.jit(jax.vmap(its.draw_coupled))(each)
     couplings = np.zeros((N, N))
     couplings[tuple(EDGES.T)] = -0.8 * WEIGHTS / 0.5
     couplings += couplings.T
@@ -89,10 +88,9 @@ def test_the_noise_of_a_model_has_its_couplings_as_covariance(sparse):
 
 
 def test_only_a_quadratic_model_has_a_pdhams():
-    model = Tilted(ising_lattice(2, 3))
-    params = TiltedParams(IsingParams(jnp.float32(0.3), jnp.zeros(6)), jnp.float32(1))
+    lattice = ising_lattice(2, 3).target(IsingParams(jnp.float32(0.3), jnp.zeros(6)), jnp.ones(6, bool))
     with pytest.raises(InputError, match="use dhams"):
-        play(PDHAMS(), model, params)
+        play(PDHAMS(), lattice)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +107,10 @@ def test_a_momentum_that_persists_leaves_the_law_invariant(sampler):
 class NeverReversed(DHAMS):
     """Keeps the momentum after a rejection."""
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        x, field, after, info = super().kernel(key, model, params, x, field, state, mask)
-        rejected = info.hops == 0
-        return x, field, after._replace(momentum=jnp.where(rejected, -1, 1) * after.momentum), info
+    def kernel(self, key, target, chain):
+        after, info = super().kernel(key, target, chain)
+        momentum = jnp.where(info.hops == 0, -1, 1) * after.state.momentum
+        return after._replace(state=after.state._replace(momentum=momentum)), info
 
 
 class WrongEnergy(DHAMS):
@@ -132,7 +130,7 @@ def test_broken_momenta_are_found(kind):
 
 def test_the_step_size_adapts_to_the_acceptance_and_stops():
     sampler = DHAMS(step_size=5.0, adapt_until=150)
-    (_, _, state), (acceptance, _) = play(sampler, *target(scale=-3.0))
+    (_, _, state), (acceptance, _) = play(sampler, target(scale=-3.0))
     assert acceptance[:10].mean() < 0.3 < acceptance[150:].mean()
     later = sampler.next_step_size(state, jnp.float32(1))
     np.testing.assert_allclose(later, state.step_size, rtol=1e-5)

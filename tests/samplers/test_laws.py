@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from sl_discs import keys
+from sl_discs.models.base import TargetModel
 from sl_discs.models.quadratic import QuadraticModel
-from sl_discs.models.tilted import Tilted
 from sl_discs.samplers import exchange as exchange_module
 from sl_discs.samplers import path as path_module
+from sl_discs.samplers.base import Chain
 from sl_discs.samplers.block import BipartiteGibbs, BlockGibbs
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.samplers.hams import DHAMS, PDHAMS
@@ -104,35 +105,24 @@ def test_what_holds_for_a_whole_class_is_not_a_setting(sampler):
 class MissingTilt(GWG):
     """Samples the target without its tilt."""
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        return super().kernel(key, model, params._replace(tilt=None), x, field, state, mask)
+    def kernel(self, key, target, chain):
+        return super().kernel(key, target.tilted(None), chain)
 
 
 @dataclasses.dataclass(frozen=True)
-class WrongSign(Tilted):
-    """The tilt's gains with the wrong sign."""
-
-    def gains(self, params, x, field):
-        return super().gains(params._replace(tilt=-params.tilt), x, field)
-
-    def change(self, params, x, before, flips, after):
-        return super().change(params._replace(tilt=-params.tilt), x, before, flips, after)
-
-
-@dataclasses.dataclass(frozen=True)
-class WrongSignSampler(Metropolis):
+class WrongSign(Metropolis):
     """Metropolis on the target with a tilt of the wrong sign."""
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        return super().kernel(key, WrongSign(model.base), params, x, field, state, mask)
+    def kernel(self, key, target, chain):
+        return super().kernel(key, target.tilted(-target.tilt), chain)
 
 
 @dataclasses.dataclass(frozen=True)
 class IgnoresMask(Metropolis):
     """Flips sites that do not exist."""
 
-    def kernel(self, key, model, params, x, field, state, mask):
-        return super().kernel(key, model, params, x, field, state, jnp.ones_like(mask))
+    def kernel(self, key, target, chain):
+        return super().kernel(key, target.masked(jnp.ones_like(target.mask)), chain)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +140,7 @@ TILTED, MASKED = standard_cases()[1], standard_cases()[2]
     ("sampler", "case", "message"),
     [
         pytest.param(MissingTilt(num_chains=CHAINS), TILTED, "not invariant", marks=pytest.mark.slow),
-        (WrongSignSampler(CHAINS), TILTED, "not invariant"),
+        (WrongSign(CHAINS), TILTED, "not invariant"),
         (IgnoresMask(CHAINS), MASKED, "outside the mask"),
         (NeverMoves(CHAINS), TILTED, "no chain ever moved"),
         (DMALA(adjusted=False, num_chains=CHAINS), TILTED, "not invariant"),
@@ -194,11 +184,10 @@ def test_coupling_between_chains_is_found():
 
 
 def test_one_flip_path_auxiliary_is_gwg_bit_for_bit():
-    case = TILTED
-    model, x = Tilted(case.model), jnp.zeros((CHAINS, 5), jnp.int32)
+    x = jnp.zeros((CHAINS, 5), jnp.int32)
     gwg, pas = GWG(num_chains=CHAINS), PathAuxiliary(num_chains=CHAINS)
     step = jax.jit(
-        lambda sampler, key, x: sampler.step(model, key, x, case.params, sampler.make_init_state(key))[0],
+        lambda sampler, key, x: sampler.step(TargetModel(), key, x, TILTED.target, sampler.make_init_state(key))[0],
         static_argnums=0,
     )
     for number in range(20):
@@ -212,7 +201,7 @@ def test_a_shared_radius_is_one_for_all_chains(shared):
     """DISCS's form of adaptation follows the batch's mean acceptance, ours each chain's own."""
     sampler = PathAuxiliary(adaptive=True, shared_adaptation=shared, num_chains=CHAINS)
     state, x = sampler.make_init_state(jax.random.key(0)), jnp.zeros((CHAINS, 5), jnp.int32)
-    step = jax.jit(lambda key, x, state: sampler.step(Tilted(TILTED.model), key, x, TILTED.params, state)[:2])
+    step = jax.jit(lambda key, x, state: sampler.step(TargetModel(), key, x, TILTED.target, state)[:2])
     for number in range(10):
         x, state = step(jax.random.key(number), x, state)
     radii = np.asarray(state.radius)
@@ -246,16 +235,14 @@ def test_a_third_party_sampler_passes_and_can_be_registered():
 def test_carried_field_and_fresh_field_give_the_same_chain():
     """The run's route (kernel with a carried field) and DISCS's (step, field built anew) agree bit for bit."""
     case = standard_cases()[2]
-    model, mask = Tilted(case.model), jnp.asarray(case.mask)
-    sampler = PathAuxiliary(adaptive=True)
-    x = jnp.asarray(case.start)
-    field, state = model.init(case.params, x), sampler.init_state(5)
+    sampler, target, x = PathAuxiliary(adaptive=True), case.target, jnp.asarray(case.start)
+    chain = Chain(x, target.init(x), sampler.init_state(5))
     batch_x, batch_state = x[None].astype(jnp.int32), sampler.make_init_state(jax.random.key(0))
-    kernel = jax.jit(lambda key, x, field, state: sampler.kernel(key, model, case.params, x, field, state, mask))
-    step = jax.jit(lambda rng, x, state: sampler.step(model, rng, x, case.params, state, mask))
+    kernel = jax.jit(sampler.kernel)
+    step = jax.jit(lambda rng, x, state: sampler.step(TargetModel(), rng, x, target, state, jnp.asarray(target.mask)))
     for number in range(50):
         rng = jax.random.key(number)
-        x, field, state, _ = kernel(keys.fold(keys.from_rng(rng), 0), x, field, state)
+        chain, _ = kernel(keys.fold(keys.from_rng(rng), 0), target, chain)
         batch_x, batch_state, _ = step(rng, batch_x, batch_state)
-        np.testing.assert_array_equal(x, batch_x[0])
-        np.testing.assert_allclose(state.radius, batch_state.radius[0], rtol=1e-5)
+        np.testing.assert_array_equal(chain.x, batch_x[0])
+        np.testing.assert_allclose(chain.state.radius, batch_state.radius[0], rtol=1e-5)

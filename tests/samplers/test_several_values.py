@@ -46,15 +46,15 @@ INVARIANT = {
 
 def check_step(sampler, case, kernel=kernel_of, copies=1024):
     """One step from every state; the tilt is the observation of a level with factor 1."""
-    params = jax.tree.map(lambda leaf: leaf[None], case.params.base)
-    tilt = case.params.tilt
+    params = jax.tree.map(lambda leaf: leaf[None], case.target.params)
+    tilt = case.target.tilt
     tilts = None if tilt is None else np.asarray(tilt)[None]
-    temperature = float(case.params.temperature)
+    temperature = float(case.target.temperature)
     [steps] = play_from_every_state(
         get_engine("reference"), sampler, case.model, params, case.mask[None], tilts, temperature, copies=copies
     )
     # With every site free, the law is the target at each state that the mask allows chains to start in.
-    law = enumerate_law(case.model, case.params, np.ones_like(case.mask), case.start)
+    law = enumerate_law(case.target.masked(np.ones_like(case.mask)), case.start)
     expected = kernel(sampler, np.log(law.probabilities), case.model.sites.values, case.mask)
     check_steps(steps, [expected], FALSE_ALARM)
 
@@ -123,8 +123,9 @@ class Careless(Categories):
 def test_forgotten_chances_of_alternatives_are_found():
     case = CASES["potts, tilted, different values"]
     model = dataclasses.replace(case.model, sites=Careless(case.model.sites.values))
+    case = case._replace(target=dataclasses.replace(case.target, model=model))
     with pytest.raises(ConformanceError, match="not invariant"):
-        check_case(PathAuxiliary(num_flips=2), case._replace(model=model), batches=2**13)
+        check_case(PathAuxiliary(num_flips=2), case, batches=2**13)
 
 
 def test_exchange_is_refused():
@@ -150,14 +151,14 @@ def test_spins_of_two_values_are_those_of_binary_sites_up_to_a_rotation():
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_field_gains_and_change_are_differences_of_values(case):
-    model, params = case.model, case.params.base
-    law = enumerate_law(model, case.params, np.ones_like(case.mask), case.start)
+    model, params = case.model, case.target.params
+    law = enumerate_law(case.target.masked(np.ones_like(case.mask)), case.start)
     counts = model.sites.values
 
     @jax.jit
     def everything(x, y):
         field = model.init(params, x)
-        _, after = model.flip(params, x, field, y)
+        after = model.update(params, x, field, y)
         value = model.value(params, x, field)
         return (
             value,
@@ -182,9 +183,9 @@ def test_field_gains_and_change_are_differences_of_values(case):
 
 def test_the_value_of_a_potts_model_is_its_definition():
     case = potts_case("triangle", (3, 3, 3), (1.0, -2.0, 1.0))
-    linear = np.asarray(case.params.base.linear, np.float64)
-    for x in enumerate_law(case.model, case.params, case.mask, case.start).states:
+    linear = np.asarray(case.target.params.linear, np.float64)
+    for x in enumerate_law(case.target, case.start).states:
         pairs = (x[0] == x[1]) * 1.0 + (x[1] == x[2]) * -2.0 + (x[0] == x[2]) * 1.0
         expected = 0.8 * pairs + linear[np.arange(3), x].sum()
-        field = case.model.init(case.params.base, jnp.asarray(x))
-        assert float(case.model.value(case.params.base, jnp.asarray(x), field)) == pytest.approx(expected, abs=1e-5)
+        field = case.model.init(case.target.params, jnp.asarray(x))
+        assert float(case.model.value(case.target.params, jnp.asarray(x), field)) == pytest.approx(expected, abs=1e-5)

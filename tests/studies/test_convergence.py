@@ -79,7 +79,6 @@ def test_the_engines_agree():
     from sl_discs.engines.registry import get_engine
     from sl_discs.models.quadratic import QuadraticModel, quadratic_params
     from sl_discs.models.terms import Coefficients
-    from sl_discs.models.tilted import TiltedParams
     from sl_discs.samplers.single_site import Gibbs
     from sl_discs.testing.cases import Case
 
@@ -88,7 +87,7 @@ def test_the_engines_agree():
     terms = Coefficients(c, pairs, J[pairs[:, 0], pairs[:, 1]], 1.0)
     params = jax.tree.map(jnp.asarray, quadratic_params(terms, 3, None))
     model = QuadraticModel(3, "float32")
-    case = Case("glass", model, TiltedParams(params, jnp.float32(1), None), np.ones(3, bool), np.zeros(3, np.int8))
+    case = Case("glass", model.target(params, np.ones(3, bool)), np.zeros(3, np.int8))
     found = []
     for ratio in (1e-9, 1.0):
         plan = dataclasses.replace(SCHEDULE, K=2, budget="identical", mc_ratio=ratio)

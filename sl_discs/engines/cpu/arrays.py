@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Program, Trace
+from sl_discs.engines.base import Batch, Best, ChainStates, Program, Trace
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.chunk import ChainArrays, Recorded, Targets
 from sl_discs.engines.cpu.tree import LANES, TILE
-from sl_discs.localization.algorithm import Observation
+from sl_discs.localization.algorithm import LocalizedState
+from sl_discs.localization.schedule import Levels
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
-from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.base import Chain, Sampler
 
 # Couplings are stored as lists rather than rows if fewer than one in this many is not 0.
 _LISTED = 12
@@ -85,7 +86,7 @@ def as_targets(model: QuadraticModel, batch: Batch) -> Targets:
     return Targets(linear, scale, dense, rows, *lists, open_ones, closed_last, num_open, sizes)
 
 
-def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates) -> ChainArrays:
+def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates, *, localized: bool) -> ChainArrays:
     """Copies of the chains in the form of the loops."""
     size = native_size(np.shape(batch.mask)[1])
 
@@ -97,7 +98,7 @@ def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates) -> ChainArray
 
     chain = chains.chain
     x = np.asarray(chain.x)
-    observation, state = chain.observation, chain.sampler
+    state = chain.state.base if localized else chain.state
     empty = np.zeros((x.shape[0] * x.shape[1], 0), np.float32)
     coupled = np.asarray(chain.field.coupled)
     whole = np.asarray(batch.params.coupling[-1]).dtype == np.int8
@@ -112,8 +113,8 @@ def as_arrays(sampler: Sampler, batch: Batch, chains: ChainStates) -> ChainArray
         pairs=_flat(chain.field.pairs).astype(np.float64),
         pace=_flat(getattr(state, sampler.adapts) if sampler.adapts else np.zeros(state.steps.shape, np.float32)),
         steps=_flat(state.steps),
-        y=empty if observation is None else _padded(_flat(observation.y), size, np.float32),
-        mean=empty if observation is None else _padded(_flat(observation.mean), size, np.float32),
+        y=_padded(_flat(chain.state.y), size, np.float32) if localized else empty,
+        mean=_padded(_flat(chain.state.mean), size, np.float32) if localized else empty,
         best=_flat(chains.best.value).astype(np.float64),
         best_spins=spins(chains.best.x),
         best_logged=_flat(chains.best_logged.value).astype(np.float64),
@@ -128,8 +129,10 @@ def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.nd
     return before._replace(steps=steps, num_ll_calls=calls, **scale)
 
 
-def as_chains(sampler: Sampler, before: ChainStates, arrays: ChainArrays) -> ChainStates:
-    """The chains in the arrays, in the form of the reference engine."""
+def as_chains(
+    sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, steps: int
+) -> ChainStates:
+    """The chains in the arrays, in the form of the reference engine, after so many steps."""
     *shape, num_sites = np.shape(before.chain.x)
 
     def back(array, dtype=np.float32):
@@ -141,11 +144,14 @@ def as_chains(sampler: Sampler, before: ChainStates, arrays: ChainArrays) -> Cha
 
     coupled = back(arrays.coupled, np.asarray(before.chain.field.coupled).dtype)
     field = QuadraticField(coupled, back(arrays.linear), back(arrays.pairs))
-    state = _sampler_state(sampler, before.chain.sampler, back(arrays.steps, np.int32), back(arrays.pace))
-    localized = before.chain.observation is not None
-    observation = Observation(back(arrays.y), back(arrays.mean)) if localized else None
+    state: Any = before.chain.state if levels is None else before.chain.state.base
+    state = _sampler_state(sampler, state, back(arrays.steps, np.int32), back(arrays.pace))
+    if levels is not None:
+        step = np.asarray(before.chain.state.step) + np.int32(steps)
+        level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
+        state = LocalizedState(state, level, step, back(arrays.y), back(arrays.mean))
     return ChainStates(
-        Chain(states(arrays.spins), field, state, observation),
+        Chain(states(arrays.spins), field, state),
         Best(back(arrays.best), states(arrays.best_spins)),
         Best(back(arrays.best_logged), states(arrays.best_logged_spins)),
     )

@@ -148,7 +148,6 @@ class Cpu(Engine):
         return None
 
     def steps_per_call(self, sampler):
-        """The number in the sampler's entry."""
         return ENTRIES[type(sampler)].steps_per_call
 
     def prepare(self, model, sampler, batch, program):
@@ -161,7 +160,7 @@ class Cpu(Engine):
         ladder = program.ladder
 
         def advance(chains, done, intervals, every):
-            arrays = as_arrays(sampler, batch, chains)
+            arrays = as_arrays(sampler, batch, chains, localized=program.levels is not None)
             steps = whole.part(done, intervals, every)
             num_ladders = len(arrays.spins) // ladder
             found = make_recorded(program, intervals, *np.shape(chains.chain.x))
@@ -178,7 +177,8 @@ class Cpu(Engine):
             worth = arrays.spins.size * intervals * every // _WORK_A_TASK
             tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
             list(map(play_some, tasks) if len(tasks) == 1 else _pool(threads).map(play_some, tasks))
-            return as_chains(sampler, chains, arrays), as_trace(program, found, *np.shape(chains.chain.x))
+            after = as_chains(sampler, chains, arrays, program.levels, intervals * every)
+            return after, as_trace(program, found, *np.shape(chains.chain.x))
 
         return advance
 
