@@ -14,7 +14,6 @@ from sl_discs.engines.base import Batch, Program, init_chains
 from sl_discs.engines.cpu.arrays import as_targets
 from sl_discs.engines.registry import choose_engine, get_engine
 from sl_discs.errors import InputError
-from sl_discs.experiment.chains import Player
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings
 from sl_discs.instances.dataset import load_dataset
@@ -116,7 +115,9 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: sl_discs.solve(problem, "sl_dlmc", steps=400, chains=2, engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "chain", sampler="dhams", engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="acs", engine="cpu"),
-        lambda: Player(build_method({"name": "rlsa"}, 2), Settings(engine="cpu")),
+        lambda: run_sampler(
+            "mis", None, 1.0, build_method({"name": "rlsa"}, 2), Settings(engine="cpu"), lambda steps: None
+        ),
     ]
     for call in calls:
         with pytest.raises(InputError, match=r"^engine is 'cpu', which cannot run \w+: .*; choose 'auto' or"):
