@@ -109,6 +109,7 @@ def test_it_agrees_with_the_reference_on_benchmark_graphs(problem, graph_type, c
 def test_an_engine_that_cannot_run_the_sampler_is_refused():
     """By whatever runs chains: none falls back on another engine in silence."""
     problem = sl_discs.maxcut(nx.cycle_graph(4))
+    dataset = load_dataset("mis", "er_density", "r-0.05", None, num_instances=1)
     calls = [
         lambda: choose_engine("cpu", DMALA(shared_scale=True)),
         lambda: sl_discs.solve(problem, "rlsa", steps=4, chains=2, engine="cpu"),
@@ -116,7 +117,7 @@ def test_an_engine_that_cannot_run_the_sampler_is_refused():
         lambda: sl_discs.sample(problem, 1.0, 8, "chain", sampler="dhams", engine="cpu"),
         lambda: sl_discs.sample(problem, 1.0, 8, "localization", sampler="acs", engine="cpu"),
         lambda: run_sampler(
-            "mis", None, 1.0, build_method({"name": "rlsa"}, 2), Settings(engine="cpu"), lambda steps: None
+            "mis", dataset, 1.0, build_method({"name": "rlsa"}, 2), Settings(engine="cpu"), lambda steps: None
         ),
     ]
     for call in calls:
