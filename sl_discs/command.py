@@ -83,6 +83,7 @@ class Command:
     foreign_help: Callable[[list[str]], str] | None = None
     passes_on: bool = False  # whether the arguments after `--` are for runs that it starts
     prepare: Callable[[], object] | None = None  # called before anything else
+    reads: Callable[[Sequence[str]], Sequence[str]] = tuple  # the arguments as they are read
     program: str = "sl-discs"  # what is typed before the name: `python` for a script
 
     def __call__(self, argv: Sequence[str]) -> int:
@@ -91,7 +92,7 @@ class Command:
             self.prepare()
         program, own = f"{self.program} {argv[0]}", self.flags
         typed = shlex.join([self.program, *argv[0].split(), *argv[1:]])
-        argv, more = _split(argv) if self.passes_on else (argv, [])
+        argv, more = _split(argv) if self.passes_on else (self.reads(argv), [])
         # JAX reports every accelerator that the machine lacks, and matplotlib every font list that it builds.
         for library in ("jax._src.xla_bridge", "jax._src.distributed", "matplotlib"):
             logging.getLogger(library).setLevel(logging.WARNING)

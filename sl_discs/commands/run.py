@@ -351,14 +351,6 @@ def _optimise(settings: Settings, model: dict, part: Part) -> None:
         say(f"  {figure.name}")
 
 
-_command = Command("", __doc__, FLAGS, _run, prepare=add_working_directory)
-
-
-def main(argv: Sequence[str]) -> int:
-    """Exit codes of `Command`, or 75 when interrupted: run it again to continue."""
-    return _command(_with_sampler_configs(argv))
-
-
 def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
     """The arguments with the config of a sampler by name, such as configs/sampler/sl_gwg_config.py, as
     configs/sampler/own_config.py:sl_gwg: one file serves all of them.
@@ -373,3 +365,6 @@ def _with_sampler_configs(argv: Sequence[str]) -> list[str]:
         if own.is_file() and not file.exists():
             found[place] = f"{match[1] or ''}{own}:{file.name.removesuffix('_config.py')}"
     return found
+
+
+main = Command("", __doc__, FLAGS, _run, prepare=add_working_directory, reads=_with_sampler_configs)
