@@ -190,7 +190,7 @@ def test_warnings_of_what_discs_fixes():
 def test_command_draws_graphs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = ["discs data", "--model=maxcut", "--graph_type=optsicom", "--data_root=sco"]
-    assert discs_data.main([*command, "--num_instances=2", "--data_seed=3"]) == 0
+    assert discs_data.data([*command, "--num_instances=2", "--data_seed=3"]) == 0
     out = capsys.readouterr().out
     assert "2 graphs of 125-125 nodes (generated: " in out and "sco/optsicom/b.pkl" in out
     assert "unknown for 2 graphs" in out
