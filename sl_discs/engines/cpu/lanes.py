@@ -1,17 +1,17 @@
-"""Sequential scans of many chains in step: all chains of a block try the same site, one in each lane of the vectors.
+"""Sequential scans of many chains in step: all chains of a block try the same site, each in a lane of the vectors.
 
-Spins and fields are stored as [N, C], with sites outside and C lanes inside, so that a step is straight vector code: C
-random words, C fields, C decisions and, only where a lane has flipped, its neighbours' C fields. Every lane has its
+Spins and fields are stored as [S, C], with sites outside and C lanes inside, so that a step is straight vector code:
+C random words, C fields, C decisions and, only where a lane has flipped, its neighbours' C fields. Every lane has its
 own key, temperature and tilt.
 
-Random words: `threefry(key of the chain, n // 2, STEP)` has the words of the steps n, of which the even one takes the
-first. So the states of a chain depend on its own key only, and not on how a run is divided into calls and blocks.
+`threefry(key of the chain, n // 2, STEP)` gives the words of the steps n and n + 1, for even n. So the states of a
+chain depend on its own key only, and not on how a run is divided into calls and blocks.
 
 The best state is the best one over the ends of sweeps and the logged steps.
 
-Fields are in float32. They are exact where couplings are whole numbers. Otherwise each change of a neighbour adds an
-error of at most 2^-24 of the field's largest size, and fields are recomputed every `REFRESHED` sweeps: the error is at
-most 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours, and of the order of its square root's share in practice.
+Fields are in float32, and exact where couplings are whole numbers. Otherwise each flip of a neighbour adds an error
+of at most 2^-24 of the field's largest size. Fields are recomputed every `REFRESHED` sweeps, so that the error stays
+below 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours.
 """
 
 from __future__ import annotations
@@ -25,14 +25,19 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Play, Program, StepKeys
-from sl_discs.engines.cpu.arithmetic import DRAW, FOLD, LOG2E, STEP, aligned_zeros, exp2, normal_pair, threefry, uniform
-from sl_discs.engines.cpu.arrays import as_trace, make_recorded
+from sl_discs.engines.cpu.arithmetic import (
+    DRAW,
+    FOLD,
+    LOG2E,
+    STEP,
+    aligned_zeros,
+    exp2,
+    normal_pair,
+    threefry,
+    uniform,
+)
 from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.single_site import TIE
-from sl_discs.localization.algorithm import Observation
-from sl_discs.models.quadratic import QuadraticField, QuadraticModel
-from sl_discs.samplers.single_site import Gibbs, SingleSiteSampler
 
 WIDTH = 16
 _F, _I, _U = np.float32, np.int32, np.uint32
@@ -93,7 +98,7 @@ class Lanes(NamedTuple):
       rate: [C] log2(e)/temperature.
       change: [C] change of x at the site that is tried.
       words: [2, C] random words of an even step and the next one.
-      better: [C] -1 or 0, which lanes have a better state.
+      better: [C] which lanes have a better state.
     """
 
     place: np.ndarray
@@ -120,16 +125,18 @@ class Lanes(NamedTuple):
 
 def make_lanes(size: int, count: int, localized: bool) -> Lanes:
     """Allocates `count` lanes of `size` sites."""
-    sites, tilted, some = (size, count), (size if localized else 1, count), count
-    spins, number, word, place = np.int8, np.float32, np.uint32, np.int64
+    sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
+    spin, number, word = np.int8, np.float32, np.uint32
     return Lanes(
-        place=np.arange(count), keys=aligned_zeros((2, some), word), observation_keys=aligned_zeros((2, some), word),
-        row=aligned_zeros(some, place), spins=aligned_zeros(sites, spins), coupled=aligned_zeros(sites, number),
-        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number), sums=aligned_zeros((3, some)),
-        window=aligned_zeros((3, some), number), best=aligned_zeros(sites, spins),
-        best_logged=aligned_zeros(sites, spins), values=aligned_zeros((2, some)), found=aligned_zeros((2, some), bool),
-        lane_of=np.arange(count), lane_keys=aligned_zeros((2, some), word), rate=aligned_zeros(some, number), change=aligned_zeros(some, number),
-        words=aligned_zeros((2, some), word), better=aligned_zeros(some, spins),
+        place=np.arange(count), lane_of=np.arange(count), row=np.zeros(count, np.int64),
+        keys=aligned_zeros(pairs, word), observation_keys=aligned_zeros(pairs, word),
+        spins=aligned_zeros(sites, spin), coupled=aligned_zeros(sites, number),
+        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
+        sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
+        best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
+        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool),
+        lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
+        change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
     )  # fmt: skip
 
 
@@ -172,7 +179,9 @@ def any_nonzero(typing_context, array):
             entry = builder.load(builder.gep(pointer, [loop.index]), align=64)
             builder.store(builder.or_(builder.load(found), entry), found)
         different = builder.icmp_signed("!=", builder.load(found), zero)
-        return builder.icmp_signed("!=", builder.bitcast(different, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0))
+        return builder.icmp_signed(
+            "!=", builder.bitcast(different, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0)
+        )
 
     return types.boolean(array), codegen
 
@@ -190,7 +199,9 @@ def add_multiple(typing_context, array, factor, other):
         factor = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None))
         with cgutils.for_range(builder, size) as loop:
             place = builder.gep(array, [loop.index])
-            product = builder.fmul(builder.load(builder.gep(other, [loop.index]), align=64), factor, flags=["contract"])
+            product = builder.fmul(
+                builder.load(builder.gep(other, [loop.index]), align=64), factor, flags=["contract"]
+            )
             total = builder.fadd(builder.load(place, align=64), product, flags=["contract"])
             builder.store(total, place, align=64)
         return context.get_dummy_value()
@@ -317,7 +328,7 @@ def _keep_better(lanes, scale, k, best):
         place = lanes.place[lane]
         value = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
         better = value > lanes.values[k, place]
-        lanes.better[lane] = np.int8(-1) if better else np.int8(0)
+        lanes.better[lane] = better
         if better:
             lanes.values[k, place] = value
             lanes.found[k, place] = True
@@ -360,7 +371,7 @@ def _end_level(lanes, number, collected, drift, spread):
 
 
 @called
-def _exchange(lanes, scale, ladder, rates, step, parity, number, exchanged):
+def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
     """Tries the pairs of one parity, as `single_site.exchange`; states stay in their lanes, and places move.
 
     Args:
@@ -369,12 +380,12 @@ def _exchange(lanes, scale, ladder, rates, step, parity, number, exchanged):
       ladder: R.
       rates: [R, T] 1/temperature.
       step: the last one, as an index into them.
-      parity: of the places r of the pairs (r, r + 1).
+      every: steps of an interval; the number of the interval has the parity of the places r of pairs (r, r + 1).
       number: of the last step.
       exchanged: [C] output.
     """
     for first in range(0, exchanged.shape[0], ladder):
-        for place in range(first + parity, first + ladder - 1, 2):
+        for place in range(first + number // every % 2, first + ladder - 1, 2):
             lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
             gained = lanes.sums[0, other] - lanes.sums[0, lane]
             gained += np.float64(scale) * (lanes.sums[1, other] - lanes.sums[1, lane])
@@ -473,8 +484,8 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
         _keep_better(lanes, target.scale, 0, lanes.best)
         _keep_better(lanes, target.scale, 1, lanes.best_logged)
         if ladder > 1:
-            parity = (number - 1) // every % 2
-            _exchange(lanes, target.scale, ladder, program.rate, step - 1, parity, number - 1, found.exchanged[interval])
+            exchanged = found.exchanged[interval]
+            _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, 0, lanes.best)
@@ -485,171 +496,3 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
             for site in range(_P(lanes.mean.shape[0])):
                 for lane in range(lanes.place.shape[0]):
                     lanes.mean[site, lane] += collected * _F(lanes.spins[site, lane])
-
-
-# Instances, chains and records in the form of lanes.
-
-# The largest number of chains in a block, and the smallest one that is worth a thread of its own.
-_MOST, _FEWEST = 64, 32
-
-
-def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
-    """The instances in the form of the loop."""
-    params, num_sites, mask = batch.params, model.num_sites, np.asarray(batch.mask)
-    instance, site, neighbour, weight = params.coupling.entries(num_sites)
-    used = mask.copy()
-    used[instance, site] = True
-    first = np.searchsorted(instance, np.arange(len(mask) + 1))
-    linear, scale = np.asarray(params.linear, np.float32), np.asarray(params.scale, np.float32)
-
-    def one(g):
-        size = _whole(num_sites - int(np.argmax(used[g, ::-1])))
-        here = slice(first[g], first[g + 1])
-        counts = np.bincount(site[here], minlength=size)
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
-        kept = np.zeros(size, np.float32)
-        kept[:num_sites] = linear[g, :size]
-        lists = starts, neighbour[here].astype(np.uint32), weight[here].astype(np.float32)
-        return Target(kept, scale[g], *lists, weight.dtype == np.int8, np.flatnonzero(mask[g]).astype(np.uint32))
-
-    return [one(g) for g in range(len(mask))]
-
-
-def _whole(size: int) -> int:
-    return -(-size // WIDTH) * WIDTH
-
-
-def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray]:
-    """The chains of each block, as numbers g B + b.
-
-    Args:
-      steps: [G, B] steps done, which must be the same in a block.
-      ladder: R, whole ladders are in one block.
-      threads: that play blocks.
-    """
-    blocks = []
-    for g, done in enumerate(steps.reshape(len(steps), -1, ladder)[:, :, 0]):
-        for number in np.unique(done):
-            ladders = np.flatnonzero(done == number) + g * len(done)
-            most = max(1, _MOST // ladder)
-            parts = -(-len(ladders) // most)
-            parts = max(parts, min(-(-threads // len(steps)), len(ladders) * ladder // _FEWEST))
-            blocks += [
-                (some[:, None] * ladder + np.arange(ladder)).ravel() for some in np.array_split(ladders, parts)
-            ]
-    return blocks
-
-
-class _Chains(NamedTuple):
-    """`ChainStates` with chains [G B], modified in place."""
-
-    x: np.ndarray
-    coupled: np.ndarray
-    linear: np.ndarray
-    pairs: np.ndarray
-    y: np.ndarray | None
-    mean: np.ndarray | None
-    best: np.ndarray
-    best_x: np.ndarray
-    best_logged: np.ndarray
-    best_logged_x: np.ndarray
-
-
-def _flat(leaf) -> np.ndarray:
-    leaf = np.array(leaf)
-    return leaf.reshape(-1, *leaf.shape[2:])
-
-
-def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, first_step, steps, found):
-    """Runs the chains of a block, and writes their states and records."""
-    # Lanes that are left play the last chain once more, so that they add no flips of their own.
-    places = block[np.minimum(np.arange(_whole(len(block))), len(block) - 1)]
-    localized = program.localized
-    lanes = make_lanes(len(target.linear), len(places), localized)
-    size = min(chains.x.shape[1], len(target.linear))
-    lanes.keys[:], lanes.observation_keys[:] = keys.mcmc[places].T, keys.observation[places].T
-    lanes.row[:] = places % program.rate.shape[0]
-    lanes.spins[:] = -1
-    lanes.spins[:size] += 2 * chains.x[places, :size].T
-    lanes.coupled[:size] = chains.coupled[places, :size].T
-    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
-    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
-    if localized:
-        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
-    intervals, num_states, count = len(found.values), len(found.states), len(block)
-    records = Found(
-        *(np.zeros((intervals, count), np.float32) for _ in range(2)),
-        np.zeros((intervals if ladder > 1 else 0, count), bool),
-        np.zeros((num_states, count // ladder, size), np.int8),
-    )
-    num_open = max(len(target.sites), 1)
-    play(gibbs, program, changed, target, lanes, ladder, first_step, steps // num_open, steps % num_open, records)
-    found.values[:, block] = records.values
-    found.acceptances[:, block] = found.hops[:, block] = records.hops
-    if ladder > 1:
-        found.exchanged[:, block] = records.exchanged
-    if num_states:
-        first = block[::ladder]
-        found.states[:, first // ladder, size:] = chains.x[first, size:]
-        found.states[:, first // ladder, :size] = records.states
-    lane_of = lanes.lane_of[:count]
-    chains.x[block, :size] = lanes.spins[:size, lane_of].T > 0
-    chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
-    chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
-    if localized:
-        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
-    for k, (values, states, kept) in enumerate(
-        ((chains.best, chains.best_x, lanes.best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
-    ):
-        better = np.flatnonzero(lanes.found[k, :count])
-        values[block[better]] = lanes.values[k, better]
-        states[block[better], :size] = kept[:size, better].T > 0
-
-
-def make_play(
-    sampler: SingleSiteSampler, model: QuadraticModel, batch: Batch, program: Program, part, threads, run
-) -> Play:
-    """`Engine.prepare` of this loop.
-
-    Args:
-      sampler: gibbs or metropolis with a sequential scan.
-      model: of f.
-      batch: instances and keys.
-      program: of the whole run.
-      part: makes the slice of it, `chunk.Program`, from the steps done, the number of intervals and their length.
-      threads: number of them.
-      run: plays tasks in threads.
-    """
-    targets, gibbs, keys = make_targets(model, batch), type(sampler) is Gibbs, StepKeys(*map(_flat, batch.keys))
-
-    def advance(before, done, intervals, every):
-        chain, state, observation = before.chain, before.chain.sampler, before.chain.observation
-        num_instances, num_chains, num_sites = shape = np.shape(chain.x)
-        chains = _Chains(
-            *map(_flat, (chain.x, chain.field.coupled, chain.field.linear, chain.field.pairs)),
-            *((None, None) if observation is None else map(_flat, observation)),
-            *map(_flat, (before.best.value, before.best.x, before.best_logged.value, before.best_logged.x)),
-        )
-        steps, here = np.asarray(state.steps), part(done, intervals, every)
-        changed = here.refresh.any(axis=0)
-        found = make_recorded(program, intervals, *shape)
-
-        def play_block(block):
-            g, first = divmod(block[0], num_chains)
-            _play_block(
-                gibbs, here, changed, targets[g], program.ladder, keys, chains, block, done + 1, int(steps[g, first]),
-                found,
-            )  # fmt: skip
-
-        run(play_block, make_blocks(steps, program.ladder, threads))
-        back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
-        x, coupled, linear, pairs, y, mean, *best = back
-        played = np.int32(intervals * every)
-        state = state._replace(
-            steps=steps + played, num_ll_calls=np.asarray(state.num_ll_calls) + sampler.calls_a_step * played
-        )
-        observation = None if observation is None else Observation(y, mean)
-        after = Chain(x, QuadraticField(coupled, linear, pairs), state, observation)
-        return ChainStates(after, Best(*best[:2]), Best(*best[2:])), as_trace(program, found, *shape)
-
-    return advance

@@ -1,0 +1,201 @@
+"""Chains in blocks of lanes: which chains `lanes.play` plays, and conversion between them and `ChainStates`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Play, Program, StepKeys
+from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu.arrays import as_trace, make_recorded
+from sl_discs.engines.cpu.lanes import WIDTH, Found, Target, make_lanes, play
+from sl_discs.localization.algorithm import Observation
+from sl_discs.models.quadratic import QuadraticField, QuadraticModel
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, SingleSiteSampler
+
+# The largest number of chains in a block, and the smallest one that is worth a thread of its own.
+_MOST, _FEWEST = 64, 32
+
+
+def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
+    """The instances in the form of the loop."""
+    params, num_sites, mask = batch.params, model.num_sites, np.asarray(batch.mask)
+    instance, site, neighbour, weight = params.coupling.entries(num_sites)
+    used = mask.copy()
+    used[instance, site] = True
+    first = np.searchsorted(instance, np.arange(len(mask) + 1))
+    linear, scale = np.asarray(params.linear, np.float32), np.asarray(params.scale, np.float32)
+
+    def one(g):
+        size = whole(num_sites - int(np.argmax(used[g, ::-1])))
+        here = slice(first[g], first[g + 1])
+        counts = np.bincount(site[here], minlength=size)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+        kept = np.zeros(size, np.float32)
+        kept[:num_sites] = linear[g, :size]
+        lists = starts, neighbour[here].astype(np.uint32), weight[here].astype(np.float32)
+        return Target(kept, scale[g], *lists, weight.dtype == np.int8, np.flatnonzero(mask[g]).astype(np.uint32))
+
+    return [one(g) for g in range(len(mask))]
+
+
+# Measured.
+_LEAST_CHAINS, _MOST_NEIGHBOURS = 8, 64
+
+
+def suits(model: QuadraticModel, sampler: Sampler, batch: Batch, ladder: int) -> bool:
+    """Whether this loop plays these chains, as it is faster."""
+    return isinstance(sampler, SingleSiteSampler) and sampler.scan == SEQUENTIAL
+
+
+def whole(size: int) -> int:
+    """Up to whole vectors."""
+    return -(-size // WIDTH) * WIDTH
+
+
+def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray]:
+    """The chains of each block, as numbers g B + b.
+
+    Args:
+      steps: [G, B] steps done, which must be the same in a block.
+      ladder: R, whole ladders are in one block.
+      threads: that play blocks.
+    """
+    blocks = []
+    for g, done in enumerate(steps.reshape(len(steps), -1, ladder)[:, :, 0]):
+        for number in np.unique(done):
+            ladders = np.flatnonzero(done == number) + g * len(done)
+            most = max(1, _MOST // ladder)
+            parts = -(-len(ladders) // most)
+            parts = max(parts, min(-(-threads // len(steps)), len(ladders) * ladder // _FEWEST))
+            blocks += [
+                (some[:, None] * ladder + np.arange(ladder)).ravel() for some in np.array_split(ladders, parts)
+            ]
+    return blocks
+
+
+class _Chains(NamedTuple):
+    """`ChainStates` with chains [G B], modified in place."""
+
+    x: np.ndarray
+    coupled: np.ndarray
+    linear: np.ndarray
+    pairs: np.ndarray
+    y: np.ndarray | None
+    mean: np.ndarray | None
+    best: np.ndarray
+    best_x: np.ndarray
+    best_logged: np.ndarray
+    best_logged_x: np.ndarray
+
+
+def _flat(leaf) -> np.ndarray:
+    leaf = np.array(leaf)
+    return leaf.reshape(-1, *leaf.shape[2:])
+
+
+def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, first_step, steps, found):
+    """Runs the chains of a block, and writes their states and records."""
+    # Lanes that are left play the last chain once more, so that they add no flips of their own.
+    places = block[np.minimum(np.arange(whole(len(block))), len(block) - 1)]
+    localized = program.localized
+    lanes = make_lanes(len(target.linear), len(places), localized)
+    size = min(chains.x.shape[1], len(target.linear))
+    lanes.keys[:], lanes.observation_keys[:] = keys.mcmc[places].T, keys.observation[places].T
+    lanes.row[:] = places % program.rate.shape[0]
+    lanes.spins[:] = -1
+    lanes.spins[:size] += 2 * chains.x[places, :size].T
+    lanes.coupled[:size] = chains.coupled[places, :size].T
+    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
+    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
+    if localized:
+        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
+    intervals, num_states, count = len(found.values), len(found.states), len(block)
+    records = Found(
+        *(np.zeros((intervals, count), np.float32) for _ in range(2)),
+        np.zeros((intervals if ladder > 1 else 0, count), bool),
+        np.zeros((num_states, count // ladder, size), np.int8),
+    )
+    num_open = max(len(target.sites), 1)
+    play(gibbs, program, changed, target, lanes, ladder, first_step, steps // num_open, steps % num_open, records)
+    found.values[:, block] = records.values
+    found.acceptances[:, block] = found.hops[:, block] = records.hops
+    if ladder > 1:
+        found.exchanged[:, block] = records.exchanged
+    if num_states:
+        first = block[::ladder]
+        found.states[:, first // ladder, size:] = chains.x[first, size:]
+        found.states[:, first // ladder, :size] = records.states
+    lane_of = lanes.lane_of[:count]
+    chains.x[block, :size] = lanes.spins[:size, lane_of].T > 0
+    chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
+    chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
+    if localized:
+        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+    for k, (values, states, kept) in enumerate(
+        ((chains.best, chains.best_x, lanes.best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
+    ):
+        better = np.flatnonzero(lanes.found[k, :count])
+        values[block[better]] = lanes.values[k, better]
+        states[block[better], :size] = kept[:size, better].T > 0
+
+
+def _compile(gibbs, program, target) -> bool:
+    """Plays nothing."""
+    nothing = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
+    records = Found(nothing.values, nothing.hops, nothing.exchanged, nothing.states)
+    play(gibbs, program, program.refresh[0], target, make_lanes(WIDTH, WIDTH, False), 1, 1, 0, 0, records)
+    return True
+
+
+def make_play(
+    model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, part, threads, run
+) -> Play:
+    """`Engine.prepare` of this loop.
+
+    Args:
+      model: of f.
+      sampler: gibbs or metropolis with a sequential scan.
+      batch: instances and keys.
+      program: of the whole run.
+      part: makes the slice of it, `chunk.Program`, from the steps done, the number of intervals and their length.
+      threads: number of them.
+      run: plays tasks in threads.
+    """
+    targets, gibbs, keys = make_targets(model, batch), type(sampler) is Gibbs, StepKeys(*map(_flat, batch.keys))
+
+    def advance(before, done, intervals, every):
+        chain, state, observation = before.chain, before.chain.sampler, before.chain.observation
+        num_instances, num_chains, _ = shape = np.shape(chain.x)
+        chains = _Chains(
+            *map(_flat, (chain.x, chain.field.coupled, chain.field.linear, chain.field.pairs)),
+            *((None, None) if observation is None else map(_flat, observation)),
+            *map(_flat, (before.best.value, before.best.x, before.best_logged.value, before.best_logged.x)),
+        )
+        steps, here = np.asarray(state.steps), part(done, intervals, every)
+        changed = here.refresh.any(axis=0)
+        found = make_recorded(program, intervals, *shape)
+
+        compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
+
+        def play_block(block):
+            g, first = divmod(block[0], num_chains)
+            _play_block(
+                gibbs, here, changed, targets[g], program.ladder, keys, chains, block, done + 1, int(steps[g, first]),
+                found,
+            )  # fmt: skip
+
+        run(play_block, make_blocks(steps, program.ladder, threads), threads)
+        back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
+        x, coupled, linear, pairs, y, mean, *best = back
+        played = np.int32(intervals * every)
+        state = state._replace(
+            steps=steps + played, num_ll_calls=np.asarray(state.num_ll_calls) + sampler.calls_a_step * played
+        )
+        observation = None if observation is None else Observation(y, mean)
+        after = Chain(x, QuadraticField(coupled, linear, pairs), state, observation)
+        return ChainStates(after, Best(*best[:2]), Best(*best[2:])), as_trace(program, found, *shape)
+
+    return advance
