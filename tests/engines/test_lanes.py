@@ -10,7 +10,7 @@ from chains import FALSE_ALARM, batch_of, chains_at
 from localized import check_localized_law
 from single_steps import Disagreement, check_single_steps
 
-from sl_discs.engines.base import Best, Program, exchange, exchanges
+from sl_discs.engines.base import Batch, Best, Program, exchange, exchanges, init_chains
 from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.engine import Cpu, LoopsProgram, _map
 from sl_discs.engines.cpu.lanes import REFRESHED
@@ -260,3 +260,26 @@ def test_chains_without_open_sites_stay():
     found, trace = played(case, GIBBS, np.ones(10), x, intervals=2)
     np.testing.assert_array_equal(found.chain.x[0], x)
     assert (trace.hops == 0).all() and (found.chain.sampler.steps == 10).all()
+
+
+def test_which_chains_are_played_in_step_depends_on_their_instance_only():
+    """Two instances of one batch, in one call, and each by itself: one with few neighbours and one with many."""
+    cases = [random_case(150, whole=False, degree=degree) for degree in (4, 120)]
+    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(case.params.base for case in cases))
+    batch = batch_of(cases[0], 14)
+    keys = jax.tree.map(lambda key: jnp.tile(key, (2, 1, 1)), batch.keys)
+    both = Batch(params, jnp.asarray([case.mask for case in cases]), keys)
+    assert blocks.in_step(GIBBS, both).tolist() == [True, False]
+    assert not blocks.in_step(Gibbs(), both).any()
+    few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], both.keys))
+    assert not blocks.in_step(GIBBS, few).any()
+    model, x = cases[0].model, jnp.asarray(starts(cases[0], 14))
+    program = Program(np.full(450, 1.5, np.float32), None)
+    begin = init_chains(model, GIBBS, both, jnp.stack([x, x]), None)
+    chains, trace = Cpu().prepare(model, GIBBS, both, program)(begin, 0, 3, 150)
+    for g in range(2):
+        one = jax.tree.map(lambda leaf, g=g: leaf[g : g + 1], (both, begin))
+        found, record = Cpu().prepare(model, GIBBS, one[0], program)(one[1], 0, 3, 150)
+        np.testing.assert_array_equal(found.chain.x[0], chains.chain.x[g])
+        np.testing.assert_array_equal(record.value[:, 0], trace.value[:, g])
+        assert record.hops.mean() > 0.05
