@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -65,6 +65,12 @@ CASES = {
     "er-hot": Case(lambda: nx.gnp_random_graph(800, 0.05, seed=0), -1.0, 4.0),
     "sk": Case(lambda: nx.complete_graph(200), None, 0.7),
 }
+
+FLAGS = flags.FlagValues()
+_CASES = flags.DEFINE_list("cases", list(CASES), f"Cases, of {', '.join(CASES)}.", flag_values=FLAGS)
+_CHAINS = flags.DEFINE_integer("chains", 64, "Number of chains.", lower_bound=1, flag_values=FLAGS)
+_REPEATS = flags.DEFINE_integer("repeats", 5, "Repeats, of which the best counts.", lower_bound=1, flag_values=FLAGS)
+_SECONDS = flags.DEFINE_float("seconds", 0.2, "CPU seconds of a repeat.", lower_bound=0.001, flag_values=FLAGS)
 
 # What a contender runs: a number of sweeps of all chains.
 Run = Callable[[int], None]
@@ -185,14 +191,13 @@ def _cpu_seconds(run: Run, sweeps: int) -> float:
     return time.process_time() - begin
 
 
-def main(_: list[str]) -> int:
+def run(_) -> int:
     """Prints the table."""
-    asked = flags.FLAGS
-    check_choice("cases", asked.cases, list(CASES))
+    check_choice("cases", _CASES.value, list(CASES))
     print("case            N degree     T " + " ".join(f"{name:>6}" for name in CONTENDERS) + "  ratio")
-    for name in asked.cases:
+    for name in _CASES.value:
         case = CASES[name]
-        rates, matrix = measure(case, asked.chains, asked.repeats, asked.seconds), case.matrix()
+        rates, matrix = measure(case, _CHAINS.value, _REPEATS.value, _SECONDS.value), case.matrix()
         columns = " ".join(f"{rates[one]:6.0f}" if one in rates else "     -" for one in CONTENDERS)
         ratio = rates["ours"] / max(rate for one, rate in rates.items() if one != "ours")
         size = f"{matrix.shape[0]:6} {matrix.nnz / matrix.shape[0]:6.1f} {case.temperature:5.3f}"
@@ -200,9 +205,10 @@ def main(_: list[str]) -> int:
     return 0
 
 
+def main(argv: Sequence[str]) -> int:
+    """Exit code 0, or 2 after a one-line message about bad input."""
+    return run_command(argv, "", __doc__, FLAGS, run, program="python")
+
+
 if __name__ == "__main__":
-    flags.DEFINE_list("cases", list(CASES), f"Cases, of {', '.join(CASES)}.")
-    flags.DEFINE_integer("chains", 64, "Number of chains.", lower_bound=1)
-    flags.DEFINE_integer("repeats", 5, "Number of repeats, of which the best one counts.", lower_bound=1)
-    flags.DEFINE_float("seconds", 0.2, "CPU seconds of a repeat, at least.", lower_bound=0.001)
-    raise SystemExit(run_command(sys.argv, "", __doc__, flags.FLAGS, main, program="python"))
+    sys.exit(main(sys.argv))

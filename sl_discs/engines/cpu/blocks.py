@@ -1,4 +1,4 @@
-"""Chains in blocks of lanes: which chains `lanes.play` plays, and conversion between them and `ChainStates`."""
+"""Blocks of chains that are played in step: which chains those are, their arrays, and `ChainStates` from them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,117 @@ import numpy as np
 
 from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Play, Program, StepKeys
 from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.arrays import as_trace, make_recorded
-from sl_discs.engines.cpu.lanes import WIDTH, Found, Target, make_lanes, play
+from sl_discs.engines.cpu.lanes import WIDTH, play
 from sl_discs.localization.algorithm import Observation
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
+
+
+class Target(NamedTuple):
+    """f of one instance, f(x) = c.x + scale/2 x'Kx, on S sites: those that may flip or are coupled.
+
+    Attributes:
+      linear: [S] c.
+      scale: of K.
+      starts: [S + 1] where the neighbours of each site begin.
+      neighbours: [E] of all sites, concatenated.
+      weights: [E] their couplings.
+      whole: whether all couplings are whole numbers.
+      sites: [A] the sites that may flip.
+    """
+
+    linear: np.ndarray
+    scale: np.float32
+    starts: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    whole: bool
+    sites: np.ndarray
+
+
+class Lanes(NamedTuple):
+    """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a state.
+
+    Attributes:
+      place: [C] the place whose state a lane has; ladders exchange these.
+      keys: [2, C] of each place, like observation_keys.
+      observation_keys: [2, C].
+      row: [C] row of the program's temperatures of each place.
+      spins: [S, C] -1 or 1.
+      coupled: [S, C] Kx.
+      y: [S, C] observation; [1, C] zeros if not localized, like `mean`.
+      mean: [S, C] running posterior mean.
+      sums: [3, C] c.x, x'Kx/2 and the number of flips since the last logged step, up to the window.
+      window: [3, C] changes of the sums in the window.
+      best: [S, C] the best state of each place, if it was found in this call.
+      best_logged: [S, C] likewise, over the logged steps.
+      values: [2, C] the best values of each place: over all sweeps, over the logged steps.
+      found: [2, C] whether these were found in this call.
+      lane_of: [C] the lane of each place.
+      lane_keys: [2, C] of the lanes, like the following ones.
+      rate: [C] log2(e)/temperature.
+      change: [C] change of x at the site that is tried.
+      words: [2, C] random words of an even step and the next one.
+      better: [C] which lanes have a better state.
+    """
+
+    place: np.ndarray
+    keys: np.ndarray
+    observation_keys: np.ndarray
+    row: np.ndarray
+    spins: np.ndarray
+    coupled: np.ndarray
+    y: np.ndarray
+    mean: np.ndarray
+    sums: np.ndarray
+    window: np.ndarray
+    best: np.ndarray
+    best_logged: np.ndarray
+    values: np.ndarray
+    found: np.ndarray
+    lane_of: np.ndarray
+    lane_keys: np.ndarray
+    rate: np.ndarray
+    change: np.ndarray
+    words: np.ndarray
+    better: np.ndarray
+
+
+def make_lanes(size: int, count: int, localized: bool) -> Lanes:
+    """Allocates `count` lanes of `size` sites."""
+    sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
+    spin, number, word = np.int8, np.float32, np.uint32
+    return Lanes(
+        place=np.arange(count), lane_of=np.arange(count), row=np.zeros(count, np.int64),
+        keys=aligned_zeros(pairs, word), observation_keys=aligned_zeros(pairs, word),
+        spins=aligned_zeros(sites, spin), coupled=aligned_zeros(sites, number),
+        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
+        sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
+        best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
+        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool),
+        lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
+        change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
+    )  # fmt: skip
+
+
+class Found(NamedTuple):
+    """Records of L intervals by place, as `chunk.Recorded`; `exchanged` and `states` are empty if not needed.
+
+    Attributes:
+      values: [L, C].
+      hops: [L, C] also the mean acceptance: whether a proposal is accepted has that mean.
+      exchanged: [L, C].
+      states: [L, C/R, N].
+    """
+
+    values: np.ndarray
+    hops: np.ndarray
+    exchanged: np.ndarray
+    states: np.ndarray
+
 
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
 _MOST, _FEWEST = 64, 32
@@ -42,10 +147,10 @@ def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
 
 
 # With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by themselves: then one chain
-# after the other is faster. Million updates a second, in turn and in step (Zen 4, both threads of a core busy): 16 chains on
-# a torus 141 and 362; on 40 neighbours a site 325 and 397 if 1 % flip, 116 and 178 if 12 % do; 12 chains on a 3-regular
-# graph, where 1 % flip, 302 and 294; 8 chains there 307 and 217, on a torus 145 and 179; 32 chains on 80 neighbours
-# 196 and 144 (4 % flip), 60 and 136 (33 %), on 199 neighbours 75 and 53.
+# after the other is faster. Million updates a second, in turn and in step (Zen 4, both threads of a core busy):
+# 16 chains on a torus 141 and 362; on 40 neighbours a site 325 and 397 if 1 % flip, 116 and 178 if 12 % do; 12 chains
+# on a 3-regular graph, where 1 % flip, 302 and 294; 8 chains there 307 and 217, on a torus 145 and 179; 32 chains on
+# 80 neighbours 196 and 144 (4 % flip), 60 and 136 (33 %), on 199 neighbours 75 and 53.
 _LEAST_CHAINS, _MOST_NEIGHBOURS = 12, 64
 
 

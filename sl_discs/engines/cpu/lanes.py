@@ -16,8 +16,6 @@ below 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -30,7 +28,6 @@ from sl_discs.engines.cpu.arithmetic import (
     FOLD,
     LOG2E,
     STEP,
-    aligned_zeros,
     exp2,
     normal_pair,
     threefry,
@@ -51,109 +48,6 @@ _TIE = _F(TIE * LOG2E)
 _WINDOW = 256
 # Number of sweeps after which fields of real couplings, and sums, are recomputed.
 REFRESHED = 32
-
-
-class Target(NamedTuple):
-    """f of one instance, f(x) = c.x + scale/2 x'Kx, on S sites: those that may flip or are coupled.
-
-    Attributes:
-      linear: [S] c.
-      scale: of K.
-      starts: [S + 1] where the neighbours of each site begin.
-      neighbours: [E] of all sites, concatenated.
-      weights: [E] their couplings.
-      whole: whether all couplings are whole numbers.
-      sites: [A] the sites that may flip.
-    """
-
-    linear: np.ndarray
-    scale: np.float32
-    starts: np.ndarray
-    neighbours: np.ndarray
-    weights: np.ndarray
-    whole: bool
-    sites: np.ndarray
-
-
-class Lanes(NamedTuple):
-    """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a state.
-
-    Attributes:
-      place: [C] the place whose state a lane has; ladders exchange these.
-      keys: [2, C] of each place, like observation_keys.
-      observation_keys: [2, C].
-      row: [C] row of the program's temperatures of each place.
-      spins: [S, C] -1 or 1.
-      coupled: [S, C] Kx.
-      y: [S, C] observation; [1, C] zeros if not localized, like `mean`.
-      mean: [S, C] running posterior mean.
-      sums: [3, C] c.x, x'Kx/2 and the number of flips since the last logged step, up to the window.
-      window: [3, C] changes of the sums in the window.
-      best: [S, C] the best state of each place, if it was found in this call.
-      best_logged: [S, C] likewise, over the logged steps.
-      values: [2, C] the best values of each place: over all sweeps, over the logged steps.
-      found: [2, C] whether these were found in this call.
-      lane_of: [C] the lane of each place.
-      lane_keys: [2, C] of the lanes, like the following ones.
-      rate: [C] log2(e)/temperature.
-      change: [C] change of x at the site that is tried.
-      words: [2, C] random words of an even step and the next one.
-      better: [C] which lanes have a better state.
-    """
-
-    place: np.ndarray
-    keys: np.ndarray
-    observation_keys: np.ndarray
-    row: np.ndarray
-    spins: np.ndarray
-    coupled: np.ndarray
-    y: np.ndarray
-    mean: np.ndarray
-    sums: np.ndarray
-    window: np.ndarray
-    best: np.ndarray
-    best_logged: np.ndarray
-    values: np.ndarray
-    found: np.ndarray
-    lane_of: np.ndarray
-    lane_keys: np.ndarray
-    rate: np.ndarray
-    change: np.ndarray
-    words: np.ndarray
-    better: np.ndarray
-
-
-def make_lanes(size: int, count: int, localized: bool) -> Lanes:
-    """Allocates `count` lanes of `size` sites."""
-    sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
-    spin, number, word = np.int8, np.float32, np.uint32
-    return Lanes(
-        place=np.arange(count), lane_of=np.arange(count), row=np.zeros(count, np.int64),
-        keys=aligned_zeros(pairs, word), observation_keys=aligned_zeros(pairs, word),
-        spins=aligned_zeros(sites, spin), coupled=aligned_zeros(sites, number),
-        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
-        sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
-        best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
-        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool),
-        lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
-        change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
-    )  # fmt: skip
-
-
-class Found(NamedTuple):
-    """Records of L intervals by place, as `chunk.Recorded`; `exchanged` and `states` are empty if not needed.
-
-    Attributes:
-      values: [L, C].
-      hops: [L, C] also the mean acceptance: whether a proposal is accepted has that mean.
-      exchanged: [L, C].
-      states: [L, C/R, N].
-    """
-
-    values: np.ndarray
-    hops: np.ndarray
-    exchanged: np.ndarray
-    states: np.ndarray
 
 
 def _pointer(context, builder, kind, array, element):
@@ -209,9 +103,26 @@ def add_multiple(typing_context, array, factor, other):
     return types.none(array, factor, other), codegen
 
 
+@intrinsic
+def assume_whole(typing_context, size):
+    """Tells the compiler that a number of lanes is a multiple of 16, so that its loops need no remainder."""
+
+    def codegen(context, builder, signature, arguments):
+        number = arguments[0]
+        zero, kind = ir.Constant(number.type, 0), ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
+        assume = cgutils.get_or_insert_function(builder.module, kind, "llvm.assume")
+        low = builder.and_(number, ir.Constant(number.type, WIDTH - 1))
+        builder.call(assume, [builder.icmp_unsigned("==", low, zero)])
+        builder.call(assume, [builder.icmp_signed(">", number, zero)])
+        return context.get_dummy_value()
+
+    return types.none(size), codegen
+
+
 @inlined
 def _draw(keys, pair, words):
     """The words of two steps."""
+    assume_whole(words.shape[1])
     for lane in range(words.shape[1]):
         words[0, lane], words[1, lane] = threefry(keys[0, lane], keys[1, lane], _U(pair), STEP)
 
@@ -231,6 +142,7 @@ def _uniform(word):
 @inlined(fastmath=FUSED)
 def _try(gibbs, spins, coupled, y, rate, words, linear, scale, tilt, change):
     """Decides for all lanes whether a site flips; returns whether any lane does. Arrays are [C]."""
+    assume_whole(change.shape[0])
     if gibbs:
         for lane in range(change.shape[0]):
             spin = _F(spins[lane])
@@ -247,6 +159,7 @@ def _try(gibbs, spins, coupled, y, rate, words, linear, scale, tilt, change):
 
 @inlined(fastmath=FUSED)
 def _add_to_window(window, coupled, linear, change):
+    assume_whole(change.shape[0])
     for lane in range(change.shape[0]):
         window[0, lane] += change[lane] * linear
         window[1, lane] += change[lane] * coupled[lane]
@@ -420,13 +333,13 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
       gibbs: the acceptance rule, as in `single_site`.
       program: the slice of the program, `chunk.Program`.
       changed: [T] whether a temperature or the level differs from those of the step before.
-      target: f.
-      lanes: modified in place.
+      target: `blocks.Target`.
+      lanes: `blocks.Lanes`, modified in place.
       ladder: R.
       first_step: number of the first step.
       sweep: number of the sweep that contains it.
       row: its number in the sweep.
-      found: the records, output.
+      found: `blocks.Found`, output.
     """
     in_long_vectors()
     intervals = found.values.shape[0]
