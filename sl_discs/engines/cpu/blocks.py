@@ -57,6 +57,7 @@ class Lanes(NamedTuple):
       best_logged: [S, C] likewise, over the logged steps.
       values: [2, C] the best values of each place: over all sweeps, over the logged steps.
       found: [2, C] whether these were found in this call.
+      same: [C] whether the best state of a place is in `best_logged`.
       lane_of: [C] the lane of each place.
       lane_keys: [2, C] of the lanes, like the following ones.
       rate: [C] log2(e)/temperature.
@@ -79,6 +80,7 @@ class Lanes(NamedTuple):
     best_logged: np.ndarray
     values: np.ndarray
     found: np.ndarray
+    same: np.ndarray
     lane_of: np.ndarray
     lane_keys: np.ndarray
     rate: np.ndarray
@@ -98,7 +100,7 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
         y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
         sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
         best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
-        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool),
+        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool), same=aligned_zeros(count, bool),
         lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
         change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
     )  # fmt: skip
@@ -247,8 +249,9 @@ def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, fi
     chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
     if localized:
         chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+    all_best = np.where(lanes.same, lanes.best_logged, lanes.best)
     for k, (values, states, kept) in enumerate(
-        ((chains.best, chains.best_x, lanes.best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
+        ((chains.best, chains.best_x, all_best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
     ):
         better = np.flatnonzero(lanes.found[k, :count])
         values[block[better]] = lanes.values[k, better]
@@ -280,6 +283,17 @@ def make_play(
     targets, gibbs = make_targets(model, batch), type(sampler) is Gibbs
     keys: Any = StepKeys(_flat(batch.keys.mcmc), _flat(batch.keys.observation))
 
+    def slice_of(done, intervals, every):
+        """The slice; that of constant temperatures [T, B] without arrays of that size."""
+        steps = intervals * every
+        here = np.asarray(program.temperature[done : done + steps], np.float32)
+        if here.ndim == 1 or here.strides[0] or program.levels is not None or not steps:
+            return part(done, intervals, every)
+        rate = np.ascontiguousarray(1 / here[:1].T)
+        refresh = np.zeros((1, steps), bool)
+        refresh[:, 0] = True
+        return part(done, 0, every)._replace(rate=rate, proposal_rate=rate, refresh=refresh)
+
     def advance(before, done, intervals, every):
         chain, state, observation = before.chain, before.chain.sampler, before.chain.observation
         num_instances, num_chains, _ = shape = np.shape(chain.x)
@@ -288,7 +302,7 @@ def make_play(
             *((None, None) if observation is None else map(_flat, observation)),
             *map(_flat, (before.best.value, before.best.x, before.best_logged.value, before.best_logged.x)),
         )
-        steps, here = np.asarray(state.steps), part(done, intervals, every)
+        steps, here = np.asarray(state.steps), slice_of(done, intervals, every)
         changed = here.refresh.any(axis=0)
         found = make_recorded(program, intervals, *shape)
 

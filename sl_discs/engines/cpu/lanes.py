@@ -193,7 +193,8 @@ def _set_keys(lanes):
 
 @inlined
 def _set_rates(lanes, rates, step):
-    """log2(e)/temperature of all lanes at a step."""
+    """log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are constant."""
+    step = step if rates.shape[1] > 1 else 0
     if rates.shape[0] == 1:
         rate = rates[0, step] * LOG2E
         for lane in range(lanes.rate.shape[0]):
@@ -234,7 +235,10 @@ def _refresh(target, lanes):
 
 @called
 def _keep_better(lanes, scale, k, best):
-    """Compares all lanes with the best values k of their places, and keeps better states in `best`."""
+    """Compares all lanes with the best values k of their places, and keeps better states in `best`.
+
+    A logged state that is also the best one of all is kept once.
+    """
     in_long_vectors()
     improved, moved = False, False
     for lane in range(lanes.place.shape[0]):
@@ -246,6 +250,11 @@ def _keep_better(lanes, scale, k, best):
             lanes.values[k, place] = value
             lanes.found[k, place] = True
             improved = True
+            if k == 0:
+                lanes.same[place] = False
+            elif value > lanes.values[0, place]:
+                lanes.values[0, place] = value
+                lanes.found[0, place] = lanes.same[place] = True
         moved |= place != lane
     if improved and not moved:
         for site in range(_P(best.shape[0])):
@@ -291,12 +300,13 @@ def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
       lanes: modified in place.
       scale: of K.
       ladder: R.
-      rates: [R, T] 1/temperature.
+      rates: [R, T] or [R, 1] 1/temperature.
       step: the last one, as an index into them.
       every: steps of an interval; the number of the interval has the parity of the places r of pairs (r, r + 1).
       number: of the last step.
       exchanged: [C] output.
     """
+    step = step if rates.shape[1] > 1 else 0
     for first in range(0, exchanged.shape[0], ladder):
         for place in range(first + number // every % 2, first + ladder - 1, 2):
             lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
@@ -331,7 +341,7 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
 
     Args:
       gibbs: the acceptance rule, as in `single_site`.
-      program: the slice of the program, `chunk.Program`.
+      program: the slice of the program, `chunk.Program`; its rates may be [R, 1].
       changed: [T] whether a temperature or the level differs from those of the step before.
       target: `blocks.Target`.
       lanes: `blocks.Lanes`, modified in place.
@@ -394,7 +404,6 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
         if num_open == 0:
             step, number = step + every, number + every
         _log(lanes, target.scale, every, ladder, interval, found)
-        _keep_better(lanes, target.scale, 0, lanes.best)
         _keep_better(lanes, target.scale, 1, lanes.best_logged)
         if ladder > 1:
             exchanged = found.exchanged[interval]
