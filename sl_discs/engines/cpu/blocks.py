@@ -123,7 +123,7 @@ class Found(NamedTuple):
 
 
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
-_MOST, _FEWEST = 64, 32
+_MOST, _FEWEST = 64, 16
 
 
 def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
