@@ -129,6 +129,13 @@ def _sampler_state(sampler: Sampler, before: Any, steps: np.ndarray, pace: np.nd
     return before._replace(steps=steps, num_ll_calls=calls, **scale)
 
 
+def localized_after(before: LocalizedState, base: Any, levels: Levels, steps: int, y, mean) -> LocalizedState:
+    """The state of localized chains after so many more steps."""
+    step = np.asarray(before.step) + np.int32(steps)
+    level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
+    return LocalizedState(base, level, step, y, mean)
+
+
 def as_chains(
     sampler: Sampler, before: ChainStates, arrays: ChainArrays, levels: Levels | None, steps: int
 ) -> ChainStates:
@@ -147,9 +154,7 @@ def as_chains(
     state: Any = before.chain.state if levels is None else before.chain.state.base
     state = _sampler_state(sampler, state, back(arrays.steps, np.int32), back(arrays.pace))
     if levels is not None:
-        step = np.asarray(before.chain.state.step) + np.int32(steps)
-        level = np.minimum(np.searchsorted(levels.last, step), len(levels.last) - 1).astype(np.int32)
-        state = LocalizedState(state, level, step, back(arrays.y), back(arrays.mean))
+        state = localized_after(before.chain.state, state, levels, steps, back(arrays.y), back(arrays.mean))
     return ChainStates(
         Chain(states(arrays.spins), field, state),
         Best(back(arrays.best), states(arrays.best_spins)),

@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from sl_discs.engines import base
 from sl_discs.engines.base import Engine, check_ladder
 from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu import blocks
 from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_trace, make_recorded
 from sl_discs.engines.cpu.chunk import Program, Recorded, make_workspace, play
 from sl_discs.engines.cpu.samplers import ENTRIES
@@ -126,6 +127,31 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
+def _map(play_some, tasks, threads: int) -> None:
+    """Plays tasks in threads."""
+    list(map(play_some, tasks) if len(tasks) == 1 else _pool(threads).map(play_some, tasks))
+
+
+def _take(tree, chosen: np.ndarray):
+    """Some of the instances."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], tree)
+
+
+def _instance_parts(parts: list[tuple[np.ndarray, base.Play]]) -> base.Play:
+    """Plays the instances in parts, each in its own way."""
+    order = np.argsort(np.concatenate([chosen for chosen, _ in parts]))
+
+    def advance(chains, done, intervals, every):
+        found = [play(_take(chains, chosen), done, intervals, every) for chosen, play in parts]
+        chains, trace = (list(each) for each in zip(*found, strict=True))
+        return (
+            jax.tree.map(lambda *leaves: np.concatenate(leaves)[order], *chains),
+            jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=1)[:, order], *trace),
+        )
+
+    return advance
+
+
 @dataclasses.dataclass(frozen=True)
 class Cpu(Engine):
     """Runs the samplers of `samplers.ENTRIES`."""
@@ -153,6 +179,25 @@ class Cpu(Engine):
     def prepare(self, model, sampler, batch, program):
         """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
         check_ladder(program, batch.keys.mcmc.shape[1])
+        in_step = blocks.in_step(sampler, batch)
+        parts = [
+            (np.flatnonzero(chosen), play)
+            for chosen, play in ((in_step, self._prepare_in_step), (~in_step, self._prepare_in_turn))
+            if chosen.any()
+        ]
+        if len(parts) == 1:
+            return parts[0][1](model, sampler, batch, program)
+        return _instance_parts(
+            [(chosen, play(model, sampler, _take(batch, chosen), program)) for chosen, play in parts]
+        )
+
+    def _prepare_in_step(self, model, sampler, batch, program):
+        """All chains of an instance try the same site at a time."""
+        part = LoopsProgram(program, keeps_weights=False).part
+        return blocks.make_play(model, sampler, batch, program, part, self.threads or num_cores(), _map)
+
+    def _prepare_in_turn(self, model, sampler, batch, program):
+        """One chain after the other."""
         entry = ENTRIES[type(sampler)]
         settings, targets = entry.settings(sampler), as_targets(model, batch)
         whole = LoopsProgram(program, keeps_weights=entry.keeps_weights(sampler))
@@ -176,7 +221,7 @@ class Cpu(Engine):
             compiled(("cpu", type(settings), *_types(targets), *_types(arrays)), compile_loops)
             worth = arrays.spins.size * intervals * every // _WORK_A_TASK
             tasks = np.array_split(np.arange(num_ladders), max(1, min(num_ladders, _TASKS_A_THREAD * threads, worth)))
-            list(map(play_some, tasks) if len(tasks) == 1 else _pool(threads).map(play_some, tasks))
+            _map(play_some, tasks, threads)
             after = as_chains(sampler, chains, arrays, program.levels, intervals * every)
             return after, as_trace(program, found, *np.shape(chains.chain.x))
 

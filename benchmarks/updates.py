@@ -1,0 +1,211 @@
+"""Measures how many sites Gibbs sampling tries in a second of one core, here and with what else there is.
+
+    python benchmarks/updates.py --cases=torus,ba --chains=64 --repeats=5
+
+A row is a target exp(1/2 s'Js / T) on spins s; a number is millions of site updates in a second of CPU time in one
+thread, the best of several repeats, which alternate between contenders. The last column is ours over the best peer.
+
+Contenders: `ours`, `gibbs` with a sequential scan on the CPU engine; `numba`, the loop over sites that one would
+write; `numpy`, block Gibbs on the two colours of a bipartite graph for all chains at once; `dwave`, simulated
+annealing of `dwave-samplers` (Metropolis) at a constant temperature, if that is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import networkx as nx
+import numba
+import numpy as np
+import scipy.sparse
+
+from sl_discs.command import Command, check_choice, own_flags
+from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
+from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.keys import Stream, chain_keys
+from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
+from sl_discs.models.terms import Coefficients
+from sl_discs.samplers.single_site import Gibbs
+
+
+class Case(NamedTuple):
+    """A target: couplings of spins, and a temperature."""
+
+    graph: Callable[[], nx.Graph]
+    coupling: float | None
+    temperature: float
+
+    def matrix(self) -> scipy.sparse.csr_array:
+        """J [N, N]; couplings are standard normal over sqrt(N) if none is given."""
+        matrix = nx.to_scipy_sparse_array(self.graph(), format="csr", dtype=np.float64)
+        if self.coupling is not None:
+            return matrix * self.coupling
+        upper = scipy.sparse.triu(matrix, format="csr")
+        upper.data = np.random.default_rng(0).normal(size=upper.nnz) / np.sqrt(matrix.shape[0])
+        return (upper + upper.T).tocsr()
+
+
+def _torus():
+    return nx.convert_node_labels_to_integers(nx.grid_2d_graph(64, 64, periodic=True))
+
+
+CASES = {
+    "torus": Case(_torus, 1.0, 2.269),
+    "torus-hot": Case(_torus, 1.0, 3.0),
+    "3-regular": Case(lambda: nx.random_regular_graph(3, 10_000, seed=1), -1.0, 0.5),
+    "ba": Case(lambda: nx.barabasi_albert_graph(512, 4, seed=0), -1.0, 1.5),
+    "er": Case(lambda: nx.gnp_random_graph(800, 0.05, seed=0), -1.0, 1.0),
+    "er-hot": Case(lambda: nx.gnp_random_graph(800, 0.05, seed=0), -1.0, 4.0),
+    "sk": Case(lambda: nx.complete_graph(200), None, 0.7),
+}
+
+FLAGS, define = own_flags()
+define.list("cases", list(CASES), f"Cases, of {', '.join(CASES)}.")
+define.integer("chains", 64, "Number of chains.", lower_bound=1)
+define.integer("repeats", 5, "Repeats, of which the best counts.", lower_bound=1)
+define.float("seconds", 0.2, "CPU seconds of a repeat.", lower_bound=0.001)
+
+# What a contender runs: a number of sweeps of all chains.
+Run = Callable[[int], None]
+
+
+def ours(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run:
+    """The CPU engine in one thread."""
+    upper = scipy.sparse.triu(matrix, format="coo")
+    num_sites, edges = matrix.shape[0], np.stack([upper.row, upper.col], axis=1)
+    linear = -2 * np.asarray(matrix.sum(axis=1)).ravel()
+    degree = int(np.diff(matrix.indptr).max())
+    whole = bool((upper.data == np.round(upper.data)).all())
+    terms = Coefficients(linear, edges, upper.data if whole else 4 * upper.data, 4.0 if whole else 1.0)
+    params = quadratic_params(terms, num_sites, degree if sparse_is_cheaper(degree, num_sites) else None)
+    model, sampler = QuadraticModel(num_sites, field_dtype(params.coupling)), Gibbs(scan="sequential")
+    keys = StepKeys(*(chain_keys(0, stream, np.arange(1), chains) for stream in (Stream.MCMC, Stream.OBSERVATION)))
+    batch = Batch(jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], params), jnp.ones((1, num_sites), bool), keys)
+    x = np.random.default_rng(0).integers(0, 2, (1, chains, num_sites)).astype(np.int8)
+    program = Program(np.broadcast_to(np.float32(temperature), most * num_sites), None)
+    state = init_chains(model, sampler, batch, jnp.asarray(x), None)
+    play = Cpu(threads=1).prepare(model, sampler, batch, program)
+
+    def run(sweeps):
+        nonlocal state
+        state, _ = play(state, 0, 1, sweeps * num_sites)
+
+    return run
+
+
+@numba.njit(nogil=True)
+def _sweeps(starts, neighbours, couplings, spins, temperature, sweeps):
+    for _ in range(sweeps):
+        for site in range(spins.shape[0]):
+            field = 0.0
+            for k in range(starts[site], starts[site + 1]):
+                field += couplings[k] * spins[neighbours[k]]
+            up = np.random.random() < 1 / (1 + np.exp(-2 * field / temperature))  # noqa: NPY002
+            spins[site] = 1 if up else -1
+
+
+def plain_numba(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run:
+    """One chain after the other."""
+    spins = np.random.default_rng(0).choice(np.array([-1, 1], np.int8), (chains, matrix.shape[0]))
+
+    def run(sweeps):
+        for chain in spins:
+            _sweeps(matrix.indptr, matrix.indices, matrix.data, chain, temperature, sweeps)
+
+    return run
+
+
+def numpy_blocks(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run | None:
+    """The sites of one colour given the others, in all chains; None if the graph is not bipartite."""
+    graph = nx.from_scipy_sparse_array(matrix)
+    if not nx.is_bipartite(graph):
+        return None
+    colours = nx.bipartite.color(graph)
+    parts = [np.array([site for site in graph if colours[site] == colour]) for colour in (0, 1)]
+    rng = np.random.default_rng(0)
+    spins = [rng.choice(np.array([-1, 1], np.float32), (len(part), chains)) for part in parts]
+    blocks = [matrix[parts[k]][:, parts[1 - k]].astype(np.float32) for k in (0, 1)]
+
+    def run(sweeps):
+        for _ in range(sweeps):
+            for k, block in enumerate(blocks):
+                up = 1 / (1 + np.exp(np.float32(-2 / temperature) * (block @ spins[1 - k])))
+                spins[k] = np.where(rng.random(up.shape, np.float32) < up, np.float32(1), np.float32(-1))
+
+    return run
+
+
+def dwave(matrix: scipy.sparse.csr_array, temperature: float, chains: int, most: int) -> Run | None:
+    """Simulated annealing at one temperature; None if it is not installed."""
+    if importlib.util.find_spec("dwave") is None or importlib.util.find_spec("dwave.samplers") is None:
+        return None
+    import dimod
+    from dwave.samplers import SimulatedAnnealingSampler
+
+    upper = scipy.sparse.triu(matrix, format="coo")
+    model = dimod.BinaryQuadraticModel("SPIN")
+    model.add_linear_from((site, 0.0) for site in range(matrix.shape[0]))
+    model.add_quadratic_from(zip(upper.row.tolist(), upper.col.tolist(), (-upper.data).tolist(), strict=True))
+
+    def run(sweeps):
+        SimulatedAnnealingSampler().sample(
+            model, num_reads=chains, num_sweeps_per_beta=sweeps, beta_schedule_type="custom",
+            beta_schedule=[1 / temperature], seed=1,
+        )  # fmt: skip
+
+    return run
+
+
+CONTENDERS = {"ours": ours, "numba": plain_numba, "numpy": numpy_blocks, "dwave": dwave}
+
+
+def measure(case: Case, chains: int, repeats: int, seconds: float) -> dict[str, float]:
+    """Millions of site updates a CPU second of each contender that can play a case."""
+    matrix, most = case.matrix(), 1 << 16
+    runs = {name: make(matrix, case.temperature, chains, most) for name, make in CONTENDERS.items()}
+    played = {name: run for name, run in runs.items() if run is not None}
+    sweeps = {}
+    for name, run in played.items():
+        run(1)
+        sweeps[name] = 1
+        # Long enough that what happens once a run does not count.
+        while (taken := _cpu_seconds(run, sweeps[name])) < seconds and 2 * sweeps[name] <= most:
+            sweeps[name] = min(most, int(sweeps[name] * min(max(2, seconds / max(taken, 1e-6)), 16)))
+    least = dict.fromkeys(played, np.inf)
+    for _ in range(repeats):
+        for name, run in played.items():
+            least[name] = min(least[name], _cpu_seconds(run, sweeps[name]) / sweeps[name])
+    return {name: matrix.shape[0] * chains / taken / 1e6 for name, taken in least.items()}
+
+
+def _cpu_seconds(run: Run, sweeps: int) -> float:
+    begin = time.process_time()
+    run(sweeps)
+    return time.process_time() - begin
+
+
+def run(_) -> int:
+    """Prints the table."""
+    check_choice("cases", FLAGS.cases, list(CASES))
+    print("case            N degree     T " + " ".join(f"{name:>6}" for name in CONTENDERS) + "  ratio")
+    for name in FLAGS.cases:
+        case = CASES[name]
+        rates, matrix = measure(case, FLAGS.chains, FLAGS.repeats, FLAGS.seconds), case.matrix()
+        columns = " ".join(f"{rates[one]:6.0f}" if one in rates else "     -" for one in CONTENDERS)
+        ratio = rates["ours"] / max(rate for one, rate in rates.items() if one != "ours")
+        size = f"{matrix.shape[0]:6} {matrix.nnz / matrix.shape[0]:6.1f} {case.temperature:5.3f}"
+        print(f"{name:>10} {size} {columns} {ratio:6.1f}", flush=True)
+    return 0
+
+
+main = Command("", __doc__, FLAGS, run, program="python")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,331 @@
+"""Blocks of chains that are played in step: which chains those are, their arrays, and `ChainStates` from them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sl_discs.engines.base import Batch, Best, Chain, ChainStates, Play, Program
+from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu.arithmetic import aligned_zeros
+from sl_discs.engines.cpu.arrays import as_trace, localized_after, make_recorded
+from sl_discs.engines.cpu.lanes import WIDTH, play
+from sl_discs.keys import StepKeys
+from sl_discs.models.quadratic import QuadraticField, QuadraticModel
+from sl_discs.samplers.base import Sampler
+from sl_discs.samplers.single_site import SEQUENTIAL, Gibbs, Metropolis, SingleSiteSampler
+
+
+class Target(NamedTuple):
+    """f of one instance, f(x) = c.x + scale/2 x'Kx, on S sites: those that may flip or are coupled.
+
+    Attributes:
+      linear: [S] c.
+      scale: of K.
+      starts: [S + 1] where the neighbours of each site begin.
+      neighbours: [E] of all sites, concatenated.
+      weights: [E] their couplings.
+      whole: whether all couplings are whole numbers.
+      sites: [A] the sites that may flip.
+    """
+
+    linear: np.ndarray
+    scale: np.float32
+    starts: np.ndarray
+    neighbours: np.ndarray
+    weights: np.ndarray
+    whole: bool
+    sites: np.ndarray
+
+
+class Lanes(NamedTuple):
+    """C chains in step. A chain is a place, with its key, temperature and best states; a lane has a state.
+
+    Attributes:
+      place: [C] the place whose state a lane has; ladders exchange these.
+      keys: [2, C] of each place, like observation_keys.
+      observation_keys: [2, C].
+      row: [C] row of the program's temperatures of each place.
+      spins: [S, C] -1 or 1.
+      coupled: [S, C] Kx.
+      y: [S, C] observation; [1, C] zeros if not localized, like `mean`.
+      mean: [S, C] running posterior mean.
+      sums: [3, C] c.x, x'Kx/2 and the number of flips since the last logged step, up to the window.
+      window: [3, C] changes of the sums in the window.
+      best: [S, C] the best state of each place, if it was found in this call.
+      best_logged: [S, C] likewise, over the logged steps.
+      values: [2, C] the best values of each place: over all sweeps, over the logged steps.
+      found: [2, C] whether these were found in this call.
+      same: [C] whether the best state of a place is in `best_logged`.
+      lane_of: [C] the lane of each place.
+      lane_keys: [2, C] of the lanes, like the following ones.
+      rate: [C] log2(e)/temperature.
+      change: [C] change of x at the site that is tried.
+      words: [2, C] random words of an even step and the next one.
+      better: [C] which lanes have a better state.
+    """
+
+    place: np.ndarray
+    keys: np.ndarray
+    observation_keys: np.ndarray
+    row: np.ndarray
+    spins: np.ndarray
+    coupled: np.ndarray
+    y: np.ndarray
+    mean: np.ndarray
+    sums: np.ndarray
+    window: np.ndarray
+    best: np.ndarray
+    best_logged: np.ndarray
+    values: np.ndarray
+    found: np.ndarray
+    same: np.ndarray
+    lane_of: np.ndarray
+    lane_keys: np.ndarray
+    rate: np.ndarray
+    change: np.ndarray
+    words: np.ndarray
+    better: np.ndarray
+
+
+def make_lanes(size: int, count: int, localized: bool) -> Lanes:
+    """Allocates `count` lanes of `size` sites."""
+    sites, tilted, pairs = (size, count), (size if localized else 1, count), (2, count)
+    spin, number, word = np.int8, np.float32, np.uint32
+    return Lanes(
+        place=np.arange(count), lane_of=np.arange(count), row=np.zeros(count, np.int64),
+        keys=aligned_zeros(pairs, word), observation_keys=aligned_zeros(pairs, word),
+        spins=aligned_zeros(sites, spin), coupled=aligned_zeros(sites, number),
+        y=aligned_zeros(tilted, number), mean=aligned_zeros(tilted, number),
+        sums=aligned_zeros((3, count)), window=aligned_zeros((3, count), number),
+        best=aligned_zeros(sites, spin), best_logged=aligned_zeros(sites, spin),
+        values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool), same=aligned_zeros(count, bool),
+        lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
+        change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
+    )  # fmt: skip
+
+
+class Found(NamedTuple):
+    """Records of L intervals by place, as `chunk.Recorded`; `exchanged` and `states` are empty if not needed.
+
+    Attributes:
+      values: [L, C].
+      hops: [L, C] also the mean acceptance: whether a proposal is accepted has that mean.
+      exchanged: [L, C].
+      states: [L, C/R, N].
+    """
+
+    values: np.ndarray
+    hops: np.ndarray
+    exchanged: np.ndarray
+    states: np.ndarray
+
+
+# The largest number of chains in a block, and the smallest one that is worth a thread of its own.
+_MOST, _FEWEST = 64, 16
+
+
+def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
+    """The instances in the form of the loop."""
+    params, num_sites, mask = batch.params, model.num_sites, np.asarray(batch.mask)
+    instance, site, neighbour, weight = params.coupling.entries(num_sites)
+    used = mask.copy()
+    used[instance, site] = True
+    first = np.searchsorted(instance, np.arange(len(mask) + 1))
+    linear, scale = np.asarray(params.linear, np.float32), np.asarray(params.scale, np.float32)
+
+    def one(g):
+        size = whole(num_sites - int(np.argmax(used[g, ::-1])))
+        here = slice(first[g], first[g + 1])
+        counts = np.bincount(site[here], minlength=size)
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
+        kept = np.zeros(size, np.float32)
+        kept[:num_sites] = linear[g, :size]
+        lists = starts, neighbour[here].astype(np.uint32), weight[here].astype(np.float32)
+        return Target(kept, scale[g], *lists, weight.dtype == np.int8, np.flatnonzero(mask[g]).astype(np.uint32))
+
+    return [one(g) for g in range(len(mask))]
+
+
+# With fewer chains most lanes are idle, and longer rows of couplings fill the vectors by themselves: then one chain
+# after the other is faster. Million updates a second, in turn and in step (Zen 4, both threads of a core busy):
+# 16 chains on a torus 141 and 362; on 40 neighbours a site 325 and 397 if 1 % flip, 116 and 178 if 12 % do; 12 chains
+# on a 3-regular graph, where 1 % flip, 302 and 294; 8 chains there 307 and 217, on a torus 145 and 179; 32 chains on
+# 80 neighbours 196 and 144 (4 % flip), 60 and 136 (33 %), on 199 neighbours 75 and 53.
+_LEAST_CHAINS, _MOST_NEIGHBOURS = 12, 64
+
+
+def in_step(sampler: Sampler, batch: Batch) -> np.ndarray:
+    """[G] whether the chains of each instance are played in step; this depends on that instance only."""
+    mask, num_chains = np.asarray(batch.mask), batch.keys.mcmc.shape[1]
+    if not isinstance(sampler, Gibbs | Metropolis) or sampler.scan != SEQUENTIAL or num_chains < _LEAST_CHAINS:
+        return np.zeros(len(mask), bool)
+    entries = np.count_nonzero(np.asarray(batch.params.coupling[-1]), axis=(1, 2))
+    return entries <= _MOST_NEIGHBOURS * mask.sum(axis=1)
+
+
+def whole(size: int) -> int:
+    """Up to whole vectors."""
+    return -(-size // WIDTH) * WIDTH
+
+
+def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray]:
+    """The chains of each block, as numbers g B + b.
+
+    Args:
+      steps: [G, B] steps done, which must be the same in a block.
+      ladder: R, whole ladders are in one block.
+      threads: that play blocks.
+    """
+    blocks = []
+    for g, done in enumerate(steps.reshape(len(steps), -1, ladder)[:, :, 0]):
+        for number in np.unique(done):
+            ladders = np.flatnonzero(done == number) + g * len(done)
+            most = max(1, _MOST // ladder)
+            parts = -(-len(ladders) // most)
+            parts = max(parts, min(-(-threads // len(steps)), len(ladders) * ladder // _FEWEST))
+            blocks += [
+                (some[:, None] * ladder + np.arange(ladder)).ravel() for some in np.array_split(ladders, parts)
+            ]
+    return blocks
+
+
+class _Chains(NamedTuple):
+    """`ChainStates` with chains [G B], modified in place."""
+
+    x: np.ndarray
+    coupled: np.ndarray
+    linear: np.ndarray
+    pairs: np.ndarray
+    y: np.ndarray | None
+    mean: np.ndarray | None
+    best: np.ndarray
+    best_x: np.ndarray
+    best_logged: np.ndarray
+    best_logged_x: np.ndarray
+
+
+def _flat(leaf) -> Any:
+    leaf = np.array(leaf)
+    return leaf.reshape(-1, *leaf.shape[2:])
+
+
+def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, first_step, steps, found):
+    """Runs the chains of a block, and writes their states and records."""
+    # Lanes that are left play the last chain once more, so that they add no flips of their own.
+    places = block[np.minimum(np.arange(whole(len(block))), len(block) - 1)]
+    localized = program.localized
+    lanes = make_lanes(len(target.linear), len(places), localized)
+    size = min(chains.x.shape[1], len(target.linear))
+    lanes.keys[:], lanes.observation_keys[:] = keys.mcmc[places].T, keys.observation[places].T
+    lanes.row[:] = places % program.rate.shape[0]
+    lanes.spins[:] = -1
+    lanes.spins[:size] += 2 * chains.x[places, :size].T
+    lanes.coupled[:size] = chains.coupled[places, :size].T
+    lanes.sums[0], lanes.sums[1] = chains.linear[places], chains.pairs[places]
+    lanes.values[0], lanes.values[1] = chains.best[places], chains.best_logged[places]
+    if localized:
+        lanes.y[:size], lanes.mean[:size] = chains.y[places, :size].T, chains.mean[places, :size].T
+    intervals, num_states, count = len(found.values), len(found.states), len(block)
+    records = Found(
+        *(np.zeros((intervals, count), np.float32) for _ in range(2)),
+        np.zeros((intervals if ladder > 1 else 0, count), bool),
+        np.zeros((num_states, count // ladder, size), np.int8),
+    )
+    num_open = max(len(target.sites), 1)
+    play(gibbs, program, changed, target, lanes, ladder, first_step, steps // num_open, steps % num_open, records)
+    found.values[:, block] = records.values
+    found.acceptances[:, block] = found.hops[:, block] = records.hops
+    if ladder > 1:
+        found.exchanged[:, block] = records.exchanged
+    if num_states:
+        first = block[::ladder]
+        found.states[:, first // ladder, size:] = chains.x[first, size:]
+        found.states[:, first // ladder, :size] = records.states
+    lane_of = lanes.lane_of[:count]
+    chains.x[block, :size] = lanes.spins[:size, lane_of].T > 0
+    chains.coupled[block, :size] = lanes.coupled[:size, lane_of].T
+    chains.linear[block], chains.pairs[block] = lanes.sums[:2, lane_of]
+    if localized:
+        chains.y[block, :size], chains.mean[block, :size] = lanes.y[:size, :count].T, lanes.mean[:size, :count].T
+    all_best = np.where(lanes.same, lanes.best_logged, lanes.best)
+    for k, (values, states, kept) in enumerate(
+        ((chains.best, chains.best_x, all_best), (chains.best_logged, chains.best_logged_x, lanes.best_logged))
+    ):
+        better = np.flatnonzero(lanes.found[k, :count])
+        values[block[better]] = lanes.values[k, better]
+        states[block[better], :size] = kept[:size, better].T > 0
+
+
+def _compile(gibbs, program, target) -> bool:
+    """Plays nothing."""
+    nothing = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
+    records = Found(nothing.values, nothing.hops, nothing.exchanged, nothing.states)
+    play(gibbs, program, program.refresh[0], target, make_lanes(WIDTH, WIDTH, False), 1, 1, 0, 0, records)
+    return True
+
+
+def make_play(
+    model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, part, threads: int, run
+) -> Play:
+    """`Engine.prepare` of this loop.
+
+    Args:
+      model: of f.
+      sampler: gibbs or metropolis with a sequential scan.
+      batch: instances and keys.
+      program: of the whole run.
+      part: makes the slice of it, `chunk.Program`, from the steps done, the number of intervals and their length.
+      threads: number of them.
+      run: plays tasks in threads.
+    """
+    targets, gibbs = make_targets(model, batch), type(sampler) is Gibbs
+    keys: Any = StepKeys(_flat(batch.keys.mcmc), _flat(batch.keys.observation))
+
+    def slice_of(done, intervals, every):
+        """The slice; that of constant temperatures [T, B] without arrays of that size."""
+        steps = intervals * every
+        here = np.asarray(program.temperature[done : done + steps], np.float32)
+        if here.ndim == 1 or here.strides[0] or program.levels is not None or not steps:
+            return part(done, intervals, every)
+        rate = np.ascontiguousarray(1 / here[:1].T)
+        refresh = np.zeros((1, steps), bool)
+        refresh[:, 0] = True
+        return part(done, 0, every)._replace(rate=rate, proposal_rate=rate, refresh=refresh)
+
+    def advance(before, done, intervals, every):
+        chain, localized = before.chain, program.levels is not None
+        state: Any = chain.state.base if localized else chain.state
+        num_instances, num_chains, _ = shape = np.shape(chain.x)
+        chains = _Chains(
+            *map(_flat, (chain.x, chain.field.coupled, chain.field.linear, chain.field.pairs)),
+            *(map(_flat, (chain.state.y, chain.state.mean)) if localized else (None, None)),
+            *map(_flat, (before.best.value, before.best.x, before.best_logged.value, before.best_logged.x)),
+        )
+        steps, here = np.asarray(state.steps), slice_of(done, intervals, every)
+        changed = here.refresh.any(axis=0)
+        found = make_recorded(program, intervals, *shape)
+
+        compiled(("cpu", "lanes"), lambda: _compile(gibbs, part(done, 0, every), targets[0]))
+
+        def play_block(block):
+            g, first = divmod(block[0], num_chains)
+            _play_block(
+                gibbs, here, changed, targets[g], program.ladder, keys, chains, block, done + 1, int(steps[g, first]),
+                found,
+            )  # fmt: skip
+
+        run(play_block, make_blocks(steps, program.ladder, threads), threads)
+        back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
+        x, coupled, linear, pairs, y, mean, *best = back
+        played = np.int32(intervals * every)
+        state = state._replace(
+            steps=steps + played, num_ll_calls=np.asarray(state.num_ll_calls) + sampler.calls_a_step * played
+        )
+        if program.levels is not None:
+            state = localized_after(chain.state, state, program.levels, intervals * every, y, mean)
+        after = Chain(x, QuadraticField(coupled, linear, pairs), state)
+        return ChainStates(after, Best(*best[:2]), Best(*best[2:])), as_trace(program, found, *shape)
+
+    return advance

@@ -1,0 +1,420 @@
+"""Sequential scans of many chains in step: all chains of a block try the same site, each in a lane of the vectors.
+
+Spins and fields are stored as [S, C], with sites outside and C lanes inside, so that a step is straight vector code:
+C random words, C fields, C decisions and, only where a lane has flipped, its neighbours' C fields. Every lane has its
+own key, temperature and tilt.
+
+`threefry(key of the chain, n // 2, STEP)` gives the words of the steps n and n + 1, for even n. So the states of a
+chain depend on its own key only, and not on how a run is divided into calls and blocks.
+
+The best state is the best one over the ends of sweeps and the logged steps.
+
+Fields are in float32, and exact where couplings are whole numbers. Otherwise each flip of a neighbour adds an error
+of at most 2^-24 of the field's largest size. Fields are recomputed every `REFRESHED` sweeps, so that the error stays
+below 2^-24 (REFRESHED + 1) d max|Kx| for d neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
+
+from sl_discs.engines.cpu.arithmetic import (
+    DRAW,
+    FOLD,
+    LOG2E,
+    STEP,
+    exp2,
+    normal_pair,
+    threefry,
+    uniform,
+)
+from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
+from sl_discs.engines.cpu.single_site import TIE
+
+WIDTH = 16
+_F, _I, _U = np.float32, np.int32, np.uint32
+# Unsigned, as in tree.py.
+_P = np.uint64
+_NEXT = _P(1)
+_LOWEST, _HIGHEST = _F(-125), _F(125)
+_HALF, _ONE, _TWO, _NOTHING, _UNIT = _F(0.5), _F(1), _F(2), _F(0), _F(2.0**-32)
+_TIE = _F(TIE * LOG2E)
+# Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then exact.
+_WINDOW = 256
+# Number of sweeps after which fields of real couplings, and sums, are recomputed.
+REFRESHED = 32
+
+
+def _pointer(context, builder, kind, array, element):
+    """The data of a [C] array as vectors of 16 elements."""
+    return builder.bitcast(make_array(kind)(context, builder, array).data, ir.VectorType(element, WIDTH).as_pointer())
+
+
+def _number(context, builder, kind, array):
+    size = builder.extract_value(make_array(kind)(context, builder, array).shape, 0)
+    return builder.sdiv(size, ir.Constant(size.type, WIDTH))
+
+
+@intrinsic
+def any_nonzero(typing_context, array):
+    """Whether an entry of a float32 array [C] is not 0; C is a multiple of 16."""
+
+    def codegen(context, builder, signature, arguments):
+        word, [kind], [array] = ir.IntType(32), signature.args, arguments
+        pointer, number = _pointer(context, builder, kind, array, word), _number(context, builder, kind, array)
+        zero = ir.Constant(ir.VectorType(word, WIDTH), None)
+        found = cgutils.alloca_once_value(builder, zero)
+        with cgutils.for_range(builder, number) as loop:
+            entry = builder.load(builder.gep(pointer, [loop.index]), align=64)
+            builder.store(builder.or_(builder.load(found), entry), found)
+        different = builder.icmp_signed("!=", builder.load(found), zero)
+        return builder.icmp_signed(
+            "!=", builder.bitcast(different, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 0)
+        )
+
+    return types.boolean(array), codegen
+
+
+@intrinsic
+def add_multiple(typing_context, array, factor, other):
+    """array += factor * other for float32 arrays [C]; C is a multiple of 16."""
+
+    def codegen(context, builder, signature, arguments):
+        (one, _, two), (array, factor, other), number = signature.args, arguments, ir.FloatType()
+        size = _number(context, builder, one, array)
+        array, other = _pointer(context, builder, one, array, number), _pointer(context, builder, two, other, number)
+        vector = ir.VectorType(number, WIDTH)
+        first = builder.insert_element(ir.Constant(vector, ir.Undefined), factor, ir.Constant(ir.IntType(32), 0))
+        factor = builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(ir.IntType(32), WIDTH), None))
+        with cgutils.for_range(builder, size) as loop:
+            place = builder.gep(array, [loop.index])
+            product = builder.fmul(
+                builder.load(builder.gep(other, [loop.index]), align=64), factor, flags=["contract"]
+            )
+            total = builder.fadd(builder.load(place, align=64), product, flags=["contract"])
+            builder.store(total, place, align=64)
+        return context.get_dummy_value()
+
+    return types.none(array, factor, other), codegen
+
+
+@intrinsic
+def assume_whole(typing_context, size):
+    """Tells the compiler that a number of lanes is a multiple of 16, so that its loops need no remainder."""
+
+    def codegen(context, builder, signature, arguments):
+        number = arguments[0]
+        zero, kind = ir.Constant(number.type, 0), ir.FunctionType(ir.VoidType(), [ir.IntType(1)])
+        assume = cgutils.get_or_insert_function(builder.module, kind, "llvm.assume")
+        low = builder.and_(number, ir.Constant(number.type, WIDTH - 1))
+        builder.call(assume, [builder.icmp_unsigned("==", low, zero)])
+        builder.call(assume, [builder.icmp_signed(">", number, zero)])
+        return context.get_dummy_value()
+
+    return types.none(size), codegen
+
+
+@inlined
+def _draw(keys, pair, words):
+    """The words of two steps."""
+    assume_whole(words.shape[1])
+    for lane in range(words.shape[1]):
+        words[0, lane], words[1, lane] = threefry(keys[0, lane], keys[1, lane], _U(pair), STEP)
+
+
+@inlined(fastmath=FUSED)
+def _odds(gain):
+    """2^gain, clipped."""
+    return exp2(min(max(gain, _LOWEST), _HIGHEST))
+
+
+@inlined(fastmath=FUSED)
+def _uniform(word):
+    """A uniform number on (0, 1], the middle of the interval of a word."""
+    return _F(word) * _UNIT + _HALF * _UNIT
+
+
+@inlined(fastmath=FUSED)
+def _try(gibbs, spins, coupled, y, rate, words, linear, scale, tilt, change):
+    """Decides for all lanes whether a site flips; returns whether any lane does. Arrays are [C]."""
+    assume_whole(change.shape[0])
+    if gibbs:
+        for lane in range(change.shape[0]):
+            spin = _F(spins[lane])
+            odds = _odds(-spin * ((linear + scale * coupled[lane]) * rate[lane] + tilt * y[lane]))
+            change[lane] = -spin if _uniform(words[lane]) * (_ONE + odds) < odds else _NOTHING
+    else:
+        for lane in range(change.shape[0]):
+            spin = _F(spins[lane])
+            gain = -spin * ((linear + scale * coupled[lane]) * rate[lane] + tilt * y[lane])
+            odds = _odds(gain if gain != _NOTHING else _TIE)
+            change[lane] = -spin if _uniform(words[lane]) < odds else _NOTHING
+    return any_nonzero(change)
+
+
+@inlined(fastmath=FUSED)
+def _add_to_window(window, coupled, linear, change):
+    assume_whole(change.shape[0])
+    for lane in range(change.shape[0]):
+        window[0, lane] += change[lane] * linear
+        window[1, lane] += change[lane] * coupled[lane]
+        window[2, lane] += abs(change[lane])
+
+
+@inlined(fastmath=FUSED)
+def _move(target, lanes, site, linear):
+    """Flips a site in the lanes that do."""
+    change, row = lanes.change, lanes.spins[site]
+    _add_to_window(lanes.window, lanes.coupled[site], linear, change)
+    for lane in range(change.shape[0]):
+        row[lane] += np.int8(_TWO * change[lane])
+    for k in range(target.starts[site], target.starts[site + _NEXT]):
+        add_multiple(lanes.coupled[_P(target.neighbours[k])], target.weights[k], change)
+
+
+@inlined(fastmath=FUSED)
+def _turn(mean, change, collected):
+    """As `chunk.turn`, for one site: the change of x is half that of the spin."""
+    for lane in range(change.shape[0]):
+        mean[lane] -= _TWO * collected * change[lane]
+
+
+@inlined
+def _set_keys(lanes):
+    for lane in range(lanes.place.shape[0]):
+        place = lanes.place[lane]
+        lanes.lane_keys[0, lane], lanes.lane_keys[1, lane] = lanes.keys[0, place], lanes.keys[1, place]
+
+
+@inlined
+def _set_rates(lanes, rates, step):
+    """log2(e)/temperature of all lanes at a step; `rates` are [R, T], or [R, 1] if they are constant."""
+    step = step if rates.shape[1] > 1 else 0
+    if rates.shape[0] == 1:
+        rate = rates[0, step] * LOG2E
+        for lane in range(lanes.rate.shape[0]):
+            lanes.rate[lane] = rate
+    else:
+        for lane in range(lanes.rate.shape[0]):
+            lanes.rate[lane] = rates[lanes.row[lanes.place[lane]], step] * LOG2E
+
+
+@called
+def _close_window(lanes):
+    """Adds the changes in the window to the sums."""
+    for k in range(3):
+        for lane in range(lanes.place.shape[0]):
+            lanes.sums[k, lane] += lanes.window[k, lane]
+            lanes.window[k, lane] = _NOTHING
+
+
+@called(fastmath=FUSED)
+def _refresh(target, lanes):
+    """Recomputes fields of real couplings, and the sums c.x and x'Kx/2."""
+    in_long_vectors()
+    for k in range(2):
+        lanes.sums[k] = 0
+    for site in range(_P(lanes.spins.shape[0])):
+        field, spins, linear = lanes.coupled[site], lanes.spins[site], np.float64(target.linear[site])
+        if not target.whole:
+            field[:] = _NOTHING
+            for k in range(target.starts[site], target.starts[site + _NEXT]):
+                others, weight = lanes.spins[_P(target.neighbours[k])], target.weights[k]
+                for lane in range(field.shape[0]):
+                    field[lane] += weight * (_F(others[lane]) * _HALF + _HALF)
+        for lane in range(field.shape[0]):
+            x = np.float64(spins[lane]) * 0.5 + 0.5
+            lanes.sums[0, lane] += x * linear
+            lanes.sums[1, lane] += x * 0.5 * np.float64(field[lane])
+
+
+@called
+def _keep_better(lanes, scale, k, best):
+    """Compares all lanes with the best values k of their places, and keeps better states in `best`.
+
+    A logged state that is also the best one of all is kept once.
+    """
+    in_long_vectors()
+    improved, moved = False, False
+    for lane in range(lanes.place.shape[0]):
+        place = lanes.place[lane]
+        value = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
+        better = value > lanes.values[k, place]
+        lanes.better[lane] = better
+        if better:
+            lanes.values[k, place] = value
+            lanes.found[k, place] = True
+            improved = True
+            if k == 0:
+                lanes.same[place] = False
+            elif value > lanes.values[0, place]:
+                lanes.values[0, place] = value
+                lanes.found[0, place] = lanes.same[place] = True
+        moved |= place != lane
+    if improved and not moved:
+        for site in range(_P(best.shape[0])):
+            kept, spins = best[site], lanes.spins[site]
+            for lane in range(kept.shape[0]):
+                kept[lane] = spins[lane] if lanes.better[lane] else kept[lane]
+    elif improved:
+        for lane in range(lanes.place.shape[0]):
+            if lanes.better[lane]:
+                for site in range(_P(best.shape[0])):
+                    best[site, lanes.place[lane]] = lanes.spins[site, lane]
+
+
+@called(fastmath=FUSED)
+def _end_level(lanes, number, collected, drift, spread):
+    """As `chunk.move`: y + drift U + spread Z, with the same normal numbers, and an empty posterior mean."""
+    in_long_vectors()
+    for lane in range(lanes.place.shape[0]):
+        keys = lanes.observation_keys
+        lanes.words[0, lane], lanes.words[1, lane] = threefry(keys[0, lane], keys[1, lane], _U(number), FOLD)
+    y, mean, spins, first, second = lanes.y, lanes.mean, lanes.spins, lanes.window[0], lanes.window[1]
+    half = _P(y.shape[0] // 2)
+    for site in range(half):
+        for lane in range(first.shape[0]):
+            one, other = threefry(lanes.words[0, lane], lanes.words[1, lane], _U(site), DRAW)
+            first[lane] = (_F(one) + _HALF) * _UNIT
+            second[lane] = _F(other) * _UNIT - _HALF
+        for lane in range(first.shape[0]):
+            one, other = normal_pair(first[lane], second[lane])
+            y[site, lane] += drift * (mean[site, lane] + collected * _F(spins[site, lane])) + spread * one
+            y[half + site, lane] += (
+                drift * (mean[half + site, lane] + collected * _F(spins[half + site, lane])) + spread * other
+            )
+            mean[site, lane] = mean[half + site, lane] = _NOTHING
+    lanes.window[:] = 0
+
+
+@called
+def _exchange(lanes, scale, ladder, rates, step, every, number, exchanged):
+    """Tries the pairs of one parity, as `single_site.exchange`; states stay in their lanes, and places move.
+
+    Args:
+      lanes: modified in place.
+      scale: of K.
+      ladder: R.
+      rates: [R, T] or [R, 1] 1/temperature.
+      step: the last one, as an index into them.
+      every: steps of an interval; the number of the interval has the parity of the places r of pairs (r, r + 1).
+      number: of the last step.
+      exchanged: [C] output.
+    """
+    step = step if rates.shape[1] > 1 else 0
+    for first in range(0, exchanged.shape[0], ladder):
+        for place in range(first + number // every % 2, first + ladder - 1, 2):
+            lane, other = lanes.lane_of[place], lanes.lane_of[place + 1]
+            gained = lanes.sums[0, other] - lanes.sums[0, lane]
+            gained += np.float64(scale) * (lanes.sums[1, other] - lanes.sums[1, lane])
+            rate = np.float64(rates[lanes.row[place], step]) - np.float64(rates[lanes.row[place + 1], step])
+            keys = lanes.observation_keys
+            word, _ = threefry(keys[0, place], keys[1, place], _U(number), DRAW)
+            if uniform(word) < np.exp(min(rate * gained, 0.0)):
+                exchanged[place] = True
+                lanes.place[lane], lanes.place[other] = place + 1, place
+                lanes.lane_of[place], lanes.lane_of[place + 1] = other, lane
+
+
+@called
+def _log(lanes, scale, every, ladder, interval, found):
+    """Writes the records of an interval."""
+    for place in range(found.values.shape[1]):
+        lane = lanes.lane_of[place]
+        found.values[interval, place] = lanes.sums[0, lane] + np.float64(scale) * lanes.sums[1, lane]
+        found.hops[interval, place] = lanes.sums[2, lane] / every
+    lanes.sums[2] = 0
+    for k in range(found.states.shape[1] if found.states.shape[0] else 0):
+        state, lane = found.states[interval, k], lanes.lane_of[k * ladder]
+        for site in range(_P(state.shape[0])):
+            state[site] = lanes.spins[site, lane] > 0
+
+
+@entered
+def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row, found):
+    """Runs L intervals of T/L steps.
+
+    Args:
+      gibbs: the acceptance rule, as in `single_site`.
+      program: the slice of the program, `chunk.Program`; its rates may be [R, 1].
+      changed: [T] whether a temperature or the level differs from those of the step before.
+      target: `blocks.Target`.
+      lanes: `blocks.Lanes`, modified in place.
+      ladder: R.
+      first_step: number of the first step.
+      sweep: number of the sweep that contains it.
+      row: its number in the sweep.
+      found: `blocks.Found`, output.
+    """
+    in_long_vectors()
+    intervals = found.values.shape[0]
+    every = changed.shape[0] // max(intervals, 1)
+    levels, level, localized = program.levels, program.level, program.localized
+    tilt, collected, share, weight, last, uncounted = _NOTHING, _NOTHING, _NOTHING, _NOTHING, 0, 0
+    if localized:
+        last = levels.last[level] + 1
+    tilted, num_open = _P(1 if localized else 0), target.sites.shape[0]
+    step, number = 0, first_step
+    _set_keys(lanes)
+    for interval in range(intervals):
+        end, drawn = (interval + 1) * every, False
+        while step < end and num_open > 0:
+            if changed[step]:
+                if localized:
+                    if number > last:
+                        _close_window(lanes)
+                        _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
+                        level, collected, drawn = level + 1, _NOTHING, False
+                    last, tilt = levels.last[level] + 1, _TWO * LOG2E * levels.tilt_scale[level]
+                    uncounted, share = last - levels.collected[level], _ONE / _F(levels.collected[level])
+                _set_rates(lanes, program.rate, step)
+            stop = min(end, step + num_open - row, step + _WINDOW - number % _WINDOW)
+            if localized:
+                weight = share if number > uncounted else _NOTHING
+                stop = min(stop, step + 1 + (last if number > uncounted else uncounted) - number)
+            while True:
+                if number & 1 == 0 or not drawn:
+                    _draw(lanes.lane_keys, number >> 1, lanes.words)
+                    drawn = True
+                site = _P(target.sites[_P(row)])
+                linear = target.linear[site]
+                if _try(
+                    gibbs, lanes.spins[site], lanes.coupled[site], lanes.y[site * tilted], lanes.rate,
+                    lanes.words[_P(number & 1)], linear, target.scale, tilt, lanes.change,
+                ):  # fmt: skip
+                    _move(target, lanes, site, linear)
+                    if localized:
+                        _turn(lanes.mean[site], lanes.change, collected)
+                collected += weight
+                number, row, step = number + 1, row + 1, step + 1
+                if step >= stop or changed[_P(step)]:
+                    break
+            if row == num_open or step == end or number % _WINDOW == 0:
+                _close_window(lanes)
+            if row == num_open:
+                row, sweep = 0, sweep + 1
+                if sweep % REFRESHED == 0:
+                    _refresh(target, lanes)
+                _keep_better(lanes, target.scale, 0, lanes.best)
+        if num_open == 0:
+            step, number = step + every, number + every
+        _log(lanes, target.scale, every, ladder, interval, found)
+        _keep_better(lanes, target.scale, 1, lanes.best_logged)
+        if ladder > 1:
+            exchanged = found.exchanged[interval]
+            _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
+            _set_keys(lanes)
+            _set_rates(lanes, program.rate, step - 1)
+            _keep_better(lanes, target.scale, 0, lanes.best)
+    if localized and num_open > 0:
+        if number > last:
+            _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
+        else:
+            for site in range(_P(lanes.mean.shape[0])):
+                for lane in range(lanes.place.shape[0]):
+                    lanes.mean[site, lane] += collected * _F(lanes.spins[site, lane])

@@ -1,0 +1,281 @@
+"""Sequential scans of many chains in step: kernels, random numbers, values, ladders and localization."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from chains import FALSE_ALARM, batch_of, chains_at
+from localized import check_localized_law
+from single_steps import Disagreement, check_single_steps
+
+from sl_discs.engines.base import Batch, Best, Program, exchange, exchanges, init_chains
+from sl_discs.engines.cpu import blocks
+from sl_discs.engines.cpu.engine import Cpu, LoopsProgram, _map
+from sl_discs.engines.cpu.lanes import REFRESHED
+from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
+from sl_discs.models.terms import Coefficients
+from sl_discs.samplers.single_site import Gibbs, Metropolis
+from sl_discs.testing.cases import Case, all_states, state_index
+from sl_discs.testing.conformance import ConformanceError, chi_squared
+
+GIBBS, METROPOLIS = Gibbs(scan="sequential"), Metropolis(scan="sequential")
+
+
+@dataclasses.dataclass(frozen=True)
+class InStep(Cpu):
+    """The loop for any number of chains and neighbours."""
+
+    def prepare(self, model, sampler, batch, program):
+        part = LoopsProgram(program, keeps_weights=False).part
+        return blocks.make_play(model, sampler, batch, program, part, self.threads or 1, _map)
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrong(InStep):
+    """One that plays something else."""
+
+    mistake: str = ""
+
+    def prepare(self, model, sampler, batch, program):
+        if self.mistake == "temperature":
+            program = program._replace(temperature=program.temperature * np.float32(1.2))
+        if self.mistake == "rule":
+            sampler = METROPOLIS if sampler == GIBBS else GIBBS
+        if self.mistake == "mask":
+            batch = batch._replace(mask=np.ones_like(batch.mask))
+        if self.mistake == "keys":
+            batch = batch._replace(keys=jax.tree.map(lambda key: key[:, :1] + 0 * key, batch.keys))
+        play = super().prepare(model, sampler, batch, program)
+
+        def shifted(chains, done, intervals, every):
+            state = chains.chain.state
+            state = state._replace(base=state.base._replace(steps=state.base.steps + 1))
+            return play(chains._replace(chain=chains.chain._replace(state=state)), done, intervals, every)
+
+        return shifted if self.mistake == "site" else play
+
+
+ENGINE = InStep()
+
+
+@pytest.mark.parametrize("sampler", [GIBBS, METROPOLIS], ids=["gibbs", "metropolis"])
+@pytest.mark.parametrize(("num_sites", "whole"), [(3, True), (4, False)])
+def test_a_sweep_has_the_kernel_of_its_sites(sampler, num_sites, whole):
+    """In all four targets of `small_targets`, tilted and with masks, in a call that begins within a sweep too."""
+    check_single_steps(
+        ENGINE,
+        sampler,
+        num_sites=num_sites,
+        whole=whole,
+        steps=num_sites,
+        copies=600,
+        temperatures=(1.0,),
+        sparse=whole,
+    )
+
+
+@pytest.mark.parametrize("mistake", ["temperature", "rule", "mask", "site", "keys"])
+def test_the_check_of_a_sweep_finds_mistakes(mistake):
+    with pytest.raises(Disagreement):
+        check_single_steps(Wrong(mistake=mistake), GIBBS, steps=4, copies=1_000, temperatures=(1.0,), whole=False)
+
+
+def random_case(num_sites, *, whole, seed=0, degree=4) -> Case:
+    """Random couplings, whole or real, with a site that is masked."""
+    rng = np.random.default_rng(seed)
+    edges = np.argwhere(np.triu(rng.random((num_sites, num_sites)) < degree / num_sites, 1))
+    weights = rng.integers(-3, 4, len(edges)) if whole else rng.normal(size=len(edges))
+    terms = Coefficients(rng.normal(size=num_sites), edges, np.float64(weights), -0.7)
+    params = jax.tree.map(jnp.asarray, quadratic_params(terms, num_sites, None))
+    model = QuadraticModel(num_sites, field_dtype(jax.tree.map(np.asarray, params.coupling)))
+    mask = np.arange(num_sites) != 2
+    return Case("random", model.target(params, mask), np.zeros(num_sites, np.int8))
+
+
+def played(case, sampler, temperature, x, calls=1, intervals=1, chosen=None, engine=ENGINE, **fields):
+    """The chains after a program that is played in equal calls, and the traces; only the chosen chains are played."""
+    program, batch = Program(np.asarray(temperature, np.float32), None, **fields), batch_of(case, len(x))
+    chosen = np.arange(len(x)) if chosen is None else chosen
+    if program.temperature.ndim == 2:
+        program = program._replace(temperature=program.temperature[:, chosen])
+    batch = batch._replace(keys=jax.tree.map(lambda key: key[:, chosen], batch.keys))
+    chains = chains_at(case, sampler, batch, np.asarray(x)[chosen])
+    play, every = engine.prepare(case.model, sampler, batch, program), len(temperature) // (calls * intervals)
+    traces = []
+    for call in range(calls):
+        chains, trace = play(chains, call * intervals * every, intervals, every)
+        traces.append(trace)
+    return chains, jax.tree.map(lambda *leaves: np.concatenate(leaves), *traces)
+
+
+def starts(case, count, seed=5):
+    return np.random.default_rng(seed).integers(0, 2, (count, case.model.num_sites)).astype(np.int8)
+
+
+@pytest.mark.parametrize("sampler", [GIBBS, METROPOLIS], ids=["gibbs", "metropolis"])
+def test_the_bits_of_a_chain_are_its_own(sampler):
+    """However a run is cut into calls, and whichever chains are played beside it, in how many threads."""
+    case = random_case(19, whole=False)
+    steps = 21 * 40  # more sweeps than between two refreshments
+    temperature = np.random.default_rng(1).uniform(0.3, 3, (steps, 90))
+    x = starts(case, 90)
+    once, trace = played(case, sampler, temperature, x)
+    for other, _ in (
+        played(case, sampler, temperature, x, calls=120),
+        played(case, sampler, temperature, x, intervals=40),
+        played(case, sampler, temperature, x, engine=InStep(threads=2)),
+    ):
+        np.testing.assert_array_equal(once.chain.x, other.chain.x)
+        np.testing.assert_array_equal(once.chain.field.coupled, other.chain.field.coupled)
+    alone, trace_alone = played(case, sampler, temperature, x, chosen=[7])
+    np.testing.assert_array_equal(once.chain.x[:, 7], alone.chain.x[:, 0])
+    np.testing.assert_array_equal(once.best.x[:, 7], alone.best.x[:, 0])
+    np.testing.assert_array_equal(trace.hops[..., 7], trace_alone.hops[..., 0])
+    assert once.chain.x[0].std(axis=0)[[0, 1, 3]].min() > 0.2
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole couplings", "real couplings"])
+def test_values_and_fields_are_those_of_the_states(whole):
+    """Also between refreshments, whose period does not divide the number of sweeps; f in float64, from the states."""
+    case = random_case(60, whole=whole, degree=12)
+    steps = 59 * (REFRESHED * 2 + 20)
+    temperature = np.geomspace(5, 0.5, steps)
+    x = starts(case, 33)
+    chains, trace = played(case, METROPOLIS, temperature, x, intervals=12, keeps_states=True)
+    params = case.target.params
+    linear, matrix = np.float64(params.linear), np.float64(params.coupling.matrix)
+
+    def value(x):
+        x = np.float64(x)
+        return x @ linear + float(params.scale) / 2 * np.einsum("...i,ij,...j", x, matrix, x)
+
+    np.testing.assert_allclose(trace.value, value(trace.states), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(chains.best.value, value(chains.best.x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(chains.best_logged.value, value(chains.best_logged.x), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(chains.best_logged.value, trace.value.max(axis=0))
+    assert (chains.best.value >= chains.best_logged.value).all()
+    assert (chains.best.value > chains.best_logged.value).any()
+    field = np.float64(chains.chain.x) @ matrix
+    largest = np.abs(matrix).sum(axis=0).max()
+    bound = 0 if whole else 2.0**-24 * (REFRESHED + 1) * np.count_nonzero(matrix, axis=0).max() * largest
+    assert np.abs(chains.chain.field.coupled - field).max() <= bound
+    np.testing.assert_array_equal(trace.hops, trace.acceptance)
+    np.testing.assert_array_equal(chains.chain.x[..., 2], x[None, :, 2])
+
+
+def grid(side):
+    """A ferromagnet on a torus, f = (number of equal neighbours - unequal ones) of spins."""
+    site = np.arange(side**2).reshape(side, side)
+    edges = np.concatenate([np.stack([site, np.roll(site, 1, axis)], -1).reshape(-1, 2) for axis in (0, 1)])
+    terms = Coefficients(np.full(side**2, -8.0), edges, np.full(len(edges), 4.0), 1.0)
+    params = jax.tree.map(jnp.asarray, quadratic_params(terms, side**2, None))
+    start = np.zeros(side**2, np.int8)
+    return Case("torus", QuadraticModel(side**2, "int16").target(params, start == 0), start)
+
+
+def test_metropolis_meets_states_of_equal_energy():
+    """The law of the energy and the magnetization of a 4 x 4 torus at three temperatures, of one of them infinite."""
+    case, temperatures = grid(4), np.array([3.0, 5.0, np.inf], np.float32)
+    states = all_states(16)
+    spins = 2 * np.int64(states).reshape(-1, 4, 4) - 1
+    energy = (spins * (np.roll(spins, 1, 1) + np.roll(spins, 1, 2))).sum((1, 2))
+    kind = (energy + 32) // 4 * 17 + states.sum(1)
+    copies = 2_000
+    x = np.zeros((3 * copies, 16), np.int8)
+    program = np.tile(temperatures, (16 * 60, copies))
+    found, _ = played(case, METROPOLIS, program, x)
+    index = kind[state_index(found.chain.x[0])].reshape(-1, 3)
+    for k, temperature in enumerate(temperatures):
+        law = np.bincount(kind, np.exp((energy - 32) / temperature))
+        counts = np.bincount(index[:, k], minlength=len(law))
+        assert chi_squared(counts, law / law.sum() * copies)[1] > FALSE_ALARM
+
+
+def test_lanes_have_the_laws_of_their_temperatures():
+    """Two temperatures among the chains of a block, by enumeration of 9 sites."""
+    case, copies = random_case(9, whole=False, degree=3), 4_000
+    temperatures = np.tile(np.float32([0.8, 2.5]), (9 * 40, copies))
+    found, _ = played(case, GIBBS, temperatures, np.zeros((2 * copies, 9), np.int8))
+    index = state_index(found.chain.x[0]).reshape(-1, 2)
+    params, states = case.target.params, np.float64(all_states(9))
+    value = states @ np.float64(params.linear)
+    value += float(params.scale) / 2 * np.einsum("si,ij,sj->s", states, np.float64(params.coupling.matrix), states)
+    open_states = states[:, 2] == 0
+    laws = np.exp(value[open_states] / temperatures[0, :2, None])
+    laws *= copies / laws.sum(axis=1, keepdims=True)
+    for k in range(2):
+        counts = np.bincount(index[:, k], minlength=len(value))[open_states]
+        assert counts.sum() == copies
+        assert chi_squared(counts, laws[k])[1] > FALSE_ALARM > chi_squared(counts, laws[1 - k])[1]
+
+
+def test_a_ladder_exchanges_as_the_other_engines_do():
+    """Interval by interval: the chains without exchanges, then those that `exchanges` names."""
+    case, ladder, every, intervals = random_case(20, whole=True), 5, 30, 9
+    rungs = np.tile(np.geomspace(0.5, 3, ladder).astype(np.float32), 8)
+    x, steps = starts(case, len(rungs)), every * intervals
+    temperature = np.tile(rungs, (steps, 1))
+    chains, trace = played(case, GIBBS, temperature, x, intervals=intervals, ladder=ladder, keeps_states=True)
+    batch = batch_of(case, len(rungs))
+    one = chains_at(case, GIBBS, batch, x)
+    play = ENGINE.prepare(case.model, GIBBS, batch, Program(temperature, None))
+    for interval in range(intervals):
+        one, found = play(one, interval * every, 1, every)
+        np.testing.assert_allclose(found.value[0], trace.value[interval], rtol=1e-6)  # sums are rounded at each call
+        np.testing.assert_array_equal(found.hops[0], trace.hops[interval])
+        np.testing.assert_array_equal(one.chain.x[:, ::ladder], trace.states[interval])
+        step = np.int32((interval + 1) * every)
+        swapped = exchanges(batch.keys, jnp.asarray(found.value[0]), jnp.asarray(rungs), step, step // every, ladder)
+        np.testing.assert_array_equal(swapped, trace.exchanged[interval])
+        x, field, value = exchange((one.chain.x, one.chain.field, jnp.asarray(found.value[0])), swapped)
+        better = value > one.best.value
+        best = Best(np.where(better, value, one.best.value), np.where(better[..., None], x, one.best.x))
+        one = one._replace(chain=one.chain._replace(x=x, field=field), best=best)
+    assert 0.1 < trace.exchanged.mean() < 0.4
+    for name in ("chain", "best", "best_logged"):
+        np.testing.assert_array_equal(getattr(one, name).x, getattr(chains, name).x)
+    np.testing.assert_array_equal(one.chain.field.coupled, chains.chain.field.coupled)
+
+
+@pytest.mark.parametrize("sampler", [GIBBS, METROPOLIS], ids=["gibbs", "metropolis"])
+def test_localized_chains_sample_from_the_target(sampler):
+    check_localized_law(ENGINE, sampler)
+
+
+def test_the_check_of_a_localized_law_finds_a_mistake():
+    with pytest.raises(ConformanceError):
+        check_localized_law(Wrong(mistake="temperature"), GIBBS, count=10_000, bound=0.02)
+
+
+def test_chains_without_open_sites_stay():
+    case = random_case(5, whole=True)
+    case = case._replace(target=case.target.masked(np.zeros(5, bool)))
+    x = starts(case, 20)
+    found, trace = played(case, GIBBS, np.ones(10), x, intervals=2)
+    np.testing.assert_array_equal(found.chain.x[0], x)
+    assert (trace.hops == 0).all() and (found.chain.state.steps == 10).all()
+
+
+def test_which_chains_are_played_in_step_depends_on_their_instance_only():
+    """Two instances of one batch, in one call, and each by itself: one with few neighbours and one with many."""
+    cases = [random_case(150, whole=False, degree=degree) for degree in (4, 120)]
+    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(case.target.params for case in cases))
+    batch = batch_of(cases[0], 14)
+    keys = jax.tree.map(lambda key: jnp.tile(key, (2, 1, 1)), batch.keys)
+    both = Batch(params, jnp.asarray([case.mask for case in cases]), keys)
+    assert blocks.in_step(GIBBS, both).tolist() == [True, False]
+    assert not blocks.in_step(Gibbs(), both).any()
+    few = both._replace(keys=jax.tree.map(lambda key: key[:, :8], both.keys))
+    assert not blocks.in_step(GIBBS, few).any()
+    model, x = cases[0].model, jnp.asarray(starts(cases[0], 14))
+    program = Program(np.full(450, 1.5, np.float32), None)
+    begin = init_chains(model, GIBBS, both, jnp.stack([x, x]), None)
+    chains, trace = Cpu().prepare(model, GIBBS, both, program)(begin, 0, 3, 150)
+    for g in range(2):
+        one = jax.tree.map(lambda leaf, g=g: leaf[g : g + 1], (both, begin))
+        found, record = Cpu().prepare(model, GIBBS, one[0], program)(one[1], 0, 3, 150)
+        np.testing.assert_array_equal(found.chain.x[0], chains.chain.x[g])
+        np.testing.assert_array_equal(record.value[:, 0], trace.value[:, g])
+        assert record.hops.mean() > 0.05
