@@ -80,7 +80,7 @@ class ChainStates(NamedTuple):
 
     Attributes:
       chain: the chains; their sampler states are `LocalizedState`s if the program has levels.
-      best: best over every step.
+      best: best over every step; of chains that an engine plays in step, over the ends of sweeps and logged steps.
       best_logged: best over the logged steps only, as DISCS counts.
     """
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
 from jax._src import xla_bridge  # the only way to ask whether JAX is in use
@@ -107,6 +110,17 @@ def cores() -> list[int]:
 def num_cores() -> int:
     """Cores that this process may use."""
     return len(cores())
+
+
+@functools.cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next call, since starting them takes as long as a short call."""
+    return ThreadPoolExecutor(threads)
+
+
+def in_threads(function: Callable[[Any], object], tasks: Sequence[Any], threads: int) -> None:
+    """Calls a function with each task; one that releases Python's lock then uses so many cores."""
+    list(map(function, tasks) if len(tasks) == 1 else _pool(threads).map(function, tasks))
 
 
 def describe_machine() -> str:

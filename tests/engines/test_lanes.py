@@ -12,7 +12,7 @@ from single_steps import Disagreement, check_single_steps
 
 from sl_discs.engines.base import Batch, Best, Program, exchange, exchanges, init_chains
 from sl_discs.engines.cpu import blocks
-from sl_discs.engines.cpu.engine import Cpu, LoopsProgram, _map
+from sl_discs.engines.cpu.engine import Cpu
 from sl_discs.engines.cpu.lanes import REFRESHED
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params
 from sl_discs.models.terms import Coefficients
@@ -28,8 +28,7 @@ class InStep(Cpu):
     """The loop for any number of chains and neighbours."""
 
     def prepare(self, model, sampler, batch, program):
-        part = LoopsProgram(program, keeps_weights=False).part
-        return blocks.make_play(model, sampler, batch, program, part, self.threads or 1, _map)
+        return blocks.make_play(model, sampler, batch, program, self.threads or 1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sl_discs.engines.base import Program
-from sl_discs.engines.cpu.engine import LoopsProgram, proposal_temperatures
 from sl_discs.engines.cpu.samplers import ENTRIES
+from sl_discs.engines.cpu.slices import ProgramSlices, proposal_temperatures
 from sl_discs.localization.schedule import Localization
 from sl_discs.samplers.langevin import DMALA
 
@@ -56,7 +56,7 @@ def test_an_unadjusted_sampler_proposes_at_the_temperature_of_the_target(sampler
     """No acceptance test makes up for another one."""
     program = Program(SCHEDULES["exponential"].astype(np.float32), levels_of(16))
     for one, same in ((sampler, True), (DMALA(), False)):
-        part = LoopsProgram(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, 1, STEPS)
+        part = ProgramSlices(program, keeps_weights=ENTRIES[DMALA].keeps_weights(one)).part(0, 1, STEPS)
         assert np.array_equal(part.rate, part.proposal_rate) == same
 
 
@@ -69,7 +69,7 @@ def test_temperatures_that_chains_share_are_formed_once(chains, rows):
         def __getitem__(self, steps):
             return np.broadcast_to(np.float32(chains), (len(range(*steps.indices(STEPS))), len(chains)))
 
-    rate = LoopsProgram(Program(Now(), None), keeps_weights=False).part(0, 2, 5).rate
+    rate = ProgramSlices(Program(Now(), None), keeps_weights=False).part(0, 2, 5).rate
     assert rate.shape == (rows, 10)
     np.testing.assert_array_equal(rate[np.arange(len(chains)) % rows], 1 / np.float32(chains)[:, None].repeat(10, 1))
-    assert LoopsProgram(Program(Now(), None), keeps_weights=False).part(0, 0, 5).rate.shape[1] == 0
+    assert ProgramSlices(Program(Now(), None), keeps_weights=False).part(0, 0, 5).rate.shape[1] == 0

@@ -11,6 +11,8 @@ from sl_discs.engines.compiled import compiled
 from sl_discs.engines.cpu.arithmetic import aligned_zeros
 from sl_discs.engines.cpu.arrays import as_trace, localized_after, make_recorded
 from sl_discs.engines.cpu.lanes import WIDTH, play
+from sl_discs.engines.cpu.slices import ProgramSlices
+from sl_discs.engines.registry import in_threads
 from sl_discs.keys import StepKeys
 from sl_discs.models.quadratic import QuadraticField, QuadraticModel
 from sl_discs.samplers.base import Sampler
@@ -267,7 +269,7 @@ def _compile(gibbs, program, target) -> bool:
 
 
 def make_play(
-    model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, part, threads: int, run
+    model: QuadraticModel, sampler: SingleSiteSampler, batch: Batch, program: Program, threads: int
 ) -> Play:
     """`Engine.prepare` of this loop.
 
@@ -276,10 +278,9 @@ def make_play(
       sampler: gibbs or metropolis with a sequential scan.
       batch: instances and keys.
       program: of the whole run.
-      part: makes the slice of it, `chunk.Program`, from the steps done, the number of intervals and their length.
       threads: number of them.
-      run: plays tasks in threads.
     """
+    part = ProgramSlices(program, keeps_weights=False).part
     targets, gibbs = make_targets(model, batch), type(sampler) is Gibbs
     keys: Any = StepKeys(_flat(batch.keys.mcmc), _flat(batch.keys.observation))
 
@@ -316,7 +317,7 @@ def make_play(
                 found,
             )  # fmt: skip
 
-        run(play_block, make_blocks(steps, program.ladder, threads), threads)
+        in_threads(play_block, make_blocks(steps, program.ladder, threads), threads)
         back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
         x, coupled, linear, pairs, y, mean, *best = back
         played = np.int32(intervals * every)

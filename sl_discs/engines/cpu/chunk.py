@@ -135,7 +135,7 @@ def move(key0, key1, step, y, mean, spins, collected, drift, spread, workspace):
 _P = np.uint64
 
 
-class Program(NamedTuple):
+class ProgramSlice(NamedTuple):
     """T steps of a program, of which chain c runs row c modulo R; the levels are those of the whole run.
 
     Attributes:

@@ -341,7 +341,7 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
 
     Args:
       gibbs: the acceptance rule, as in `single_site`.
-      program: the slice of the program, `chunk.Program`; its rates may be [R, 1].
+      program: the slice of the program, `chunk.ProgramSlice`; its rates may be [R, 1].
       changed: [T] whether a temperature or the level differs from those of the step before.
       target: `blocks.Target`.
       lanes: `blocks.Lanes`, modified in place.
