@@ -19,7 +19,7 @@ from sl_discs.engines.cpu.arrays import as_arrays, as_chains, as_targets, as_tra
 from sl_discs.engines.cpu.chunk import Recorded, make_workspace, play
 from sl_discs.engines.cpu.samplers import ENTRIES
 from sl_discs.engines.cpu.slices import ProgramSlices
-from sl_discs.engines.registry import num_cores
+from sl_discs.engines.registry import in_threads, num_cores
 
 # Tasks per thread, so that a slow thread does not keep the others waiting.
 _TASKS_A_THREAD = 4
