@@ -21,16 +21,10 @@ from sl_discs.models.terms import Terms
 
 
 class Options(NamedTuple):
-    """The user's choices.
+    """The arguments of `sample`, which documents them, after its checks.
 
-    Attributes:
-      draws_each: draws per group; None: as many as there is time for.
-      groups: independent chains, ladders or populations.
-      sampler: name of a base sampler.
-      fields: of its config.
-      engine: as in settings.
-      seed: of all random numbers.
-      store: path of a .npy file for the draws; None: memory.
+    `draws_each` are those per group, None as many as there is time for; groups are independent chains, ladders or
+    populations; `fields` are those of the base sampler's config.
     """
 
     draws_each: int | None
@@ -126,8 +120,6 @@ def overlaps(
 
 # The outcome of a method, and the common part of all methods that run chains.
 
-Say = Callable[[int, str], None]
-
 
 class Drawn(NamedTuple):
     """Draws of C independent groups, D of each.
@@ -178,16 +170,15 @@ class Ladder(NamedTuple):
 
 
 class Budget:
-    """The time limit of a method, and its callbacks.
+    """The time limit of a method in seconds from now, None for no limit, and its callbacks.
 
-    Args:
-      seconds: remaining from now; None: no limit.
-      interrupt: a true result ends the run; None: nothing does.
-      say: called with a number of new draws, and text on all draws so far.
+    A true result of `interrupt` ends the run; `say` is called with a number of new draws, and text on all of them.
     """
 
-    def __init__(self, seconds: float | None, interrupt: Callable[[], object] | None, say: Say):
-        self._end = None if seconds is None else time.perf_counter() + seconds
+    def __init__(
+        self, seconds: float | None, interrupt: Callable[[], object] | None, say: Callable[[int, str], None]
+    ):
+        self._end = math.inf if seconds is None else time.perf_counter() + seconds
         self._interrupt, self._say = interrupt, say
         self.interrupted = False
 
@@ -198,11 +189,11 @@ class Budget:
     @property
     def timed(self) -> bool:
         """Whether there is a time limit."""
-        return self._end is not None
+        return self._end < math.inf
 
     def left(self) -> float:
         """The remaining seconds."""
-        return float("inf") if self._end is None else self._end - time.perf_counter()
+        return self._end - time.perf_counter()
 
     def after(self, part: float) -> Callable[[], bool]:
         """Whether this part of the time that is left now has passed, without asking for an interruption."""
@@ -232,17 +223,10 @@ class Budget:
 
 
 class Store:
-    """Collects draws; under a time limit their number is not known in advance.
+    """Collects draws of C groups and N variables with at most `most` values.
 
-    Args:
-      groups: C.
-      size: N.
-      most: the largest number of values of a variable.
-      wanted: D; None: not known in advance.
-      path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
-
-    Raises:
-      InputError: the file cannot be written, or the disk has no space for all draws.
+    Under a time limit their number is not known in advance: `wanted` is None. Draws that do not fit into memory go
+    to a .npy file; InputError if it cannot be written, or the disk has no space for all draws.
     """
 
     def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
@@ -343,7 +327,6 @@ class Events(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many events there are."""
         return int(np.count_nonzero(self.counted))
 
     def occur(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B E"]:

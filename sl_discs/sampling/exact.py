@@ -19,9 +19,7 @@ from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
 
-# An order in which the variables of a graph can be eliminated one by one, and how wide it is.
-
-# The cost of eliminating a variable, given the remaining neighbours of all variables.
+# The cost of eliminating a variable from a graph, given the remaining neighbours of all variables.
 Cost = Callable[[list[set[int]], int], int]
 
 
@@ -49,15 +47,8 @@ class Elimination(NamedTuple):
 def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
     """The better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
 
-    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower.
-
-    Args:
-      num_variables: N.
-      edges: pairs of different variables; they may repeat.
-      most: the largest width of interest.
-
-    Returns:
-      the order with the smaller tables; None if neither has a width of at most `most`.
+    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower. Edges may
+    repeat. None if neither order has a width of at most `most`.
     """
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
@@ -117,16 +108,16 @@ MOST_WIDTH = 25
 _TABLES = 2
 
 
-class TreeLaw(NamedTuple):
-    """Draws and marginals.
+class ExactDraws(NamedTuple):
+    """Draws, and exact values of what other methods estimate.
 
     Attributes:
-      states: [draws, N] independent exact draws.
+      states: [draws, N] independent draws.
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       marginals: [N] P(x_i = 1).
       pair_marginals: [P] P(x_i = x_j = 1) of the pairs that were asked for.
       mean_value: of f.
-      width: of the decomposition.
+      width: of the tree decomposition; None after enumeration.
     """
 
     states: Int8[np.ndarray, "draws N"]
@@ -134,24 +125,15 @@ class TreeLaw(NamedTuple):
     marginals: Float64[np.ndarray, "N"]
     pair_marginals: Float64[np.ndarray, "P"]
     mean_value: float
-    width: int
+    width: int | None
 
 
 def tree_decomposition(
     terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"]
-) -> TreeLaw:
-    """Draws, marginals and log Z in time and memory of about N 2^width.
+) -> ExactDraws:
+    """Draws, marginals and log Z in time and memory of about N 2^width, as `exact`.
 
-    Args:
-      terms: f.
-      temperature: above 0.
-      draws: at least 1.
-      seed: of the draws.
-      pairs: of different variables, whose pair marginals are returned. They count as coupled, with coupling 0, so
-        they may make the decomposition wider.
-
-    Raises:
-      InputError: dwave-samplers is not installed, or the decomposition is too wide for it or for this machine.
+    `pairs` count as coupled, with coupling 0, so they may make the decomposition wider.
     """
     size = len(terms.linear)
     pairs = np.sort(np.asarray(pairs, np.int32).reshape(-1, 2), axis=1)
@@ -183,7 +165,7 @@ def tree_decomposition(
     joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
     mean = terms.constant + terms.linear @ marginals + couplings @ joint
     log_z = float(found.info["log_partition_function"])
-    return TreeLaw(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
+    return ExactDraws(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
 
 
 def _libraries() -> list[ModuleType]:
@@ -226,26 +208,6 @@ def _too_wide(size: int, couplings: int) -> InputError:
 _ENUMERATED = 20
 
 
-class ExactDraws(NamedTuple):
-    """Draws, and exact values of what other methods estimate.
-
-    Attributes:
-      states: [draws, N] independent draws.
-      log_z: log sum_x exp(f(x)/temperature), the constant of f included.
-      marginals: [N] P(x_i = 1).
-      pair_marginals: [P] P(x_i = x_j = 1) of the requested pairs.
-      mean_value: of f.
-      width: of the tree decomposition; None after enumeration.
-    """
-
-    states: Int8[np.ndarray, "draws N"]
-    log_z: float
-    marginals: Float64[np.ndarray, "N"]
-    pair_marginals: Float64[np.ndarray, "P"]
-    mean_value: float
-    width: int | None
-
-
 def exact(
     terms: Coefficients,
     temperature: float,
@@ -270,15 +232,14 @@ def exact(
     draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)
     pairs = _checked_pairs(pairs, terms.num_sites)
     if terms.num_sites > _ENUMERATED:
-        return ExactDraws(*tree_decomposition(terms, temperature, draws, seed, pairs))
+        return tree_decomposition(terms, temperature, draws, seed, pairs)
     law = enumerate_law(terms, temperature)
     states = law.sample(np.random.default_rng(seed), draws)
     return ExactDraws(states, law.log_z, law.marginals.copy(), law.moments[*pairs.T], law.mean_value, None)
 
 
 def _checked_pairs(pairs: np.ndarray | None, size: int) -> Int[np.ndarray, "P 2"]:
-    found = np.asarray([] if pairs is None else pairs)
-    found = found.reshape(-1, 2).astype(np.int32) if found.size == 0 else found
+    found = np.asarray(np.zeros((0, 2), np.int32) if pairs is None else pairs)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
         raise InputError(f"pairs have shape {found.shape} and dtype {found.dtype}; expected integers [P, 2]")
     wrong = ((found < 0) | (found >= size)).any(axis=1) | (found[:, 0] == found[:, 1])
@@ -296,14 +257,7 @@ _DRAWS_IN_TIME = 10_000
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """The requested number of exact draws; 10,000 if there is a time limit.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of draws, seed.
-      budget: progress.
-    """
+    """The requested number of exact draws; 10,000 if there is a time limit."""
     each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
     if terms.quadratic is None:
         law = enumerate_values(terms, temperature)

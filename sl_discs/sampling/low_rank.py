@@ -248,14 +248,7 @@ def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws of every group.
 
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of groups and draws, `directions`, sampler, engine, seed.
-      budget: time, interruption and progress.
-
-    Raises:
-      InputError: no direction stands out from the couplings, or the rest is too large.
+    InputError: no direction stands out from the couplings, or the rest is too large.
     """
     spin = spin_terms(terms._replace(constant=0.0), temperature)
     directions = find_directions(spin, options.fields.get(FIELD))

@@ -98,14 +98,7 @@ def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """One draw per member of every population, whose number of members is at least that of the draws.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of populations and members, sampler, engine, seed.
-      budget: time, interruption and progress.
-    """
+    """One draw per member of every population, whose number of members is at least that of the draws."""
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options, budget)
     least = int(np.clip(_MEMBERS_TIMES_VARIABLES // terms.num_sites, *_LEAST_MEMBERS))

@@ -209,14 +209,7 @@ def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """Draws from the coldest rung of every ladder.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of ladders and draws, sampler, engine, seed.
-      budget: time, interruption and progress.
-    """
+    """Draws from the coldest rung of every ladder."""
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
     searched, is_over = 0, budget.after(_SEARCH_PART)
