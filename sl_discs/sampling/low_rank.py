@@ -73,15 +73,12 @@ def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
 
 
 class DensityTable:
-    """G densities on one grid.
+    """G densities on one grid, from their values at the midpoints of equal cells, each up to a constant factor.
 
-    Attributes:
-      log_integrals: [G] of the densities.
-      pooled: the mean of the normalised densities, as probabilities of cells.
+    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as probabilities of cells.
     """
 
     def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
-        """Takes densities at the midpoints of equal cells, each up to a constant factor."""
         self._axes = axes
         self._cell = np.array([axis[1] - axis[0] for axis in axes])
         flat = log_densities.reshape(len(log_densities), -1)
@@ -108,7 +105,6 @@ class DensityTable:
         return np.array(found)
 
     def peak(self) -> Float64[np.ndarray, "r"]:
-        """Where the pooled density is largest."""
         places = np.unravel_index(np.argmax(self.pooled), self.pooled.shape)
         return np.array([axis[place] for axis, place in zip(self._axes, places, strict=True)])
 
@@ -136,18 +132,11 @@ _EXACT_ENOUGH = 0.002
 class GradientFit:
     """Fits functions phi up to an additive constant, which gradients leave undetermined.
 
-    Attributes:
-      nodes: [Q, r] points at which gradients are needed, Chebyshev nodes in each direction.
-      freedom: number of gradients minus number of coefficients.
+    Gradients are needed at the `nodes` [Q, r], so many Chebyshev nodes in each direction of the box. `freedom` is the
+    number of gradients minus that of coefficients.
     """
 
     def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
-        """Sets up the fit on a box.
-
-        Args:
-          box: lower and upper end in each direction.
-          count: nodes in each direction.
-        """
         self._box, self._degree = box, int(np.ceil(_DEGREE * count))
         axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
         axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
@@ -306,11 +295,7 @@ def _in_closed_form(spin: SpinTerms, directions: Directions, options: Options, b
 
 
 class _Nodes:
-    """G chains at each node of a grid; chain g Q + q is group g's at node q.
-
-    Attributes:
-      fit: of log Z0.
-    """
+    """G chains at each node of a grid, for a fit of log Z0; chain g Q + q is group g's at node q."""
 
     def __init__(self, rest: CoupledRest, box: Float64[np.ndarray, "r 2"], count: int, groups: int, stream: int):
         self.fit = GradientFit(box, count)
@@ -324,11 +309,9 @@ class _Nodes:
         self._chains.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 
     def watch(self, moments: int) -> Series:
-        """Continues the chains for so many records."""
         return self._rest.watch(self._chains, self._points, moments)
 
     def states(self) -> Int8[np.ndarray, "G Q N"]:
-        """The present states."""
         return self._chains.current().reshape(self._groups, len(self.fit.nodes), -1)
 
     def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
@@ -381,12 +364,7 @@ def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"])
 class _Table:
     """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws would show it.
 
-    Attributes:
-      nodes: the chains.
-      density: p(z) of each group.
-      series: the records of the chains.
-      reasons: against the table.
-      burn: sweeps from a node to a draw.
+    `density` is p(z) of each group, `reasons` are those against it, and `burn` the sweeps from a node to a draw.
     """
 
     def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Options, budget: Budget):

@@ -43,12 +43,7 @@ def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, 
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """[R - 1] mean probability that a swap of neighbours is rejected.
-
-    Args:
-      inverse: inverse temperatures.
-      values: of f at each rung, for D records of L ladders.
-    """
+    """[R - 1] mean probability that a swap is rejected, from f at each rung in D records of L ladders."""
     gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
 
@@ -83,8 +78,7 @@ def sweeps_a_round_trip(rates: Float64[np.ndarray, "Q"]) -> int:
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     """The number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
-    Args:
-      exchanged: whether rung k exchanged with k + 1 at each of D records; rung 0 is the coldest.
+    Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
     moments, ladders, rungs = exchanged.shape
     walker = np.tile(np.arange(rungs), (ladders, 1))
@@ -115,13 +109,7 @@ _BLOCKS = 20
 
 
 def log_ratio(step: float, lower: Float[np.ndarray, "*D"], upper: Float[np.ndarray, "*D"]) -> float:
-    """log Z(b')/Z(b).
-
-    Args:
-      step: b' - b.
-      lower: f of draws at b.
-      upper: f of as many draws at b'.
-    """
+    """log Z(b')/Z(b), where the step is b' - b, from f of draws at b and of as many at b'."""
     below, above = step * np.ravel(lower).astype(np.float64), step * np.ravel(upper).astype(np.float64)
     least, most = min(below.min(), above.min()), max(below.max(), above.max())
     return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), least, most)
@@ -132,10 +120,8 @@ def log_z_of_ladder(
 ) -> tuple[float, float]:
     """log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
 
-    Args:
-      log_states: logarithm of the number of states.
-      inverse: [R] inverse temperatures, from 0.
-      values: [L, D, R] of f at each of them, of D draws of L independent ladders.
+    `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
+    at each of them, of D draws of L independent ladders.
     """
     blocks = max(1, min(_BLOCKS // values.shape[0], values.shape[1] // 2))
     bounds = np.arange(blocks + 1) * values.shape[1] // blocks
@@ -181,8 +167,7 @@ class _Tempering:
         self.inverse, self.terms = inverse, terms
 
     @property
-    def temperatures(self) -> np.ndarray:
-        """[B] temperatures of the chains."""
+    def temperatures(self) -> Float64[np.ndarray, "B"]:
         with np.errstate(divide="ignore"):
             return np.tile(1 / self.inverse[::-1], self.ladders)
 
@@ -200,12 +185,11 @@ class _Tempering:
             rungs = self.rungs
         return adapted_ladder(self.inverse, rates, rungs)
 
-
-def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
-    """For each rung of the new ladders, the states of the old ones at the nearest temperature."""
-    nearest = np.abs(new.inverse[::-1, None] - old.inverse[::-1]).argmin(axis=1)
-    states = old.chains.current().reshape(old.ladders, old.rungs, -1)
-    return states[:, nearest].reshape(new.chains.num_chains, -1)
+    def states_near(self, inverse: np.ndarray) -> np.ndarray:
+        """For each rung of other ladders, the states at the nearest temperature."""
+        nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
+        states = self.chains.current()
+        return states.reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, states.shape[1])
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
@@ -221,9 +205,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
         else:
-            before, searched = tempering, searched + tempering.chains.steps
+            searched += tempering.chains.steps
+            states = tempering.states_near(inverse)
             tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
-            tempering.chains.restart(_at_other_rungs(before, tempering))
+            tempering.chains.restart(states)
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
