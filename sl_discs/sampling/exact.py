@@ -6,7 +6,6 @@ import heapq
 import importlib
 import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from jaxtyping import Float64, Int, Int8
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from sl_discs.errors import InputError, check_memory, real, whole
+from sl_discs.errors import InputError, check_memory
 from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
@@ -100,10 +99,12 @@ def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> 
     return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None
 
 
-# The law exp(f/temperature) by tree decomposition, with D-Wave's sampler: exact wherever the treewidth is small.
+# The law exp(f/temperature) by enumeration, or by D-Wave's tree decomposition: exact where the treewidth is small.
 
 # D-Wave's sampler refuses more.
 MOST_WIDTH = 25
+# Above this number of variables, tree decomposition is tried first.
+_ENUMERATED = 20
 # It keeps a table for each variable in both directions.
 _TABLES = 2
 
@@ -115,7 +116,6 @@ class ExactDraws(NamedTuple):
       states: [draws, N] independent draws.
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       marginals: [N] P(x_i = 1).
-      pair_marginals: [P] P(x_i = x_j = 1) of the pairs that were asked for.
       mean_value: of f.
       width: of the tree decomposition; None after enumeration.
     """
@@ -123,27 +123,44 @@ class ExactDraws(NamedTuple):
     states: Int8[np.ndarray, "draws N"]
     log_z: float
     marginals: Float64[np.ndarray, "N"]
-    pair_marginals: Float64[np.ndarray, "P"]
     mean_value: float
     width: int | None
 
 
-def tree_decomposition(
-    terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"]
-) -> ExactDraws:
-    """Draws, marginals and log Z in time and memory of about N 2^width, as `exact`.
+def exact(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
+    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
 
-    `pairs` count as coupled, with coupling 0, so they may make the decomposition wider.
+    InputError if the treewidth is too large, or dwave-samplers is not installed, which more than 20 variables need.
     """
-    size = len(terms.linear)
-    pairs = np.sort(np.asarray(pairs, np.int32).reshape(-1, 2), axis=1)
-    _check_couplings(terms)
+    if terms.num_sites > _ENUMERATED:
+        return tree_decomposition(terms, temperature, draws, seed)
+    law = enumerate_law(terms, temperature)
+    states = law.sample(np.random.default_rng(seed), draws)
+    return ExactDraws(states, law.log_z, law.marginals.copy(), law.mean_value, None)
+
+
+def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
+    """Draws, marginals and log Z in time and memory of about N 2^width, as `exact`."""
+    size, weights = terms.num_sites, terms.weights
+    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
+    num_couplings = int(np.count_nonzero(weights)) + others
+    # A graph of treewidth w has at most w N edges; this is known before they are listed.
+    if num_couplings > MOST_WIDTH * size:
+        raise _too_wide(size, num_couplings)
     listed = terms.listed()
-    edges, place = np.unique(np.concatenate([listed.edges, pairs]), axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    couplings = np.bincount(place[: len(listed.edges)], listed.scale * listed.weights, len(edges))
-    elimination = _eliminated(size, edges)
-    dimod, samplers = _libraries()
+    edges, couplings = listed.edges, listed.scale * listed.weights
+    elimination = narrow_elimination(size, edges, MOST_WIDTH)
+    if elimination is None:
+        raise _too_wide(size, len(edges))
+    need = _TABLES * 8 * elimination.table_entries()
+    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
+    try:
+        dimod, samplers = (importlib.import_module(name) for name in ("dimod", "dwave.samplers"))
+    except ImportError:
+        raise InputError(
+            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
+            "method='tempering'"
+        ) from None
 
     # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
     # sampler omits the marginals of pairs with coupling 0, so those get a coupling that is lost in any sum of
@@ -164,37 +181,7 @@ def tree_decomposition(
     both = {frozenset(pair): law[1, 1] for pair, law in found.info["interaction_marginals"].items()}
     joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
     mean = terms.constant + terms.linear @ marginals + couplings @ joint
-    log_z = float(found.info["log_partition_function"])
-    return ExactDraws(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
-
-
-def _libraries() -> list[ModuleType]:
-    try:
-        return [importlib.import_module(name) for name in ("dimod", "dwave.samplers")]
-    except ImportError:
-        raise InputError(
-            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
-            "method='tempering'"
-        ) from None
-
-
-def _check_couplings(terms: Coefficients) -> None:
-    """Refuses a model with too many couplings, before they are listed."""
-    size, weights = len(terms.linear), terms.weights
-    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
-    couplings = int(np.count_nonzero(weights)) + others
-    # A graph of treewidth w has at most w N edges.
-    if couplings > MOST_WIDTH * size:
-        raise _too_wide(size, couplings)
-
-
-def _eliminated(size: int, edges: np.ndarray) -> Elimination:
-    elimination = narrow_elimination(size, edges, MOST_WIDTH)
-    if elimination is None:
-        raise _too_wide(size, len(edges))
-    need = _TABLES * 8 * elimination.table_entries()
-    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
-    return elimination
+    return ExactDraws(states, float(found.info["log_partition_function"]), marginals, float(mean), elimination.width)
 
 
 def _too_wide(size: int, couplings: int) -> InputError:
@@ -203,55 +190,6 @@ def _too_wide(size: int, couplings: int) -> InputError:
         "min-fill and Cuthill-McKee orders tell, and memory grows as 2^width; use method='tempering'"
     )
 
-
-# Above this, tree decomposition is tried first.
-_ENUMERATED = 20
-
-
-def exact(
-    terms: Coefficients,
-    temperature: float,
-    draws: int,
-    seed: int,
-    pairs: Int[np.ndarray, "P 2"] | None = None,
-) -> ExactDraws:
-    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
-
-    Args:
-      terms: f, as `Problem.terms()`.
-      temperature: above 0.
-      draws: their number, at least 1.
-      seed: 0 .. 2^32 - 1; the same seed gives the same draws.
-      pairs: of different variables, for `pair_marginals`; None: none.
-
-    Raises:
-      InputError: an argument is wrong, the treewidth is too large, or dwave-samplers, which more than 20 variables
-        need, is not installed.
-    """
-    temperature = real("temperature", temperature, above=0)
-    draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)
-    pairs = _checked_pairs(pairs, terms.num_sites)
-    if terms.num_sites > _ENUMERATED:
-        return tree_decomposition(terms, temperature, draws, seed, pairs)
-    law = enumerate_law(terms, temperature)
-    states = law.sample(np.random.default_rng(seed), draws)
-    return ExactDraws(states, law.log_z, law.marginals.copy(), law.moments[*pairs.T], law.mean_value, None)
-
-
-def _checked_pairs(pairs: np.ndarray | None, size: int) -> Int[np.ndarray, "P 2"]:
-    found = np.asarray(np.zeros((0, 2), np.int32) if pairs is None else pairs)
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise InputError(f"pairs have shape {found.shape} and dtype {found.dtype}; expected integers [P, 2]")
-    wrong = ((found < 0) | (found >= size)).any(axis=1) | (found[:, 0] == found[:, 1])
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"pair {row} is {tuple(found[row].tolist())}; expected two different variables of 0..{size - 1}"
-        )
-    return found
-
-
-# Method `exact`: independent draws by enumeration or tree decomposition; see `sl_discs.sampling.exact`.
 
 _DRAWS_IN_TIME = 10_000
 

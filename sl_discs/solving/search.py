@@ -29,7 +29,7 @@ from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
-from sl_discs.solving.annealing import complete_annealing, objective_of, temperature_range
+from sl_discs.solving.annealing import complete_annealing, objective_of
 from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit, layout_seconds
 from sl_discs.solving.result import ContractionRecorder, Result, no_contraction
 from sl_discs.solving.rounds import Clock, Collector, Watcher, round_lengths
@@ -124,7 +124,7 @@ class Annealer:
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
-        complete = complete_annealing(options.annealing, lambda: temperature_range(terms))
+        complete = complete_annealing(options.annealing, terms)
         self.problem, self.options = problem, dataclasses.replace(options, annealing=complete)
         self.engine, self.note = options.choose_engine()
         self.first, self.unit = first_round(options, problem.num_variables, self.engine.on_host)
