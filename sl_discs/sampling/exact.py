@@ -163,11 +163,11 @@ def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed
         ) from None
 
     # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
-    # sampler omits the marginals of pairs with coupling 0, so those get a coupling that is lost in any sum of
-    # doubles.
-    noticed = np.where(couplings == 0, np.finfo(np.float64).tiny, -couplings)
+    # sampler omits the marginals of pairs with coupling 0, and sets variables without any coefficient to 0, so those
+    # get a coefficient that is lost in any sum of doubles.
+    linear, quadratic = (np.where(one == 0, np.finfo(np.float64).tiny, -one) for one in (terms.linear, couplings))
     model = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -terms.linear, (*edges.T, noticed), -terms.constant, dimod.BINARY
+        linear, (*edges.T, quadratic), -terms.constant, dimod.BINARY
     )
     found = samplers.TreeDecompositionSampler().sample(
         model,

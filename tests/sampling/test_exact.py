@@ -91,7 +91,7 @@ def test_a_state_without_weight_is_not_drawn():
         (random_terms(12, 0.2, 0.0), None),  # in several components
         (random_terms(12, 0.3, 0.0, seed=3), None),
         (random_terms(9, 0.8, 0.4), 8),
-        (random_terms(7, 0.3, 0.0)._replace(linear=np.zeros(7)), None),
+        (random_terms(7, 0.3, 0.0)._replace(linear=np.zeros(7)), None),  # one variable without any coefficient
     ],
 )
 @pytest.mark.parametrize("temperature", [1.7, 0.05])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sl_discs.sampling import tempering
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
 from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
-from sl_discs.sampling.report import overlap_bins
+from sl_discs.sampling.samples import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
 
 
