@@ -55,13 +55,9 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             if budget.is_over():
                 break
     how = {
-        "sampler": options.sampler,
-        "engine": chains.engine.name,
-        "chains": options.groups,
-        "warm-up sweeps": warm_up,
-        "sweeps a draw": thinning,
-        "steps": chains.steps,
-    }
+        "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
+        "warm-up sweeps": warm_up, "sweeps a draw": thinning, "steps": chains.steps,
+    }  # fmt: skip
     return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
 
 
@@ -92,12 +88,9 @@ def frozen_after(sweeps: int, options: Options, size: int) -> dict:
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
-    """The number of sweeps between nearly independent draws.
+    """The number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C chains.
 
-    Args:
-      values: of f after each of L sweeps of C chains.
-      states: after each sweep; used are their sum, which for two values is the magnetisation, and the sum with signs
-        drawn once.
+    Of the states, their sum counts, which for two values is the magnetisation, and the sum with signs drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)

@@ -128,12 +128,8 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
     R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
     of a half and F, the variance of the halves' means over its expectation, is chi-squared/(2 C - 1) under
-    convergence.
-
-    Args:
-      num_groups: C.
-      effective: number of draws of all groups; fewer than `LEAST_ESS` are never enough.
-      tests: number of R-hats of which this is the largest.
+    convergence. `effective` counts the draws of all C groups, of which fewer than `LEAST_ESS` are never enough, and
+    `tests` the R-hats of which this is the largest.
     """
     freedom = 2 * num_groups - 1
     spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom

@@ -66,16 +66,8 @@ def discs_ess(
 
     The fraction `ess_ratio` of a chain's steps is discarded as burn-in. As in DISCS, the numbers of steps and of
     evaluations are also multiplied by `ess_ratio`, which is the fraction that remains only if it is 0.5. A chain
-    whose trace never changes counts as one sample.
-
-    Args:
-      trace: one number for each of T steps of B chains, from the first step on.
-      seconds: seconds that the steps after burn-in took.
-      evaluations: evaluations of the log-likelihood by one chain in all T steps; 0 if they are not counted.
-      ess_ratio: above 0 and below 1.
-
-    Raises:
-      InputError: fewer than 2 steps are left.
+    whose trace never changes counts as one sample. `seconds` are those of the steps after burn-in, and `evaluations`
+    those of one chain in all T steps, 0 if they are not counted. InputError if fewer than 2 steps are left.
     """
     length = len(trace)
     kept = np.asarray(trace, np.float32)[int(length * ess_ratio) :]
@@ -93,9 +85,6 @@ def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
 
     The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
     it averages.
-
-    Args:
-      chain: T successive values of each of B chains.
     """
     length = chain.shape[0]
     centered = chain - jnp.mean(chain, axis=0)

@@ -164,7 +164,7 @@ class _Tempering:
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
         )  # fmt: skip
-        self.inverse, self.terms = inverse, terms
+        self.inverse = inverse
 
     @property
     def temperatures(self) -> Float64[np.ndarray, "B"]:
@@ -212,7 +212,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
-    values, exchanged = [], []
+    parts, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
     agreement = Agreement()
@@ -221,16 +221,25 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             kept = np.arange(len(recorded.states))
             store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
             offset += len(kept)
-            values.append(tempering.by_rung(recorded))
+            parts.append(tempering.by_rung(recorded))
             assert recorded.exchanged is not None
             exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-            budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
+            budget.say((len(store) - counted) * options.groups, agreement.add(parts[-1][:, :, -1]))
             counted = len(store)
             if budget.is_over() and len(store):
                 break
-    return _drawn(
-        tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,
-        searched,
+    values, trips = np.concatenate(parts, axis=1), round_trips(np.concatenate(exchanged))
+    every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
+    swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)
+    how = {
+        "sampler": options.sampler, "engine": tempering.chains.engine.name, "ladders": tempering.ladders,
+        "rungs": tempering.rungs, "sweeps a draw": thinning, "round trips": int(trips.sum()),
+        "steps": searched + tempering.chains.steps,
+    }  # fmt: skip
+    return Drawn(
+        store.bits(), "serial", how, _reasons(trips), ladder=Ladder(tempering.inverse, swaps, trips, means),
+        log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, values[:, ::every]),
+        interrupted=budget.interrupted, most_effective=_effective(trips),
     )  # fmt: skip
 
 
@@ -263,19 +272,8 @@ def _dispersion(trips: np.ndarray) -> tuple[float, float]:
     return found, float(stats.chi2.isf(FALSE_ALARM, freedom) / freedom)
 
 
-def _drawn(
-    tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
-) -> Drawn:
-    """The outcome of the ladders; `steps` counts those of the earlier chains used for adaptation."""
-    trips = round_trips(exchanged)
-    every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
-    chains = tempering.chains
-    ladder = Ladder(
-        tempering.inverse,
-        1 - rejection_rates(tempering.inverse, values),
-        trips,
-        values.mean(axis=(0, 1), dtype=float),
-    )
+def _reasons(trips: np.ndarray) -> tuple[str, ...]:
+    """What the ladders' round trips say against the draws."""
     reasons = []
     if trips.sum() < _LEAST_ROUND_TRIPS:
         reasons.append(
@@ -287,17 +285,4 @@ def _drawn(
             f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean {apart:.1f} is "
             f"above {limit:.1f}; some ladders may hold modes that others do not"
         )
-    how = {
-        "sampler": options.sampler,
-        "engine": chains.engine.name,
-        "ladders": tempering.ladders,
-        "rungs": tempering.rungs,
-        "sweeps a draw": thinning,
-        "round trips": int(trips.sum()),
-        "steps": steps + chains.steps,
-    }
-    return Drawn(
-        store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,
-        log_z=log_z_of_ladder(log_num_states(tempering.terms), tempering.inverse, values[:, ::every]),
-        most_effective=_effective(trips),
-    )  # fmt: skip
+    return tuple(reasons)

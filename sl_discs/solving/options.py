@@ -154,11 +154,7 @@ def check_options(
     several_values: bool = False,
     **fields: Any,
 ) -> Options:
-    """Checks the arguments of `sl_discs.solve` of the same names, before anything is done with the problem.
-
-    Raises:
-      InputError: an argument is wrong; the message names it.
-    """
+    """Checks the arguments of `sl_discs.solve` before anything is done with the problem; InputError names a wrong one."""
     seed = whole("seed", seed, bits=64)
     chains = None if chains is None else whole("chains", chains, 1, bits=31)
     steps = None if steps is None else whole("steps", steps, 1, bits=31)
@@ -214,11 +210,7 @@ def choose_sampler(
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes.
-
-    Raises:
-      InputError: they have another form, are too many, or a state does not fit the problem.
-    """
+    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes; InputError for any other."""
     if given is None:
         return None
     if isinstance(given, Mapping):

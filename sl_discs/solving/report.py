@@ -266,11 +266,7 @@ def write_answers(path: Path, answers: Answers) -> Path:
 
 
 def read_answers(path: Path) -> Answers:
-    """Reads a file of `write_answers`.
-
-    Raises:
-      InputError: it cannot be read, or is another kind of file.
-    """
+    """Reads a file of `write_answers`; InputError if it cannot be read, or is another kind of file."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
@@ -299,10 +295,8 @@ def _number(value: Any) -> float:
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
     """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
 
-    A set or clique with conflicts is not repaired here, because it is not an answer.
-
-    Raises:
-      InputError: labels are missing or unknown, or a value is not one of the two.
+    A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
+    missing or unknown, or a value is not one of the two.
     """
     state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
     evaluated = problem.evaluate(state[None])
