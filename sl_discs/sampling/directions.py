@@ -313,10 +313,6 @@ class CoupledRest:
         """b + U D^(1/2) z, the tilt of each chain."""
         return self._field + points.astype(np.float32) @ self._loadings.T.astype(np.float32)
 
-    def along(self, points: Float64[np.ndarray, "B r"]) -> Int8[np.ndarray, "B N"]:
-        """The states in which every spin follows its field."""
-        return (self.fields(points) > 0).astype(np.int8)
-
     def mean_field(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q r"]:
         """About D^(1/2) U'E[s|z], by the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
         fields = self.fields(points)

@@ -87,10 +87,8 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
 
 def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
     """One variable of all draws."""
-    values = np.zeros(bits.shape[:2], np.int8)
-    for digit, plane in enumerate(_planes(bits, size)):
-        values |= (np.asarray(plane[:, :, place // 8]) >> (7 - place % 8) & 1).view(np.int8) << digit
-    return values
+    first = place // 8 * 8
+    return unpacked(bits, size, first, min(first + 8, size))[:, :, place - first]
 
 
 def overlaps(

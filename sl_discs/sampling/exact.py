@@ -18,16 +18,10 @@ from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
 
-# The cost of eliminating a variable from a graph, given the remaining neighbours of all variables.
-Cost = Callable[[list[set[int]], int], int]
-
 
 class Elimination(NamedTuple):
-    """An elimination order, where eliminating a variable joins all its remaining neighbours.
-
-    Attributes:
-      order: [N] the variables.
-      degrees: [N] number of remaining neighbours of each variable when it is eliminated.
+    """An order of the variables of a graph, where eliminating one joins all its remaining neighbours, of which
+    `degrees` are the numbers.
     """
 
     order: Int[np.ndarray, "N"]
@@ -35,7 +29,7 @@ class Elimination(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The largest degree: an upper bound on the treewidth."""
+        """An upper bound on the treewidth."""
         return int(self.degrees.max())
 
     def table_entries(self) -> int:
@@ -52,8 +46,7 @@ def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: 
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
     place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
-    costs: tuple[Cost, ...] = _missing, lambda near, v: int(place[v])
-    found = [_eliminate(num_variables, edges, most, cost) for cost in costs]
+    found = [_eliminate(num_variables, edges, most, cost) for cost in (_missing, lambda near, v: int(place[v]))]
     return min((one for one in found if one), key=Elimination.table_entries, default=None)
 
 
@@ -62,10 +55,13 @@ def _missing(near: list[set[int]], v: int) -> int:
     return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
 
 
-def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> Elimination | None:
+def _eliminate(
+    num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
+) -> Elimination | None:
     """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
 
-    It stops as soon as there is none, so a dense graph is refused quickly.
+    The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
+    dense graph is refused quickly.
     """
     near: list[set[int]] = [set() for _ in range(num_variables)]
     for u, v in edges.tolist():

@@ -110,15 +110,11 @@ class DensityTable:
 
     def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
         """Independent draws from each density, uniform within a cell."""
-        cells = np.stack([_chosen(rng.random(draws), share) for share in self._shares])
+        sums = np.cumsum(self._shares, axis=1)
+        cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
         places = np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1)
         middles = np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
         return middles + (rng.random(middles.shape) - 0.5) * self._cell
-
-
-def _chosen(uniforms: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    cumulative = np.cumsum(shares)
-    return np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
 
 
 # A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
@@ -305,7 +301,7 @@ class _Nodes:
         # Different starts: random in one group, along the fields in the next.
         shape = groups, len(self.fit.nodes), len(rest.terms.linear)
         states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
-        states[1::2] = rest.along(self.fit.nodes)
+        states[1::2] = rest.fields(self.fit.nodes) > 0
         self._chains.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 
     def watch(self, moments: int) -> Series:

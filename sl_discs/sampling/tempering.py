@@ -35,11 +35,6 @@ _MOST_RUNGS = 128
 _SATURATED = 0.7
 
 
-def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, "R"]:
-    """Inverse temperatures from 0 to the target, denser at high temperatures."""
-    return inverse_temperature * np.linspace(0, 1, rungs) ** 2
-
-
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> Float64[np.ndarray, "Q"]:
@@ -195,7 +190,8 @@ class _Tempering:
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws from the coldest rung of every ladder."""
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
-    tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
+    # At first denser at high temperatures.
+    tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
     searched, is_over = 0, budget.after(_SEARCH_PART)
     for number in range(_ROUNDS):
         budget.check_interrupt()

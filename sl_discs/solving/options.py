@@ -154,7 +154,7 @@ def check_options(
     several_values: bool = False,
     **fields: Any,
 ) -> Options:
-    """Checks the arguments of `sl_discs.solve` before anything is done with the problem; InputError names a wrong one."""
+    """The arguments of `sl_discs.solve`, checked before anything is done; InputError names a wrong one."""
     seed = whole("seed", seed, bits=64)
     chains = None if chains is None else whole("chains", chains, 1, bits=31)
     steps = None if steps is None else whole("steps", steps, 1, bits=31)

@@ -228,28 +228,15 @@ class Collector:
         timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
+        final = best.states if self._final is None else self._presolved.lift(self._final)
         return Result(
-            kind=problem.kind,
-            name=problem.name,
-            labels=problem.labels,
-            maximise=problem.maximise,
-            spins=problem.spins,
-            values=best.values,
-            improved=improved,
-            states=problem.as_values(best.states),
-            feasible_chains=best.feasible,
-            final_states=problem.as_values(best.states if self._final is None else self._presolved.lift(self._final)),
-            final_is=self._final_is,
+            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
+            spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
+            feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
             presolved=self._presolved.summary() if self._presolved.removed else "",
-            trajectory=trajectory._replace(best=so_far),
-            acceptance=_mean(self._acceptance),
-            hops=_mean(self._hops),
-            steps=self._steps,
-            rounds=self._rounds,
-            annealing=dict(annealing),
-            timing=timing,
-            **how,
-        )
+            trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
+            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, **how,
+        )  # fmt: skip
 
 
 def _mean(parts: list[np.ndarray]) -> float:
