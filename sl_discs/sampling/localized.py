@@ -31,14 +31,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import (
-    Budget,
-    Drawn,
-    Events,
-    Options,
-    magnetisations,
-    packed,
-)
+from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
 from sl_discs.sampling.recorded import RecordedChains
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
