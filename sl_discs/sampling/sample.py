@@ -268,7 +268,7 @@ class _Run:
         variables = [
             diagnosed(
                 event_name(labels[place], value, several=self.terms.several_values),
-                column(drawn.bits, len(labels), place) == value,
+                (column(drawn.bits, len(labels), place) == value).astype(np.float64),
             )
             for place, value in worst_events(drawn.bits, events)
         ]
