@@ -120,21 +120,12 @@ def overlaps(
 
 
 class Drawn(NamedTuple):
-    """Draws of C independent groups, D of each.
+    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
 
-    Attributes:
-      bits: [C, D, W] the draws, packed.
-      dependence: of the draws of a group, as in `estimates.Batches`.
-      how: details of the run by name, for reports.
-      reasons: the method's own reasons against its draws.
-      notes: further remarks on the draws.
-      log_weights: [C] of the groups, up to a constant; None: equal weights.
-      log_z: log Z and its standard error; None where the method does not give it.
-      ladder: of temperatures, if the method has one.
-      interrupted: whether the run was stopped before its end.
-      exact: whether the draws are exact, however few they are.
-      families: effective number of independent draws, of populations.
-      most_effective: independent draws that all draws together are worth at most, whatever their autocorrelation.
+    `how` and `reasons` are details of the run and the method's own reasons against its draws; log weights are up to a
+    constant, and log Z comes with its standard error. Draws that are `exact` are so however few they are; `families`
+    is the effective number of independent draws of populations, and `most_effective` that which all draws together
+    are worth at most, whatever their autocorrelation.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -367,14 +358,10 @@ Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
 class Batches:
     """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
 
-    Args:
-      num_groups: C.
-      num_draws: D, per group.
-      dependence: `serial`: a group is a chain; `none`: all draws are independent; `group`: the draws of a group
-        depend on each other, as in a population.
-      log_weights: [C] of the groups, up to a constant; None: equal weights.
-      effective: the number of independent draws that all draws are worth. Batches of chains are long enough for
-        several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
+    Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group` if the draws of a
+    group depend on each other, as in a population. Log weights of groups are up to a constant. All draws are worth
+    `effective` independent ones: batches of chains are long enough for several of them; where they are fewer than
+    draws that are independent otherwise, errors grow accordingly.
     """
 
     def __init__(

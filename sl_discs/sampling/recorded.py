@@ -85,19 +85,10 @@ class RecordedChains(Chains):
         keeps_states: bool = True,
         tilted: bool = False,
     ):
-        """Sets up the chains.
+        """Chains of a base sampler, with fields of its config, in ladders of consecutive rungs.
 
-        Args:
-          terms: of the model.
-          sampler: name of a base sampler.
-          fields: of its config.
-          num_chains: a multiple of `rungs`.
-          rungs: of a ladder, whose chains are consecutive; 1: independent chains.
-          engine: as in `Settings`.
-          seed: of the chains.
-          stream: number of these chains in a run; each has its own random numbers.
-          keeps_states: whether states are recorded.
-          tilted: whether each chain has a tilt, which is 0 until `restart` sets it.
+        `stream` numbers these chains in a run: each has its own random numbers. `keeps_states` says whether states
+        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         chosen, _ = choose_engine(engine, kernel)
