@@ -60,11 +60,16 @@ class Agreement:
         if self._count >= 1.1 * self._looked:
             self._looked = self._count
             self._parts = [np.concatenate(self._parts, axis=1)]
-            half = self._count // 2
-            halves = np.concatenate([self._parts[0][:, :half], self._parts[0][:, -half:]]).astype(np.float64)
-            r_hat = _r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half) if half > 1 else math.nan
-            self._words = f"R-hat {r_hat:.3f}"
+            self._words = f"R-hat {_split_r_hat(self._parts[0]):.3f}"
         return self._words
+
+
+def _split_r_hat(values: Float[np.ndarray, "C D"]) -> float:
+    half = values.shape[1] // 2
+    if half < 2:
+        return math.nan
+    halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(np.float64)
+    return float(_r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half))
 
 
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
