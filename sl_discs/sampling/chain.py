@@ -32,23 +32,10 @@ ORDERED = ("gibbs",)
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """Draws of every chain.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of chains and draws, sampler, engine, seed.
-      budget: time, interruption and progress.
-    """
+    """Draws of every chain."""
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
-    chains = RecordedChains(
-        terms,
-        options.sampler,
-        frozen_after(FIRST_ROUND, options, terms.num_sites),
-        options.groups,
-        engine=options.engine,
-        seed=options.seed,
-    )
+    fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
+    chains = RecordedChains(terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed)
     chains.restart(_dispersed(terms, temperature, options))
     warm_up, length = 0, FIRST_ROUND
     while True:
@@ -59,16 +46,19 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    interrupted = collect(chains, temperature, thinning, store, options, budget)
+    before, agreement = 0, Agreement()
+    with budget.keeping(store):
+        for recorded in chains.play(temperature, options.draws_each or 2**31, thinning):
+            store.add(recorded.states)
+            budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
+            before = len(store)
+            if budget.is_over():
+                break
     how = {
-        "sampler": options.sampler,
-        "engine": chains.engine.name,
-        "chains": options.groups,
-        "warm-up sweeps": warm_up,
-        "sweeps a draw": thinning,
-        "steps": chains.steps,
-    }
-    return Drawn(store.bits(), "serial", how, interrupted=interrupted)
+        "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
+        "warm-up sweeps": warm_up, "sweeps a draw": thinning, "steps": chains.steps,
+    }  # fmt: skip
+    return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
 
 
 def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
@@ -98,12 +88,9 @@ def frozen_after(sweeps: int, options: Options, size: int) -> dict:
 
 
 def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L C N"]) -> int:
-    """The number of sweeps between nearly independent draws.
+    """The number of sweeps between nearly independent draws, from the values of f after each of L sweeps of C chains.
 
-    Args:
-      values: of f after each of L sweeps of C chains.
-      states: after each sweep; used are their sum, which for two values is the magnetisation, and the sum with signs
-        drawn once.
+    Of the states, their sum counts, which for two values is the magnetisation, and the sum with signs drawn once.
     """
     signs = np.random.default_rng(0).choice((-1, 1), states.shape[2])
     both = np.stack([np.ones_like(signs), signs], axis=1).astype(np.float32)
@@ -111,19 +98,3 @@ def sweeps_a_draw(values: Float[np.ndarray, "L C"], states: Int8[np.ndarray, "L 
     sums = np.array([one.astype(np.float32) @ both for one in states])
     sizes = [diagnose("", one.T).ess_bulk for one in (values, sums[..., 0], sums[..., 1])]
     return int(np.clip(np.ceil(values.size / max(min(sizes), 1)), 1, MOST_SWEEPS_A_DRAW))
-
-
-def collect(
-    chains: RecordedChains, temperatures, thinning: int, store: Store, options: Options, budget: Budget
-) -> bool:
-    """Draws until there are enough or the time is over; returns whether it was interrupted."""
-    wanted = options.draws_each or 2**31
-    before, agreement = 0, Agreement()
-    with budget.keeping(store):
-        for recorded in chains.play(temperatures, wanted, thinning):
-            store.add(recorded.states)
-            budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
-            before = len(store)
-            if budget.is_over():
-                break
-    return budget.interrupted

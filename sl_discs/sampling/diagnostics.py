@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Float64, UInt8
 from scipy import stats
 
-from sl_discs.sampling.draws import Events, column, pieces
+from sl_discs.sampling.draws import Events, pieces
 
 # Limits of a reliable run (Vehtari et al. 2021). Few draws pass an R-hat of 1.01 by chance, so the limit is never
 # below what independent draws of the same effective size pass with this probability.
@@ -45,17 +45,8 @@ class Verdict(NamedTuple):
         return "reliable" if self.reliable else "NOT reliable: " + "; ".join(self.reasons)
 
 
-def plain_r_hat(values: Float[np.ndarray, "C D"]) -> float:
-    """The split R-hat of Gelman and Rubin, which is fast: for progress bars and for choosing variables."""
-    half = values.shape[1] // 2
-    if half < 2:
-        return float("nan")
-    halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(np.float64)
-    return float(_r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half))
-
-
 class Agreement:
-    """The plain R-hat of the values so far, as text for a progress bar."""
+    """The split R-hat of the values so far (Gelman and Rubin), which is fast, as text for a progress bar."""
 
     def __init__(self):
         self._parts: list[np.ndarray] = []
@@ -69,8 +60,16 @@ class Agreement:
         if self._count >= 1.1 * self._looked:
             self._looked = self._count
             self._parts = [np.concatenate(self._parts, axis=1)]
-            self._words = f"R-hat {plain_r_hat(self._parts[0]):.3f}"
+            self._words = f"R-hat {_split_r_hat(self._parts[0]):.3f}"
         return self._words
+
+
+def _split_r_hat(values: Float[np.ndarray, "C D"]) -> float:
+    half = values.shape[1] // 2
+    if half < 2:
+        return math.nan
+    halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(np.float64)
+    return float(_r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half))
 
 
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):
@@ -106,8 +105,7 @@ def diagnose(
       name: of the observable.
       values: of D draws of each of C groups.
       effective: the number of independent draws that they are worth, if known; None: draws of a group form a chain,
-        and their autocorrelation determines it.
-      most: that they are worth at most.
+        and their autocorrelation determines it. Either is at most `most`.
     """
     from arviz_stats.base import array_stats
 
@@ -135,12 +133,8 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 
     R-hat compares 2 C halves of groups: its square exceeds 1 by (F - 1)/n, where n is the effective number of draws
     of a half and F, the variance of the halves' means over its expectation, is chi-squared/(2 C - 1) under
-    convergence.
-
-    Args:
-      num_groups: C.
-      effective: number of draws of all groups; fewer than `LEAST_ESS` are never enough.
-      tests: number of R-hats of which this is the largest.
+    convergence. `effective` counts the draws of all C groups, of which fewer than `LEAST_ESS` are never enough, and
+    `tests` the R-hats of which this is the largest.
     """
     freedom = 2 * num_groups - 1
     spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom
@@ -151,14 +145,9 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
 def judge(
     scalars: list[Diagnostic], variables: list[Diagnostic], num_groups: int, num_events: int, reasons: list[str]
 ) -> Verdict:
-    """The verdict.
+    """The verdict from diagnostics of the value, magnetisation and overlap, and of the worst of so many events.
 
-    Args:
-      scalars: diagnostics of the value, magnetisation and overlap.
-      variables: diagnostics of the worst variables.
-      num_groups: C.
-      num_events: number of events among which these are the worst.
-      reasons: the method's own reasons against its draws.
+    `reasons` are the method's own ones against its draws.
     """
     reasons = list(reasons)
     for found, tests in (scalars, len(scalars)), (variables, num_events):
@@ -175,8 +164,3 @@ def judge(
         more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
         reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: {more}")
     return Verdict(not reasons, tuple(reasons))
-
-
-def event(bits: UInt8[np.ndarray, "C D W"], size: int, place: int, value: int) -> Float64[np.ndarray, "C D"]:
-    """Whether one variable has a value in each draw, as numbers."""
-    return (column(bits, size, place) == value).astype(np.float64)

@@ -12,7 +12,7 @@ O(N log N) steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -43,13 +43,9 @@ class _OutOfTimeError(Exception):
 
 
 class SpinTerms(NamedTuple):
-    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings` plus `background` on all pairs.
+    """log p(s) = 1/2 s'Js + field's + constant, where J is `couplings` plus `background` on all pairs of two spins.
 
-    Attributes:
-      couplings: [N, N] symmetric, zero on the diagonal.
-      background: added to every pair of different spins.
-      field: [N] b.
-      constant: so that the sum of p is Z.
+    The couplings [N, N] are symmetric and zero on the diagonal, and the constant is such that the sum of p is Z.
     """
 
     couplings: sparse.csr_matrix
@@ -82,14 +78,10 @@ def spin_terms(terms: Coefficients, temperature: float) -> SpinTerms:
 
 
 class Directions(NamedTuple):
-    """r directions, and the rest J - U D U'.
+    """r directions U with strengths D, and the width of the interval of the eigenvalues of the rest J - U D U'.
 
-    Attributes:
-      vectors: [N, r] U, orthonormal.
-      strengths: [r] D, the distance of each eigenvalue from the mean of the others. This moves the direction to the
-        middle of their interval, where it takes no part in the remaining coupling.
-      width: of the interval of the other eigenvalues.
-      eigenvalues: [r + 1] the largest ones of J, as far as they are known.
+    A strength is the distance of an eigenvalue from the mean of the others. This moves the direction to the middle of
+    their interval, where it takes no part in the remaining coupling. `eigenvalues` are the largest ones of J.
     """
 
     vectors: Float64[np.ndarray, "N r"]
@@ -104,25 +96,15 @@ class Directions(NamedTuple):
 
 
 class Outer(NamedTuple):
-    """Eigenvalues at the ends of the spectrum of J.
-
-    Attributes:
-      largest: [k] the largest ones, falling.
-      vectors: [N, k] their eigenvectors.
-      least: the smallest one.
-    """
+    """Eigenvalues at the ends of the spectrum of J: the k largest ones, their eigenvectors, and the least."""
 
     largest: Float64[np.ndarray, "k"]
     vectors: Float64[np.ndarray, "N k"]
     least: float
 
 
-def _never() -> bool:
-    return False
-
-
 def outer_eigenvalues(
-    spin: SpinTerms, count: int, num_least: int = 1, is_over: Callable[[], bool] = _never
+    spin: SpinTerms, count: int, num_least: int = 1, is_over: Callable[[], bool] = lambda: False
 ) -> Outer | None:
     """The `count` < N largest eigenvalues, and the one that is the `num_least`-th from below; None if they are too
     close together to be found, or the time is over.
@@ -149,7 +131,7 @@ def outer_eigenvalues(
     return Outer(values[::-1], vectors[:, ::-1], float(least.max()))
 
 
-def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = _never) -> bool:
+def mixes_fast(terms: Terms, temperature: float, is_over: Callable[[], bool] = lambda: False) -> bool:
     """Whether a local sampler is known to mix fast, by one of the certificates above."""
     if terms.quadratic is None:
         influences = terms.influences(temperature)
@@ -196,18 +178,12 @@ def _radius(pairs: sparse.csr_matrix, on_all: Float64[np.ndarray, "N"]) -> float
 
 
 def find_directions(
-    spin: SpinTerms, number: int | None = None, is_over: Callable[[], bool] = _never
+    spin: SpinTerms, number: int | None = None, is_over: Callable[[], bool] = lambda: False
 ) -> Directions | None:
-    """The directions with the largest eigenvalues.
+    """So many directions with the largest eigenvalues; None if these are so close that they are not found.
 
-    Args:
-      spin: the model.
-      number: of directions; None: the smallest number, at most 2, that leaves a rest narrower than 1, or otherwise
-        the number above the wider gap.
-      is_over: whether to give up.
-
-    Returns:
-      None if the eigenvalues are so close that they are not found.
+    By default their number is the smallest one, at most 2, that leaves a rest narrower than 1, or otherwise the one
+    above the wider gap.
     """
     size = len(spin.field)
     most = min((number or MOST_DIRECTIONS) + 1, size - 1)
@@ -261,34 +237,28 @@ class FreeRest:
         # s_i^2 = 1: the diagonal of U D U' counts in the observation and not in J.
         self._constant = spin.constant - (loadings**2).sum() / 2
 
+    def _fields(self, points: Float64[np.ndarray, "Q r"]) -> Iterator[Float64[np.ndarray, "_P N"]]:
+        step = max(1, _PIECE // len(self._loadings))
+        for start in range(0, len(points), step):
+            yield self._spin.field + points[start : start + step] @ self._loadings.T
+
     def log_z(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q"]:
         """log of the sum over s, sum_i log 2 cosh(b_i + (U D^(1/2) z)_i) and a constant."""
-        step = max(1, _PIECE // len(self._loadings))
-        found = []
-        for start in range(0, len(points), step):
-            fields = np.abs(self._spin.field + points[start : start + step] @ self._loadings.T)
-            found.append((fields + np.log1p(np.exp(-2 * fields))).sum(axis=1))
-        return self._constant + np.concatenate(found)
+        return self._constant + np.concatenate([_log_cosh(np.abs(h)).sum(axis=1) for h in self._fields(points)])
 
     def draw(self, rng: np.random.Generator, points: Float64[np.ndarray, "Q r"]) -> Int8[np.ndarray, "Q N"]:
         """A state for each z."""
-        step = max(1, _PIECE // len(self._loadings))
-        found = []
-        for start in range(0, len(points), step):
-            chances = expit(2 * (self._spin.field + points[start : start + step] @ self._loadings.T))
-            found.append((rng.random(chances.shape) < chances).astype(np.int8))
-        return np.concatenate(found)
+        chances = (expit(2 * fields) for fields in self._fields(points))
+        return np.concatenate([(rng.random(one.shape) < one).astype(np.int8) for one in chances])
+
+
+def _log_cosh(fields: Float64[np.ndarray, "*B"]) -> Float64[np.ndarray, "*B"]:
+    """log 2 cosh of numbers at least 0."""
+    return fields + np.log1p(np.exp(-2 * fields))
 
 
 class Series(NamedTuple):
-    """L records of B chains: sums of K observables, of their squares, and of their squared changes.
-
-    Attributes:
-      moments: L, the number of records.
-      sums: [B, K].
-      squares: [B, K].
-      moves: [B, K].
-    """
+    """`moments` records of B chains: sums of K observables, of their squares, and of their squared changes."""
 
     moments: int
     sums: Float64[np.ndarray, "B K"]
@@ -297,22 +267,16 @@ class Series(NamedTuple):
 
     @property
     def means(self) -> Float64[np.ndarray, "B K"]:
-        """The means of each chain."""
         return self.sums / self.moments
 
     def joined(self, later: Series) -> Series:
-        """Both series joined."""
         return Series(self.moments + later.moments, *(a + b for a, b in zip(self[1:], later[1:], strict=True)))
 
 
 class CoupledRest:
     """s given z by chains of a base sampler at temperature 1, each with a z of its own.
 
-    Attributes:
-      terms: of 1/2 s'J0 s, without its constant.
-      seed: of all random numbers.
-      steps: Markov steps so far.
-      engine: name of the engine used.
+    `terms` are those of 1/2 s'J0 s, without its constant, and `steps` the Markov steps so far.
     """
 
     def __init__(self, spin: SpinTerms, loadings: Float64[np.ndarray, "N r"], options: Options):
@@ -349,10 +313,6 @@ class CoupledRest:
         """b + U D^(1/2) z, the tilt of each chain."""
         return self._field + points.astype(np.float32) @ self._loadings.T.astype(np.float32)
 
-    def along(self, points: Float64[np.ndarray, "B r"]) -> Int8[np.ndarray, "B N"]:
-        """The states in which every spin follows its field."""
-        return (self.fields(points) > 0).astype(np.int8)
-
     def mean_field(self, points: Float64[np.ndarray, "Q r"]) -> Float64[np.ndarray, "Q r"]:
         """About D^(1/2) U'E[s|z], by the naive mean-field equations m = tanh(b + U D^(1/2) z + J0 m)."""
         fields = self.fields(points)
@@ -376,9 +336,8 @@ class CoupledRest:
         chains.record(temperatures, 1, _WARM_UP)
         values = chains.record(temperatures, _MOMENTS, SWEEPS).values.mean(axis=0, dtype=float) + self._pairs_constant
         self.steps += chains.steps
-        free = np.abs(fields[0].astype(np.float64))
-        free_log_z = (free + np.log1p(np.exp(-2 * free))).sum()
-        return self._constant + free_log_z + values.reshape(groups, -1) @ weights / 2
+        free = _log_cosh(np.abs(fields[0].astype(np.float64))).sum()
+        return self._constant + free + values.reshape(groups, -1) @ weights / 2
 
     def watch(self, chains: RecordedChains, points: Float64[np.ndarray, "B r"], moments: int) -> Series:
         """Continues the chains, and sums D^(1/2) U'E[s_i | other spins] and 1/2 s'J0 s over so many records.

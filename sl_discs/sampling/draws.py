@@ -21,16 +21,10 @@ from sl_discs.models.terms import Terms
 
 
 class Options(NamedTuple):
-    """The user's choices.
+    """The arguments of `sample`, which documents them, after its checks.
 
-    Attributes:
-      draws_each: draws per group; None: as many as there is time for.
-      groups: independent chains, ladders or populations.
-      sampler: name of a base sampler.
-      fields: of its config.
-      engine: as in settings.
-      seed: of all random numbers.
-      store: path of a .npy file for the draws; None: memory.
+    `draws_each` are those per group, None as many as there is time for; groups are independent chains, ladders or
+    populations; `fields` are those of the base sampler's config.
     """
 
     draws_each: int | None
@@ -93,10 +87,8 @@ def pieces(bits: UInt8[np.ndarray, "C D W"], size: int):
 
 def column(bits: UInt8[np.ndarray, "C D W"], size: int, place: int) -> Int8[np.ndarray, "C D"]:
     """One variable of all draws."""
-    values = np.zeros(bits.shape[:2], np.int8)
-    for digit, plane in enumerate(_planes(bits, size)):
-        values |= (np.asarray(plane[:, :, place // 8]) >> (7 - place % 8) & 1).view(np.int8) << digit
-    return values
+    first = place // 8 * 8
+    return unpacked(bits, size, first, min(first + 8, size))[:, :, place - first]
 
 
 def overlaps(
@@ -126,25 +118,14 @@ def overlaps(
 
 # The outcome of a method, and the common part of all methods that run chains.
 
-Say = Callable[[int, str], None]
-
 
 class Drawn(NamedTuple):
-    """Draws of C independent groups, D of each.
+    """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
 
-    Attributes:
-      bits: [C, D, W] the draws, packed.
-      dependence: of the draws of a group, as in `estimates.Batches`.
-      how: details of the run by name, for reports.
-      reasons: the method's own reasons against its draws.
-      notes: further remarks on the draws.
-      log_weights: [C] of the groups, up to a constant; None: equal weights.
-      log_z: log Z and its standard error; None where the method does not give it.
-      ladder: of temperatures, if the method has one.
-      interrupted: whether the run was stopped before its end.
-      exact: whether the draws are exact, however few they are.
-      families: effective number of independent draws, of populations.
-      most_effective: independent draws that all draws together are worth at most, whatever their autocorrelation.
+    `how` and `reasons` are details of the run and the method's own reasons against its draws; log weights are up to a
+    constant, and log Z comes with its standard error. Draws that are `exact` are so however few they are; `families`
+    is the effective number of independent draws of populations, and `most_effective` that which all draws together
+    are worth at most, whatever their autocorrelation.
     """
 
     bits: UInt8[np.ndarray, "C D W"]
@@ -178,16 +159,15 @@ class Ladder(NamedTuple):
 
 
 class Budget:
-    """The time limit of a method, and its callbacks.
+    """The time limit of a method in seconds from now, None for no limit, and its callbacks.
 
-    Args:
-      seconds: remaining from now; None: no limit.
-      interrupt: a true result ends the run; None: nothing does.
-      say: called with a number of new draws, and text on all draws so far.
+    A true result of `interrupt` ends the run; `say` is called with a number of new draws, and text on all of them.
     """
 
-    def __init__(self, seconds: float | None, interrupt: Callable[[], object] | None, say: Say):
-        self._end = None if seconds is None else time.perf_counter() + seconds
+    def __init__(
+        self, seconds: float | None, interrupt: Callable[[], object] | None, say: Callable[[int, str], None]
+    ):
+        self._end = math.inf if seconds is None else time.perf_counter() + seconds
         self._interrupt, self._say = interrupt, say
         self.interrupted = False
 
@@ -198,11 +178,11 @@ class Budget:
     @property
     def timed(self) -> bool:
         """Whether there is a time limit."""
-        return self._end is not None
+        return self._end < math.inf
 
     def left(self) -> float:
         """The remaining seconds."""
-        return float("inf") if self._end is None else self._end - time.perf_counter()
+        return self._end - time.perf_counter()
 
     def after(self, part: float) -> Callable[[], bool]:
         """Whether this part of the time that is left now has passed, without asking for an interruption."""
@@ -232,17 +212,10 @@ class Budget:
 
 
 class Store:
-    """Collects draws; under a time limit their number is not known in advance.
+    """Collects draws of C groups and N variables with at most `most` values.
 
-    Args:
-      groups: C.
-      size: N.
-      most: the largest number of values of a variable.
-      wanted: D; None: not known in advance.
-      path: of a .npy file for the draws, if they do not fit into memory; needs `wanted`.
-
-    Raises:
-      InputError: the file cannot be written, or the disk has no space for all draws.
+    Under a time limit their number is not known in advance: `wanted` is None. Draws that do not fit into memory go
+    to a .npy file; InputError if it cannot be written, or the disk has no space for all draws.
     """
 
     def __init__(self, groups: int, size: int, most: int, wanted: int | None, path: str | None = None):
@@ -343,7 +316,6 @@ class Events(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many events there are."""
         return int(np.count_nonzero(self.counted))
 
     def occur(self, states: Int8[np.ndarray, "B N"]) -> Bool[np.ndarray, "B E"]:
@@ -386,14 +358,10 @@ Estimates = tuple[Float64[np.ndarray, "*shape"], Float64[np.ndarray, "*shape"]]
 class Batches:
     """Divides draws [C, D] of C groups into batches with nearly independent means (Glynn and Whitt 1991).
 
-    Args:
-      num_groups: C.
-      num_draws: D, per group.
-      dependence: `serial`: a group is a chain; `none`: all draws are independent; `group`: the draws of a group
-        depend on each other, as in a population.
-      log_weights: [C] of the groups, up to a constant; None: equal weights.
-      effective: the number of independent draws that all draws are worth. Batches of chains are long enough for
-        several of them; where they are fewer than draws that are independent otherwise, errors grow accordingly.
+    Dependence is `serial` if a group is a chain, `none` if all draws are independent, and `group` if the draws of a
+    group depend on each other, as in a population. Log weights of groups are up to a constant. All draws are worth
+    `effective` independent ones: batches of chains are long enough for several of them; where they are fewer than
+    draws that are independent otherwise, errors grow accordingly.
     """
 
     def __init__(

@@ -44,22 +44,13 @@ from sl_discs.problems.kind import KINDS
 
 
 class DiscsEss(NamedTuple):
-    """Means over chains, under the names of DISCS's `results.csv`.
-
-    Attributes:
-      ess: `ESS`, of the chain's second part.
-      deviation: standard deviation of `ess` over chains (divisor B); DISCS saves it, scaled alike, with each of the
-        four.
-      per_step: `ESS_M-H`.
-      per_second: `ESS_T`.
-      per_evaluation: `ESS_EE`, per evaluation of the log-likelihood or its gradient; gwg, dmala and dlmc count 4 a
-        step.
-    """
+    """Means over chains, and the standard deviation over chains (divisor B) that DISCS saves, scaled, with each."""
 
     ess: float
     deviation: float
     per_step: float
     per_second: float
+    # Of the log-likelihood or its gradient; gwg, dmala and dlmc count 4 a step.
     per_evaluation: float
 
 
@@ -75,16 +66,8 @@ def discs_ess(
 
     The fraction `ess_ratio` of a chain's steps is discarded as burn-in. As in DISCS, the numbers of steps and of
     evaluations are also multiplied by `ess_ratio`, which is the fraction that remains only if it is 0.5. A chain
-    whose trace never changes counts as one sample.
-
-    Args:
-      trace: one number for each of T steps of B chains, from the first step on.
-      seconds: seconds that the steps after burn-in took.
-      evaluations: evaluations of the log-likelihood by one chain in all T steps; 0 if they are not counted.
-      ess_ratio: above 0 and below 1.
-
-    Raises:
-      InputError: fewer than 2 steps are left.
+    whose trace never changes counts as one sample. `seconds` are those of the steps after burn-in, and `evaluations`
+    those of one chain in all T steps, 0 if they are not counted. InputError if fewer than 2 steps are left.
     """
     length = len(trace)
     kept = np.asarray(trace, np.float32)[int(length * ess_ratio) :]
@@ -102,9 +85,6 @@ def effective_sample_size(chain: Float[Array, "T B"]) -> Float[Array, "B"]:
 
     The definition of TensorFlow Probability's function with its defaults: rho_k divides by the T - k products that
     it averages.
-
-    Args:
-      chain: T successive values of each of B chains.
     """
     length = chain.shape[0]
     centered = chain - jnp.mean(chain, axis=0)
@@ -128,17 +108,7 @@ _RECORDED = 80
 
 @dataclasses.dataclass(frozen=True)
 class EssRecord:
-    """The record of one sampler; all but `run_s` and `compile_s` refers to the chains after burn-in.
-
-    Attributes:
-      ess: DISCS's four figures.
-      acceptance: mean acceptance probability.
-      hops: mean number of sites changed per step.
-      seconds: seconds that these steps took.
-      run_s: seconds of the whole run, without compilation.
-      compile_s: seconds spent tracing and compiling.
-      engine: the engine used, and why if it was not asked for by name.
-    """
+    """The record of one sampler; all but `run_s` and `compile_s` refers to the chains after burn-in."""
 
     ess: DiscsEss
     acceptance: float
@@ -149,11 +119,11 @@ class EssRecord:
     engine: str
 
 
-def check_stationary(methods: list[Method], settings: Settings) -> None:
-    """Refuses settings and samplers without stationary chains.
+def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
+    """Settings that record every step.
 
-    Raises:
-      InputError: a localized sampler, a temperature that changes, chains that are resampled, or too few steps.
+    InputError for chains that are not stationary (a localized sampler, a temperature that changes, or resampling),
+    for too few steps, and for fields of experiments on graphs.
     """
     for method in methods:
         if method.localization is not None:
@@ -175,19 +145,21 @@ def check_stationary(methods: list[Method], settings: Settings) -> None:
             f"config.experiment.chain_length is {settings.chain_length}, of which ess_ratio = {settings.ess_ratio} "
             "leaves fewer than 2 steps; run longer"
         )
+    check_methods(methods, settings)
+    if settings.num_instances not in (None, 1):
+        raise InputError(
+            f"config.experiment.num_instances is {settings.num_instances}; one lattice is run, number "
+            "config.experiment.first_instance"
+        )
+    if settings.events:
+        raise InputError("--events: effective sample sizes have no curves; leave it out")
+    return dataclasses.replace(settings, log_every_steps=1)
 
 
 def play_chains(terms: Coefficients, method: Method, settings: Settings, progress: Progress) -> EssRecord:
-    """Runs the chains of one sampler and records every step.
+    """Runs the chains of one sampler with the settings of `ess_settings`, and records every step.
 
-    Args:
-      terms: terms of the model.
-      method: a method that has passed `check_stationary` with these settings.
-      settings: settings of the run, with `log_every_steps` 1.
-      progress: called with the number of chain-steps done.
-
-    Raises:
-      InputError: the engine cannot record states, or the records do not fit into memory.
+    `progress` is called with the number of chain-steps done. InputError where the records do not fit into memory.
     """
     sampler = method.sampler
     engine, note = choose_engine(settings.engine, sampler)
@@ -236,10 +208,8 @@ def _reference(seed: int, size: int) -> Int8[np.ndarray, "N"]:
 class _Distances:
     """Computes the distance of every state during the run, so that states need not be kept.
 
-    Attributes:
-      trace: [T, B] distances.
-      seconds: seconds that the steps after burn-in took.
-      evaluations: evaluations of the log-likelihood by a chain so far; 0 if the sampler's state does not count them.
+    `seconds` are those of the steps after burn-in, and `evaluations` those of the log-likelihood by a chain so far, 0
+    if the sampler's state does not count them.
     """
 
     def __init__(self, reference: Int8[np.ndarray, "N"], settings: Settings):
@@ -252,19 +222,14 @@ class _Distances:
         raise NotImplementedError("a run that takes distances has no checkpoints")
 
     def add(self, every: int, trace: Trace, chains: Chains, seconds: float) -> None:
-        """Adds the states after the steps of a call, which took `seconds`."""
         stop = chains.done
         first = stop - len(trace.value) * every
         states = np.asarray(trace.states)[:, 0, : self.trace.shape[1], : len(self._reference)]
         self.trace[first:stop] = distances(states, self._reference)
         self.seconds += seconds * max(0, stop - max(first, self._burn_in)) / (stop - first)
-        self.evaluations = _evaluations(chains.states.chain.state)
-
-
-def _evaluations(state: Any) -> int:
-    """The number of evaluations in a chain's sampler state, under DISCS's name."""
-    counted = state.get("num_ll_calls") if isinstance(state, dict) else getattr(state, "num_ll_calls", None)
-    return 0 if counted is None else int(np.asarray(counted)[0, 0])
+        state = chains.states.chain.state
+        counted = state.get("num_ll_calls") if isinstance(state, dict) else getattr(state, "num_ll_calls", None)
+        self.evaluations = 0 if counted is None else int(np.asarray(counted)[0, 0])
 
 
 # Fields of DISCS's model config that have no meaning here, or that are the same for every Ising lattice.
@@ -274,16 +239,7 @@ _DISCS_ONLY = {"num_categories": 2, "external_field_type": 1}
 
 @dataclasses.dataclass(frozen=True)
 class EssExperiment:
-    """One command's result: several samplers on the same lattice.
-
-    Attributes:
-      lattice: the distribution that the lattice was drawn from.
-      config: the full configuration as nested plain dicts.
-      settings: settings of the experiment.
-      device: the device in words.
-      versions: package name to version.
-      samplers: name to record, in the order given.
-    """
+    """One command's result: several samplers on a lattice drawn from the same distribution."""
 
     lattice: IsingLattice
     config: dict
@@ -294,11 +250,7 @@ class EssExperiment:
 
 
 def lattice_from(fields: Mapping[str, Any]) -> IsingLattice:
-    """The lattice of a model config.
-
-    Raises:
-      InputError: an unknown field, such as one of graphs, or a value that does not fit a lattice.
-    """
+    """The lattice of a model config; InputError for a field or value that does not fit one, such as one of graphs."""
     known = [field.name for field in dataclasses.fields(IsingLattice)]
     for name, value in fields.items():
         if name in _DISCS_ONLY and value != _DISCS_ONLY[name]:
@@ -311,34 +263,8 @@ def lattice_from(fields: Mapping[str, Any]) -> IsingLattice:
     return IsingLattice(**given)
 
 
-def ess_settings(settings: Settings, methods: list[Method]) -> Settings:
-    """Settings that record every step.
-
-    Raises:
-      InputError: chains without an effective sample size (see `check_stationary`), or a field of experiments on
-        graphs.
-    """
-    check_stationary(methods, settings)
-    check_methods(methods, settings)
-    if settings.num_instances not in (None, 1):
-        raise InputError(
-            f"config.experiment.num_instances is {settings.num_instances}; one lattice is run, number "
-            "config.experiment.first_instance"
-        )
-    if settings.events:
-        raise InputError("--events: effective sample sizes have no curves; leave it out")
-    return dataclasses.replace(settings, log_every_steps=1)
-
-
 def run_ess(lattice: IsingLattice, methods: list[Method], settings: Settings, config: dict) -> EssExperiment:
-    """Runs every method on the same lattice.
-
-    Args:
-      lattice: the distribution to draw the lattice from.
-      methods: methods with distinct names.
-      settings: settings from `ess_settings`.
-      config: the configuration to be saved.
-    """
+    """Runs every method on the same lattice, with the settings of `ess_settings`; `config` is to be saved."""
     form = lattice.draw(settings.data_seed, settings.first_instance)
     terms = KINDS["ising"].terms(form)
     records = {}
@@ -389,15 +315,8 @@ def ess_dict(experiment: EssExperiment) -> dict[str, Any]:
         | {field: getattr(record, field) for field in vars(record) if field != "ess"}
         for name, record in experiment.samplers.items()
     }
-    return plain(
-        {
-            "dataset": experiment.lattice.name,
-            "config": experiment.config,
-            "versions": experiment.versions,
-            "device": experiment.device,
-            "samplers": samplers,
-        }
-    )
+    about = {name: getattr(experiment, name) for name in ("config", "versions", "device")}
+    return plain({"dataset": experiment.lattice.name, **about, "samplers": samplers})
 
 
 def format_ess(experiment: EssExperiment, paths: dict[str, Path]) -> str:
@@ -426,14 +345,11 @@ def format_ess(experiment: EssExperiment, paths: dict[str, Path]) -> str:
 
 
 def _row(name: str, record: EssRecord, num_chains: int) -> list[str]:
-    error = f" +- {record.ess.deviation / math.sqrt(num_chains - 1):.3g}" if num_chains > 1 else ""
-    figures = [_figure(getattr(record.ess, field)) for field in _COLUMNS.values()]
-    figures[0] += error
+    values = (getattr(record.ess, field) for field in _COLUMNS.values())
+    figures = ["-" if math.isnan(value) else f"{value:.4g}" for value in values]
+    if num_chains > 1:
+        figures[0] += f" +- {record.ess.deviation / math.sqrt(num_chains - 1):.3g}"
     return [name, *figures, f"{record.acceptance:.3f}", f"{record.hops:.2f}", f"{record.seconds:.2f}"]
-
-
-def _figure(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4g}"
 
 
 def _csv_of(experiment: EssExperiment, name: str, record: EssRecord) -> str:
@@ -448,17 +364,17 @@ def _csv_of(experiment: EssExperiment, name: str, record: EssRecord) -> str:
         "chain_length": settings.chain_length,
         "ess_ratio": settings.ess_ratio,
         "Time": record.seconds,
-    } | {column: _with_deviation(record.ess, field) for column, field in _COLUMNS.items()}
+    }
+    both = np.array([record.ess.ess, record.ess.deviation], np.float32)
+    row |= {
+        column: str(both * np.float32(getattr(record.ess, field) / record.ess.ess))
+        for column, field in _COLUMNS.items()
+    }
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, list(row))
     writer.writeheader()
     writer.writerow(row)
     return file.getvalue()
-
-
-def _with_deviation(ess: DiscsEss, field: str) -> str:
-    scale = getattr(ess, field) / ess.ess
-    return str(np.array([ess.ess, ess.deviation], np.float32) * np.float32(scale))
 
 
 def _discs_name(name: str, fields: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@ import heapq
 import importlib
 import math
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
@@ -14,23 +13,15 @@ from jaxtyping import Float64, Int, Int8
 from scipy import sparse
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from sl_discs.errors import InputError, check_memory, real, whole
+from sl_discs.errors import InputError, check_memory
 from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
 
-# An order in which the variables of a graph can be eliminated one by one, and how wide it is.
-
-# The cost of eliminating a variable, given the remaining neighbours of all variables.
-Cost = Callable[[list[set[int]], int], int]
-
 
 class Elimination(NamedTuple):
-    """An elimination order, where eliminating a variable joins all its remaining neighbours.
-
-    Attributes:
-      order: [N] the variables.
-      degrees: [N] number of remaining neighbours of each variable when it is eliminated.
+    """An order of the variables of a graph, where eliminating one joins all its remaining neighbours, of which
+    `degrees` are the numbers.
     """
 
     order: Int[np.ndarray, "N"]
@@ -38,7 +29,7 @@ class Elimination(NamedTuple):
 
     @property
     def width(self) -> int:
-        """The largest degree: an upper bound on the treewidth."""
+        """An upper bound on the treewidth."""
         return int(self.degrees.max())
 
     def table_entries(self) -> int:
@@ -49,21 +40,13 @@ class Elimination(NamedTuple):
 def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
     """The better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
 
-    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower.
-
-    Args:
-      num_variables: N.
-      edges: pairs of different variables; they may repeat.
-      most: the largest width of interest.
-
-    Returns:
-      the order with the smaller tables; None if neither has a width of at most `most`.
+    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower. Edges may
+    repeat. None if neither order has a width of at most `most`.
     """
     matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
     place = np.empty(num_variables, np.int64)
     place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
-    costs: tuple[Cost, ...] = _missing, lambda near, v: int(place[v])
-    found = [_eliminate(num_variables, edges, most, cost) for cost in costs]
+    found = [_eliminate(num_variables, edges, most, cost) for cost in (_missing, lambda near, v: int(place[v]))]
     return min((one for one in found if one), key=Elimination.table_entries, default=None)
 
 
@@ -72,10 +55,13 @@ def _missing(near: list[set[int]], v: int) -> int:
     return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
 
 
-def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> Elimination | None:
+def _eliminate(
+    num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
+) -> Elimination | None:
     """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
 
-    It stops as soon as there is none, so a dense graph is refused quickly.
+    The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
+    dense graph is refused quickly.
     """
     near: list[set[int]] = [set() for _ in range(num_variables)]
     for u, v in edges.tolist():
@@ -109,66 +95,75 @@ def _eliminate(num_variables: int, edges: np.ndarray, most: int, cost: Cost) -> 
     return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None
 
 
-# The law exp(f/temperature) by tree decomposition, with D-Wave's sampler: exact wherever the treewidth is small.
+# The law exp(f/temperature) by enumeration, or by D-Wave's tree decomposition: exact where the treewidth is small.
 
 # D-Wave's sampler refuses more.
 MOST_WIDTH = 25
+# Above this number of variables, tree decomposition is tried first.
+_ENUMERATED = 20
 # It keeps a table for each variable in both directions.
 _TABLES = 2
 
 
-class TreeLaw(NamedTuple):
-    """Draws and marginals.
+class ExactDraws(NamedTuple):
+    """Draws, and exact values of what other methods estimate.
 
     Attributes:
-      states: [draws, N] independent exact draws.
+      states: [draws, N] independent draws.
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       marginals: [N] P(x_i = 1).
-      pair_marginals: [P] P(x_i = x_j = 1) of the pairs that were asked for.
       mean_value: of f.
-      width: of the decomposition.
+      width: of the tree decomposition; None after enumeration.
     """
 
     states: Int8[np.ndarray, "draws N"]
     log_z: float
     marginals: Float64[np.ndarray, "N"]
-    pair_marginals: Float64[np.ndarray, "P"]
     mean_value: float
-    width: int
+    width: int | None
 
 
-def tree_decomposition(
-    terms: Coefficients, temperature: float, draws: int, seed: int, pairs: Int[np.ndarray, "P 2"]
-) -> TreeLaw:
-    """Draws, marginals and log Z in time and memory of about N 2^width.
+def exact(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
+    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
 
-    Args:
-      terms: f.
-      temperature: above 0.
-      draws: at least 1.
-      seed: of the draws.
-      pairs: of different variables, whose pair marginals are returned. They count as coupled, with coupling 0, so
-        they may make the decomposition wider.
-
-    Raises:
-      InputError: dwave-samplers is not installed, or the decomposition is too wide for it or for this machine.
+    InputError if the treewidth is too large, or dwave-samplers is not installed, which more than 20 variables need.
     """
-    size = len(terms.linear)
-    pairs = np.sort(np.asarray(pairs, np.int32).reshape(-1, 2), axis=1)
-    _check_couplings(terms)
+    if terms.num_sites > _ENUMERATED:
+        return tree_decomposition(terms, temperature, draws, seed)
+    law = enumerate_law(terms, temperature)
+    states = law.sample(np.random.default_rng(seed), draws)
+    return ExactDraws(states, law.log_z, law.marginals.copy(), law.mean_value, None)
+
+
+def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
+    """Draws, marginals and log Z in time and memory of about N 2^width, as `exact`."""
+    size, weights = terms.num_sites, terms.weights
+    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
+    num_couplings = int(np.count_nonzero(weights)) + others
+    # A graph of treewidth w has at most w N edges; this is known before they are listed.
+    if num_couplings > MOST_WIDTH * size:
+        raise _too_wide(size, num_couplings)
     listed = terms.listed()
-    edges, place = np.unique(np.concatenate([listed.edges, pairs]), axis=0, return_inverse=True)
-    place = place.reshape(-1)
-    couplings = np.bincount(place[: len(listed.edges)], listed.scale * listed.weights, len(edges))
-    elimination = _eliminated(size, edges)
-    dimod, samplers = _libraries()
+    edges, couplings = listed.edges, listed.scale * listed.weights
+    elimination = narrow_elimination(size, edges, MOST_WIDTH)
+    if elimination is None:
+        raise _too_wide(size, len(edges))
+    need = _TABLES * 8 * elimination.table_entries()
+    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
+    try:
+        dimod, samplers = (importlib.import_module(name) for name in ("dimod", "dwave.samplers"))
+    except ImportError:
+        raise InputError(
+            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
+            "method='tempering'"
+        ) from None
 
     # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
-    # sampler omits the marginals of pairs with coupling 0, so those get a coupling that is lost in any sum of
-    # doubles.
-    noticed = np.where(couplings == 0, np.finfo(np.float64).tiny, -couplings)
+    # sampler omits the marginals of pairs with coupling 0, and sets variables without any coefficient to 0, so those
+    # get a coefficient that is lost in any sum of doubles.
+    linear, quadratic = (np.where(one == 0, np.finfo(np.float64).tiny, -one) for one in (terms.linear, couplings))
     model = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -terms.linear, (*edges.T, noticed), -terms.constant, dimod.BINARY
+        linear, (*edges.T, quadratic), -terms.constant, dimod.BINARY
     )
     found = samplers.TreeDecompositionSampler().sample(
         model,
@@ -182,37 +177,7 @@ def tree_decomposition(
     both = {frozenset(pair): law[1, 1] for pair, law in found.info["interaction_marginals"].items()}
     joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
     mean = terms.constant + terms.linear @ marginals + couplings @ joint
-    log_z = float(found.info["log_partition_function"])
-    return TreeLaw(states, log_z, marginals, joint[place[len(listed.edges) :]], float(mean), elimination.width)
-
-
-def _libraries() -> list[ModuleType]:
-    try:
-        return [importlib.import_module(name) for name in ("dimod", "dwave.samplers")]
-    except ImportError:
-        raise InputError(
-            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
-            "method='tempering'"
-        ) from None
-
-
-def _check_couplings(terms: Coefficients) -> None:
-    """Refuses a model with too many couplings, before they are listed."""
-    size, weights = len(terms.linear), terms.weights
-    others = size * (size - 1) // 2 - len(weights) if terms.background else 0
-    couplings = int(np.count_nonzero(weights)) + others
-    # A graph of treewidth w has at most w N edges.
-    if couplings > MOST_WIDTH * size:
-        raise _too_wide(size, couplings)
-
-
-def _eliminated(size: int, edges: np.ndarray) -> Elimination:
-    elimination = narrow_elimination(size, edges, MOST_WIDTH)
-    if elimination is None:
-        raise _too_wide(size, len(edges))
-    need = _TABLES * 8 * elimination.table_entries()
-    check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
-    return elimination
+    return ExactDraws(states, float(found.info["log_partition_function"]), marginals, float(mean), elimination.width)
 
 
 def _too_wide(size: int, couplings: int) -> InputError:
@@ -222,88 +187,11 @@ def _too_wide(size: int, couplings: int) -> InputError:
     )
 
 
-# Above this, tree decomposition is tried first.
-_ENUMERATED = 20
-
-
-class ExactDraws(NamedTuple):
-    """Draws, and exact values of what other methods estimate.
-
-    Attributes:
-      states: [draws, N] independent draws.
-      log_z: log sum_x exp(f(x)/temperature), the constant of f included.
-      marginals: [N] P(x_i = 1).
-      pair_marginals: [P] P(x_i = x_j = 1) of the requested pairs.
-      mean_value: of f.
-      width: of the tree decomposition; None after enumeration.
-    """
-
-    states: Int8[np.ndarray, "draws N"]
-    log_z: float
-    marginals: Float64[np.ndarray, "N"]
-    pair_marginals: Float64[np.ndarray, "P"]
-    mean_value: float
-    width: int | None
-
-
-def exact(
-    terms: Coefficients,
-    temperature: float,
-    draws: int,
-    seed: int,
-    pairs: Int[np.ndarray, "P 2"] | None = None,
-) -> ExactDraws:
-    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
-
-    Args:
-      terms: f, as `Problem.terms()`.
-      temperature: above 0.
-      draws: their number, at least 1.
-      seed: 0 .. 2^32 - 1; the same seed gives the same draws.
-      pairs: of different variables, for `pair_marginals`; None: none.
-
-    Raises:
-      InputError: an argument is wrong, the treewidth is too large, or dwave-samplers, which more than 20 variables
-        need, is not installed.
-    """
-    temperature = real("temperature", temperature, above=0)
-    draws, seed = whole("draws", draws, 1), whole("seed", seed, bits=32)
-    pairs = _checked_pairs(pairs, terms.num_sites)
-    if terms.num_sites > _ENUMERATED:
-        return ExactDraws(*tree_decomposition(terms, temperature, draws, seed, pairs))
-    law = enumerate_law(terms, temperature)
-    states = law.sample(np.random.default_rng(seed), draws)
-    return ExactDraws(states, law.log_z, law.marginals.copy(), law.moments[*pairs.T], law.mean_value, None)
-
-
-def _checked_pairs(pairs: np.ndarray | None, size: int) -> Int[np.ndarray, "P 2"]:
-    found = np.asarray([] if pairs is None else pairs)
-    found = found.reshape(-1, 2).astype(np.int32) if found.size == 0 else found
-    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise InputError(f"pairs have shape {found.shape} and dtype {found.dtype}; expected integers [P, 2]")
-    wrong = ((found < 0) | (found >= size)).any(axis=1) | (found[:, 0] == found[:, 1])
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise InputError(
-            f"pair {row} is {tuple(found[row].tolist())}; expected two different variables of 0..{size - 1}"
-        )
-    return found
-
-
-# Method `exact`: independent draws by enumeration or tree decomposition; see `sl_discs.sampling.exact`.
-
 _DRAWS_IN_TIME = 10_000
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """The requested number of exact draws; 10,000 if there is a time limit.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of draws, seed.
-      budget: progress.
-    """
+    """The requested number of exact draws; 10,000 if there is a time limit."""
     each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
     if terms.quadratic is None:
         law = enumerate_values(terms, temperature)

@@ -31,14 +31,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import counts_sweeps, localized_name, sampler_fields
 from sl_discs.sampling.chain import FIRST_ROUND, ORDERED, frozen_after
 from sl_discs.sampling.diagnostics import FALSE_ALARM
-from sl_discs.sampling.draws import (
-    Budget,
-    Drawn,
-    Events,
-    Options,
-    magnetisations,
-    packed,
-)
+from sl_discs.sampling.draws import Budget, Drawn, Events, Options, magnetisations, packed
 from sl_discs.sampling.recorded import RecordedChains
 
 # Settings with which sign(Y) is a draw: alpha^2/(sigma^2 t) ends at 25.
@@ -59,15 +52,13 @@ _TOGETHER, _BATCHES_THAT_GO_ON, _STREAM = 8, 2, 6
 
 def check_fields(options: Options) -> None:
     """InputError for fields with wrong values."""
-    _method(options, None)
+    _method(options)
 
 
-def _method(options: Options, levels: int | None) -> tuple[Method, int]:
-    """The method and its number of levels; None: the levels of the options."""
+def _method(options: Options) -> tuple[Method, int]:
+    """The method and its number of levels."""
     scan = {"scan": "sequential"} if options.sampler in ORDERED else {}
     fields = LOCALIZES | {"K": _LEVELS} | scan | dict(options.fields) | {"name": localized_name(options.sampler)}
-    if levels is not None:
-        fields["K"] = levels
     method = build_method(fields, _TOGETHER * options.groups)
     if method.final_is != SIGN_OF_Y:
         raise InputError(
@@ -78,22 +69,24 @@ def _method(options: Options, levels: int | None) -> tuple[Method, int]:
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """One draw of each chain.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of groups and draws, sampler and its fields, localization's among them; engine, seed.
-      budget: time, interruption and progress.
-    """
-    method, levels = _method(options, None)
+    """One draw of each chain."""
+    method, levels = _method(options)
     assert method.localization is not None
     at_first = method.localization.first_signal_to_noise()
-    play = _Batches(terms, temperature, options)
+    together, size = _TOGETHER * options.groups, terms.num_sites
+    steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
+    settings = Settings(
+        batch_size=together, chain_length=steps, t_schedule="constant", init_temperature=temperature,
+        log_every_steps=steps, engine=options.engine, seed=options.seed,
+    )  # fmt: skip
+    engine, _ = choose_engine(options.engine, method.sampler)
+    shape = shape_of_one(terms, together)
     found: list[np.ndarray] = []
     wanted = options.draws_each or 2**31
     while sum(map(len, found)) < wanted * options.groups and not (found and budget.is_over()):
-        found.append(play(len(found), levels))
+        # Each batch has its own random numbers, and ends with sign(Y) of each chain.
+        chains = Chains.of_one(terms, len(found), shape, method.sampler, engine, options.seed)
+        found.append(anneal(chains, method, settings).final[0, :, :size])
         budget.say(len(found[-1]))
     states = np.concatenate(found)[: wanted * options.groups]
     reasons, worth, going_on = _what_chains_say(
@@ -106,8 +99,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             *reasons,
         )
     how = {
-        "sampler": localized_name(options.sampler), "engine": play.engine, "chains": len(states), "levels": levels,
-        "sweeps a level": _SWEEPS_A_LEVEL, "steps": play.steps + going_on,
+        "sampler": localized_name(options.sampler), "engine": engine.name, "chains": len(states), "levels": levels,
+        "sweeps a level": _SWEEPS_A_LEVEL, "steps": len(found) * steps * together + going_on,
     }  # fmt: skip
     note = (
         "each draw has the error of its posterior means: mode weights may be wrong where the base sampler is slow; "
@@ -172,33 +165,3 @@ def _moments(parts: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray, int]:
     shares = counts / counts.sum()
     mean = shares @ means
     return mean, shares @ (variances + (means - mean) ** 2), int(counts.sum())
-
-
-class _Batches:
-    """Runs batches of chains from the first level to the last.
-
-    Attributes:
-      engine: name of the engine used.
-      steps: Markov steps of all chains so far.
-    """
-
-    def __init__(self, terms: Terms, temperature: float, options: Options):
-        self._terms, self._temperature, self._options = terms, temperature, options
-        self._chains = _TOGETHER * options.groups
-        self.engine, self.steps = "", 0
-
-    def __call__(self, number: int, levels: int) -> Int8[np.ndarray, "C N"]:
-        """sign(Y) of each chain of a batch, which has its own random numbers."""
-        options, size = self._options, self._terms.num_sites
-        steps = levels * _SWEEPS_A_LEVEL * (size if counts_sweeps(options.sampler) else 1)
-        method, _ = _method(options, levels)
-        settings = Settings(
-            batch_size=self._chains, chain_length=steps, t_schedule="constant", init_temperature=self._temperature,
-            log_every_steps=steps, engine=options.engine, seed=options.seed,
-        )  # fmt: skip
-        engine, _ = choose_engine(options.engine, method.sampler)
-        self.engine = engine.name
-        self.steps += steps * self._chains
-        shape = shape_of_one(self._terms, self._chains)
-        chains = Chains.of_one(self._terms, number, shape, method.sampler, engine, options.seed)
-        return anneal(chains, method, settings).final[0, :, :size]

@@ -73,15 +73,12 @@ def locates(box: Float64[np.ndarray, "r 2"]) -> bool:
 
 
 class DensityTable:
-    """G densities on one grid.
+    """G densities on one grid, from their values at the midpoints of equal cells, each up to a constant factor.
 
-    Attributes:
-      log_integrals: [G] of the densities.
-      pooled: the mean of the normalised densities, as probabilities of cells.
+    `log_integrals` are theirs, and `pooled` is the mean of the normalised densities, as probabilities of cells.
     """
 
     def __init__(self, axes: list[Float64[np.ndarray, "_P"]], log_densities: Float64[np.ndarray, "G *P"]):
-        """Takes densities at the midpoints of equal cells, each up to a constant factor."""
         self._axes = axes
         self._cell = np.array([axis[1] - axis[0] for axis in axes])
         flat = log_densities.reshape(len(log_densities), -1)
@@ -108,21 +105,16 @@ class DensityTable:
         return np.array(found)
 
     def peak(self) -> Float64[np.ndarray, "r"]:
-        """Where the pooled density is largest."""
         places = np.unravel_index(np.argmax(self.pooled), self.pooled.shape)
         return np.array([axis[place] for axis, place in zip(self._axes, places, strict=True)])
 
     def sample(self, rng: np.random.Generator, draws: int) -> Float64[np.ndarray, "G draws r"]:
         """Independent draws from each density, uniform within a cell."""
-        cells = np.stack([_chosen(rng.random(draws), share) for share in self._shares])
+        sums = np.cumsum(self._shares, axis=1)
+        cells = np.stack([np.searchsorted(one, rng.random(draws) * one[-1], side="right") for one in sums])
         places = np.stack(np.unravel_index(cells, self.pooled.shape), axis=-1)
         middles = np.stack([axis[places[..., k]] for k, axis in enumerate(self._axes)], axis=-1)
         return middles + (rng.random(middles.shape) - 0.5) * self._cell
-
-
-def _chosen(uniforms: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    cumulative = np.cumsum(shares)
-    return np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
 
 
 # A function on a box, from noisy gradients at its nodes: least squares by Chebyshev polynomials.
@@ -136,18 +128,11 @@ _EXACT_ENOUGH = 0.002
 class GradientFit:
     """Fits functions phi up to an additive constant, which gradients leave undetermined.
 
-    Attributes:
-      nodes: [Q, r] points at which gradients are needed, Chebyshev nodes in each direction.
-      freedom: number of gradients minus number of coefficients.
+    Gradients are needed at the `nodes` [Q, r], so many Chebyshev nodes in each direction of the box. `freedom` is the
+    number of gradients minus that of coefficients.
     """
 
     def __init__(self, box: Float64[np.ndarray, "r 2"], count: int):
-        """Sets up the fit on a box.
-
-        Args:
-          box: lower and upper end in each direction.
-          count: nodes in each direction.
-        """
         self._box, self._degree = box, int(np.ceil(_DEGREE * count))
         axis = np.cos(np.pi * (np.arange(count) + 0.5) / count)
         axes = [low + (high - low) * (axis + 1) / 2 for low, high in box]
@@ -248,14 +233,7 @@ def applies(terms: Coefficients, temperature: float, is_over: Callable[[], bool]
 def draw(terms: Coefficients, temperature: float, options: Options, budget: Budget) -> Drawn:
     """Draws of every group.
 
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of groups and draws, `directions`, sampler, engine, seed.
-      budget: time, interruption and progress.
-
-    Raises:
-      InputError: no direction stands out from the couplings, or the rest is too large.
+    InputError: no direction stands out from the couplings, or the rest is too large.
     """
     spin = spin_terms(terms._replace(constant=0.0), temperature)
     directions = find_directions(spin, options.fields.get(FIELD))
@@ -313,11 +291,7 @@ def _in_closed_form(spin: SpinTerms, directions: Directions, options: Options, b
 
 
 class _Nodes:
-    """G chains at each node of a grid; chain g Q + q is group g's at node q.
-
-    Attributes:
-      fit: of log Z0.
-    """
+    """G chains at each node of a grid, for a fit of log Z0; chain g Q + q is group g's at node q."""
 
     def __init__(self, rest: CoupledRest, box: Float64[np.ndarray, "r 2"], count: int, groups: int, stream: int):
         self.fit = GradientFit(box, count)
@@ -327,15 +301,13 @@ class _Nodes:
         # Different starts: random in one group, along the fields in the next.
         shape = groups, len(self.fit.nodes), len(rest.terms.linear)
         states = np.random.default_rng((rest.seed, stream)).integers(0, 2, shape, np.int8)
-        states[1::2] = rest.along(self.fit.nodes)
+        states[1::2] = rest.fields(self.fit.nodes) > 0
         self._chains.restart(states.reshape(len(self._points), -1), rest.fields(self._points))
 
     def watch(self, moments: int) -> Series:
-        """Continues the chains for so many records."""
         return self._rest.watch(self._chains, self._points, moments)
 
     def states(self) -> Int8[np.ndarray, "G Q N"]:
-        """The present states."""
         return self._chains.current().reshape(self._groups, len(self.fit.nodes), -1)
 
     def gradients(self, series: Series) -> Float64[np.ndarray, "G Q r"]:
@@ -388,12 +360,7 @@ def _where_the_mass_is(rest: CoupledRest, reachable: Float64[np.ndarray, "r 2"])
 class _Table:
     """Estimates p(z), with more nodes while polynomials do not fit, and more sweeps while draws would show it.
 
-    Attributes:
-      nodes: the chains.
-      density: p(z) of each group.
-      series: the records of the chains.
-      reasons: against the table.
-      burn: sweeps from a node to a draw.
+    `density` is p(z) of each group, `reasons` are those against it, and `burn` the sweeps from a node to a draw.
     """
 
     def __init__(self, rest: CoupledRest, loadings: np.ndarray, options: Options, budget: Budget):

@@ -69,7 +69,6 @@ class _Cooling:
         self.values = self.chains.record(np.inf, 1).values[-1].astype(np.float64)
 
     def cool(self, inverse: float) -> None:
-        """Cools to another inverse temperature."""
         weights = ((inverse - self.inverse) * self.values).reshape(self.groups, self.members)
         self.log_z += logsumexp(weights, axis=1) - np.log(self.members)
         chosen = [places_after(*one) for one in zip(weights, self.chains.uniforms(self.groups), strict=True)]
@@ -98,14 +97,7 @@ def _steps(terms: Terms, temperature: float, options: Options, budget: Budget) -
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """One draw per member of every population, whose number of members is at least that of the draws.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of populations and members, sampler, engine, seed.
-      budget: time, interruption and progress.
-    """
+    """One draw per member of every population, whose number of members is at least that of the draws."""
     begin = budget.left()
     steps, searched = _steps(terms, temperature, options, budget)
     least = int(np.clip(_MEMBERS_TIMES_VARIABLES // terms.num_sites, *_LEAST_MEMBERS))
@@ -126,20 +118,16 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     log_z = float(logsumexp(main.log_z) - np.log(options.groups))
     weights = np.exp(main.log_z - main.log_z.max())
     relative = weights / weights.mean()
-    error = float(relative.std(ddof=1) / np.sqrt(options.groups)) if options.groups > 1 else float("inf")
+    error = float(relative.std(ddof=1) / np.sqrt(options.groups))
     families = float(main.families().sum() / options.groups / np.mean(relative**2) * options.groups)
     reasons = []
     if error > _MOST_LOG_Z_ERROR:
         reasons.append(f"the error of log Z is {error:.2f}, above {_MOST_LOG_Z_ERROR}: larger populations are needed")
     how = {
-        "sampler": options.sampler,
-        "engine": main.chains.engine.name,
-        "populations": options.groups,
-        "members": members,
-        "temperatures": len(steps),
-        "effective families": round(families),
+        "sampler": options.sampler, "engine": main.chains.engine.name, "populations": options.groups,
+        "members": members, "temperatures": len(steps), "effective families": round(families),
         "steps": searched + main.chains.steps,
-    }
+    }  # fmt: skip
     bits = packed(main.chains.current().reshape(options.groups, members, -1), max(terms.num_values))
     return Drawn(
         bits, "group", how, tuple(reasons), log_weights=main.log_z, log_z=(log_z, error), families=families,

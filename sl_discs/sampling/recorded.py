@@ -41,11 +41,7 @@ _TILTED = Levels(
 
 
 class Temperatures:
-    """The current temperatures in the form of a program: [T, B], where all rows are equal.
-
-    Attributes:
-      now: [B] current temperature of each chain.
-    """
+    """The current temperatures of the chains, `now`, in the form of a program: [T, B], where all rows are equal."""
 
     def __init__(self, num_chains: int):
         self.now = np.ones(num_chains, np.float32)
@@ -60,10 +56,8 @@ class Temperatures:
 class Recorded(NamedTuple):
     """The records of a call at L moments.
 
-    Attributes:
-      values: [L, B] values of f, without the constant of the problem.
-      states: [L, B/R, N] states of the first rung of each ladder; L = 0 if they are not kept.
-      exchanged: [L, B] whether a chain exchanged states with the next one; None without ladders.
+    Values are those of f, without the constant of the problem; states those of the first rung of each ladder, L = 0
+    if they are not kept; `exchanged` is whether a chain exchanged states with the next one, None without ladders.
     """
 
     values: Float32[np.ndarray, "L B"]
@@ -72,14 +66,9 @@ class Recorded(NamedTuple):
 
 
 class RecordedChains(Chains):
-    """Chains of a base sampler on one problem, whose records are kept.
+    """B chains of a base sampler on one problem of N variables, whose records are kept.
 
-    Attributes:
-      size: number of variables N.
-      num_chains: B.
-      rungs: rungs R of a ladder; 1: independent chains.
-      sweep: number of steps in a sweep.
-      steps: Markov steps of all chains so far.
+    `sweep` is the number of steps in a sweep, and `steps` that of the Markov steps of all chains so far.
     """
 
     def __init__(
@@ -96,19 +85,10 @@ class RecordedChains(Chains):
         keeps_states: bool = True,
         tilted: bool = False,
     ):
-        """Sets up the chains.
+        """Chains of a base sampler, with fields of its config, in ladders of consecutive rungs.
 
-        Args:
-          terms: terms of the model.
-          sampler: name of a base sampler.
-          fields: fields of its config.
-          num_chains: number of chains, a multiple of `rungs`.
-          rungs: rungs of a ladder, whose chains are consecutive.
-          engine: as in `Settings`.
-          seed: seed of the chains.
-          stream: number of these chains in a run; each has its own random numbers.
-          keeps_states: whether states are recorded.
-          tilted: whether each chain has a tilt, which is 0 until `restart` sets it.
+        `stream` numbers these chains in a run: each has its own random numbers. `keeps_states` says whether states
+        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         chosen, _ = choose_engine(engine, kernel)
@@ -135,9 +115,7 @@ class RecordedChains(Chains):
     ) -> None:
         """Puts the chains into the given states, or random ones, and resets the samplers' adaptation.
 
-        Args:
-          states: the values of all variables.
-          tilts: h of each chain, whose target is exp(f/temperature + <s, h>); only if the chains are tilted.
+        With tilts h the target of a tilted chain is exp(f/temperature + <s, h>).
         """
         # The number of the step goes on: it numbers the random numbers.
         done = self.done
@@ -169,12 +147,9 @@ class RecordedChains(Chains):
     def play(
         self, temperatures: Float64[np.ndarray, "B"] | float, moments: int, sweeps: int = 1
     ) -> Iterator[Recorded]:
-        """Continues the chains and yields records, a few moments per call.
+        """Continues the chains and yields so many records, a few moments per call, with `sweeps` between two of them.
 
-        Args:
-          temperatures: temperatures of the chains; at infinity all states are equally likely.
-          moments: number of records.
-          sweeps: sweeps between two records.
+        At infinite temperature all states are equally likely.
         """
         if not hasattr(self, "states"):
             self.restart()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import html
 import math
 from collections.abc import Hashable, Iterable
@@ -13,10 +12,21 @@ import numpy as np
 
 from sl_discs.experiment.figures import side_by_side, table, write_page
 from sl_discs.problems.kind import KINDS
-from sl_discs.sampling import plots
 from sl_discs.sampling.diagnostics import Diagnostic
 from sl_discs.sampling.draws import Estimate, Events, event_name
-from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
+from sl_discs.sampling.samples import (
+    MAGNETISATION,
+    OVERLAP,
+    VALUE,
+    Samples,
+    paint_barrier,
+    paint_marginals,
+    paint_overlaps,
+    paint_round_trips,
+    paint_swaps,
+    paint_traces,
+    paint_values,
+)
 
 # Estimates from draws as rows of text, for a terminal and for a page.
 
@@ -89,13 +99,7 @@ _MOST_MARGINALS = 100
 
 
 class Run(NamedTuple):
-    """One problem's draws.
-
-    Attributes:
-      samples: of `sl_discs.sample`.
-      given: information about the problem's source, as (title, text).
-      read_s: seconds that reading it took.
-    """
+    """One problem's draws; `given` is information about the problem's source, as (title, text)."""
 
     samples: Samples
     given: tuple[tuple[str, str], ...] = ()
@@ -103,17 +107,7 @@ class Run(NamedTuple):
 
 
 def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
-    """Writes the page atomically.
-
-    Args:
-      path: of the .html file.
-      runs: one section for each.
-      command: the command that repeats the run.
-      note: a remark on the whole run.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
-    """
+    """Writes a page with a section for each run, atomically; InputError without matplotlib or where it cannot."""
     runs = list(runs)
     title = runs[0].samples.name if len(runs) == 1 else f"{len(runs)} problems"
     return write_page(path, title, (_section(number, run) for number, run in enumerate(runs)), command, note)
@@ -148,35 +142,19 @@ def _section(number: int, run: Run) -> str:
 
 def _plots(samples: Samples):
     shown = [
-        ("traces", plots.paint_traces, "Values by draw; chains that agree cover the same band."),
-        ("values", plots.paint_values, "The distribution of values."),
-        (
-            "overlaps",
-            plots.paint_overlaps,
-            "Overlap of draws with different starts; several peaks mean several modes.",
-        ),
-        (
-            "marginals",
-            plots.paint_marginals,
-            "All marginals in increasing order, with two standard errors.",
-        ),
+        ("traces", paint_traces, "Values by draw; chains that agree cover the same band."),
+        ("values", paint_values, "The distribution of values."),
+        ("overlaps", paint_overlaps, "Overlap of draws with different starts; several peaks mean several modes."),
+        ("marginals", paint_marginals, "All marginals in increasing order, with two standard errors."),
     ]
     if samples.ladder is not None:
         shown += [
-            ("swaps", plots.paint_swaps, "Acceptance of swaps; equal bars are best."),
-            (
-                "barrier",
-                plots.paint_barrier,
-                "Cumulative rejection rate; where the curve is steep, tempering is slow.",
-            ),
-            ("trips", plots.paint_round_trips, "Round trips between the hottest and the coldest temperature."),
+            ("swaps", paint_swaps, "Acceptance of swaps; equal bars are best."),
+            ("barrier", paint_barrier, "Cumulative rejection rate; where the curve is steep, tempering is slow."),
+            ("trips", paint_round_trips, "Round trips between the hottest and the coldest temperature."),
         ]
     for name, paint, caption in shown:
-        yield name, functools.partial(_on_one, paint, samples), caption
-
-
-def _on_one(paint, samples: Samples, figure) -> None:
-    paint(samples, figure.subplots())
+        yield name, lambda figure, paint=paint: paint(samples, figure.subplots()), caption
 
 
 def _settings(run: Run) -> list[tuple[str, str]]:

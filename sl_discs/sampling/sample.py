@@ -24,7 +24,7 @@ from sl_discs.problems.density import LogDensity
 from sl_discs.samplers.base import Sampler
 from sl_discs.samplers.registry import base_name, build_sampler, is_localized, localized_name, sampler_fields
 from sl_discs.sampling import chain, exact, localized, low_rank, population, tempering
-from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, event, judge, worst_events
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict, diagnose, judge, worst_events
 from sl_discs.sampling.directions import mixes_fast
 from sl_discs.sampling.draws import (
     Budget,
@@ -32,12 +32,15 @@ from sl_discs.sampling.draws import (
     Estimate,
     Events,
     Options,
+    column,
     event_name,
     log_num_states,
     observed,
+    overlaps,
 )
-from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples, group_overlaps
+from sl_discs.sampling.samples import MAGNETISATION, OVERLAP, VALUE, Samples
 
+# Each makes draws of a model's terms at a temperature.
 METHODS: dict[str, Callable[[Any, float, Options, Budget], Drawn]] = {
     "chain": chain.draw,
     "tempering": tempering.draw,
@@ -130,9 +133,7 @@ def sample(
         progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
     ):
         run = _Run(problem, terms, temperature, options, interrupt, bar, begin)
-        if method != AUTO:
-            return run(method, time_limit)
-        return _choose(run, terms, time_limit)
+        return _choose(run, time_limit) if method == AUTO else run(method, time_limit)
 
 
 def _on_reference(terms: Terms, options: Options, method: str) -> Options:
@@ -186,10 +187,10 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
         raise InputError("store: needs the method chain or tempering, and no time_limit", "store")
     each = None if time_limit is not None else -(-draws // count)
     if store is not None:
-        store = check_file(store)
-        if store.suffix != ".npy":
-            raise InputError(f"store is {str(store)!r}; the name of this file must end in .npy", "store")
-        store = str(store)
+        path = check_file(store)
+        if path.suffix != ".npy":
+            raise InputError(f"store is {str(path)!r}; the name of this file must end in .npy", "store")
+        store = str(path)
     options = Options(each, count, sampler, fields, engine, seed, store)
     if method == "localization":
         localized.check_fields(options)
@@ -200,44 +201,44 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     return options
 
 
+@dataclasses.dataclass(frozen=True)
 class _Run:
     """Runs methods on one problem, and returns their draws as `Samples`."""
 
-    def __init__(
-        self, problem: Problem | LogDensity, terms: Terms, temperature: float, options: Options, interrupt, bar, begin
-    ):
-        self._problem, self._terms, self.temperature = problem, terms, temperature
-        self._options, self._interrupt, self._bar, self._begin = options, interrupt, bar, begin
-
-    def mixes_fast(self, seconds: float) -> bool:
-        """Whether a local sampler is known to mix fast; False if so many seconds since the call do not tell."""
-        return mixes_fast(self._terms, self.temperature, lambda: self.elapsed() > seconds)
-
-    def has_few_directions(self, seconds: float) -> bool:
-        """Whether low-rank localization applies; False if so many seconds since the call do not tell."""
-        terms, temperature = self._terms.quadratic, self.temperature
-        return terms is not None and low_rank.applies(terms, temperature, lambda: self.elapsed() > seconds)
+    problem: Problem | LogDensity
+    terms: Terms
+    temperature: float
+    options: Options
+    interrupt: Callable[[], object] | None
+    bar: Callable[[str, int, str], None]
+    begin: float
 
     def elapsed(self) -> float:
         """Seconds since the call."""
-        return time.perf_counter() - self._begin
+        return time.perf_counter() - self.begin
 
     def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
-        """The draws of a method.
+        """The draws of a method, and why it was chosen.
 
-        Args:
-          method: its name.
-          seconds: since the call of `sample` at which it has to end; None: when it has its draws.
-          chosen: why this method was chosen.
+        It has to end so many seconds after the call of `sample`; None: when it has its draws.
         """
+        problem, terms, size = self.problem, self.terms, len(self.problem.labels)
         if method != "exact":
-            _check_range(self._terms, self.temperature)
+            _check_range(terms, self.temperature)
         begin, compiled = time.perf_counter(), compile_seconds()
         left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self._interrupt, lambda count, words: self._bar(method, count, words))
-        drawn = METHODS[method](self._terms, self.temperature, self._options, budget)
+        budget = Budget(left, self.interrupt, lambda count, words: self.bar(method, count, words))
+        drawn = METHODS[method](terms, self.temperature, self.options, budget)
         drew = time.perf_counter()
-        found = self._samples(method, chosen, drawn)
+        num_values = terms.num_values if terms.several_values else None
+        values, spins = observed(terms, drawn.bits)
+        overlap = overlaps(drawn.bits, size, num_values)
+        diagnostics, verdict = self._evidence(drawn, {VALUE: values, MAGNETISATION: spins, OVERLAP: overlap})
+        log_z = drawn.log_z
+        if log_z is not None:
+            offset = terms.constant / self.temperature * (method != "exact")
+            log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
+        sign = 1.0 if problem.maximise else -1.0
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
@@ -245,49 +246,33 @@ class _Run:
             "evaluate_s": time.perf_counter() - drew,
             "total_s": self.elapsed(),
         }
-        return dataclasses.replace(found, seconds=timing)
-
-    def _samples(self, method: str, chosen: str, drawn: Drawn) -> Samples:
-        problem, size = self._problem, len(self._problem.labels)
-        num_values = self._terms.num_values if self._terms.several_values else None
-        values, spins = observed(self._terms, drawn.bits)
-        overlap = group_overlaps(drawn.bits, size, num_values)
-        observables = (VALUE, values), (MAGNETISATION, spins), (OVERLAP, overlap)
-        diagnostics, verdict = self._evidence(drawn, observables)
-        sign = 1.0 if problem.maximise else -1.0
-        log_z = drawn.log_z
-        if log_z is not None:
-            offset = self._terms.constant / self.temperature * (method != "exact")
-            log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
         return Samples(
             kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
             spins=problem.spins, num_values=num_values, temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
             group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
             ladder=drawn.ladder, diagnostics=diagnostics, verdict=verdict, notes=drawn.notes,
-            interrupted=drawn.interrupted, seconds={}, seed=self._options.seed,
+            interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
         )  # fmt: skip
 
-    def _evidence(self, drawn: Drawn, observables) -> tuple[tuple[Diagnostic, ...], Verdict]:
+    def _evidence(self, drawn: Drawn, observables: dict[str, np.ndarray]) -> tuple[tuple[Diagnostic, ...], Verdict]:
         """Diagnostics of draws, and the verdict."""
-        labels, counts = self._problem.labels, np.array(self._terms.num_values)
-        events, several = Events.of(counts), self._terms.several_values
-        groups, draws = observables[0][1].shape
+        labels, events = self.problem.labels, Events.of(np.array(self.terms.num_values))
+        groups, draws = drawn.bits.shape[:2]
         effective = {"serial": None, "none": float(groups * draws), "group": drawn.families}[drawn.dependence]
-        most = drawn.most_effective
-        scalars = [diagnose(name, column, effective, most) for name, column in observables]
+
+        def diagnosed(name: str, values: np.ndarray) -> Diagnostic:
+            return diagnose(name, values, effective, drawn.most_effective)
+
+        scalars = [diagnosed(name, values) for name, values in observables.items()]
         variables = [
-            diagnose(
-                event_name(labels[place], value, several=several),
-                event(drawn.bits, len(labels), place, value),
-                effective,
-                most,
+            diagnosed(
+                event_name(labels[place], value, several=self.terms.several_values),
+                (column(drawn.bits, len(labels), place) == value).astype(np.float64),
             )
             for place, value in worst_events(drawn.bits, events)
         ]
-        reasons = list(drawn.reasons)
-        if drawn.interrupted:
-            reasons.append("the run was interrupted")
+        reasons = [*drawn.reasons, *(["the run was interrupted"] if drawn.interrupted else [])]
         if drawn.exact:
             return (*scalars, *variables), Verdict(not reasons, tuple(reasons))
         return (*scalars, *variables), judge(scalars, variables, groups, events.number, reasons)
@@ -305,17 +290,21 @@ def _check_range(terms: Terms, temperature: float) -> None:
         )
 
 
-def _choose(run: _Run, terms: Terms, time_limit: float | None) -> Samples:
+def _choose(run: _Run, time_limit: float | None) -> Samples:
     """Method `auto`."""
+    terms, temperature = run.terms, run.temperature
     if log_num_states(terms) < (_ENUMERATED + 1e-9) * np.log(2):
         return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
-    _check_range(terms, run.temperature)
+    _check_range(terms, temperature)
+
+    def is_over() -> bool:
+        return time_limit is not None and run.elapsed() > _SEARCH_PART * time_limit
+
     # Agreement of chains is no reason to trust them: all of them may have met the same mode.
-    searching = np.inf if time_limit is None else _SEARCH_PART * time_limit
-    if run.mixes_fast(searching):
+    if mixes_fast(terms, temperature, is_over):
         return run("chain", time_limit, "auto: a local sampler is known to mix fast here")
     why = "auto: nothing is known of how fast a local sampler mixes here"
-    if run.has_few_directions(searching):
+    if terms.quadratic is not None and low_rank.applies(terms.quadratic, temperature, is_over):
         part = None if time_limit is None else _LOW_RANK_PART * time_limit
         found = run("low_rank", part, "auto: few directions stand out from the couplings")
         if found.reliable or found.interrupted:

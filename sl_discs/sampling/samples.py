@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import itertools
 import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -15,10 +16,10 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8, Num, UInt8
 
 from sl_discs.errors import InputError, check_label
-from sl_discs.experiment.figures import new_figure, save_figure
+from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.files import check_fields, read_document, write_document
 from sl_discs.problems.problem import label_of, plain_label
-from sl_discs.sampling.diagnostics import LEAST_DRAWS, Diagnostic, Verdict
+from sl_discs.sampling.diagnostics import Diagnostic, Verdict
 from sl_discs.sampling.draws import (
     DEPENDENCES,
     Batches,
@@ -27,52 +28,13 @@ from sl_discs.sampling.draws import (
     Ladder,
     column,
     num_bytes,
-    overlaps,
     pieces,
     unpacked,
 )
 
-# `Samples` as one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
-
+# `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
 _FORMAT = "sl_discs samples 2"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
-
-
-def write_samples(path: Path, samples) -> Path:
-    """Writes them; errors are those of `Samples.save`."""
-    fields = {field.name: getattr(samples, field.name) for field in dataclasses.fields(samples)}
-    arrays = {name: fields.pop(name) for name in _ARRAYS}
-    arrays = {name: value for name, value in arrays.items() if value is not None}
-    labels, ladder = fields.pop("labels"), fields.pop("ladder")
-    if ladder is not None:
-        arrays |= {f"ladder_{name}": leaf for name, leaf in ladder._asdict().items()}
-    fields["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
-    fields["num_labels"] = len(labels)
-    return write_document(path, _FORMAT, arrays, fields)
-
-
-def read_samples(path: Path, kind: type) -> dict[str, Any]:
-    """The fields of `Samples`, which is `kind`, by their names; errors are those of `Samples.load`."""
-    try:
-        arrays, fields = read_document(path, _FORMAT)
-        count, labels = fields.pop("num_labels"), fields["labels"]
-        ladder = {name: arrays.pop(f"ladder_{name}") for name in Ladder._fields if f"ladder_{name}" in arrays}
-        fields |= dict.fromkeys(_ARRAYS) | arrays | {
-            "labels": range(count) if labels is None else tuple(map(label_of, labels)),
-            "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
-            "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
-            "ladder": Ladder(**ladder) if ladder else None,
-            "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
-            "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
-            "notes": tuple(fields["notes"]),
-        }  # fmt: skip
-        check_fields(kind, fields)
-        _check_values(fields, count)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a file that Samples.save wrote ({error})") from error
-    return fields
 
 
 def _check_values(fields: dict[str, Any], size: int) -> None:
@@ -94,46 +56,6 @@ def _check_values(fields: dict[str, Any], size: int) -> None:
         len(ladder.acceptance) != len(ladder.inverse) - 1 or ladder.round_trips.shape != bits.shape[:1]
     ):
         raise ValueError("a ladder of another length")
-
-
-# Draws in the formats of other libraries; errors and formats are those of the methods of `Samples`.
-
-
-def as_dataframe(samples, value: Hashable):
-    """`Samples.to_dataframe`."""
-    pandas = _imported("pandas")
-    for name in (value, "weight"):
-        if name in samples.labels:
-            raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
-    frame = pandas.DataFrame(samples.states, columns=pandas.Index(list(samples.labels), tupleize_cols=False))
-    frame[value], frame["weight"] = samples.values, samples.weights
-    return frame
-
-
-def as_sample_set(samples):
-    """`Samples.to_dimod`."""
-    dimod = _imported("dimod")
-    kind = dimod.SPIN if samples.spins else dimod.BINARY if samples.num_values is None else dimod.DISCRETE
-    energies = -samples.values if samples.maximise else samples.values
-    return dimod.SampleSet.from_samples(
-        (samples.states, list(samples.labels)), kind, energies, info=samples.summary(), sort_labels=False,
-        weight=samples.weights,
-    )  # fmt: skip
-
-
-def as_inference_data(samples):
-    """`Samples.to_inference_data`."""
-    if samples.log_weights is not None:
-        raise InputError("populations have weights, which arviz does not support; use another method")
-    arviz = _imported("arviz")
-    own = samples.states.reshape(*samples.group_values.shape, -1)
-    names = {name: samples.observable(name) for name in ("value", "magnetisation", "overlap")}
-    coordinates = {"variable": [str(label) for label in samples.labels]}
-    groups = {"posterior": {"x": own, **names}}
-    axes = {"coords": coordinates, "dims": {"x": ["variable"]}}
-    if hasattr(arviz, "InferenceData"):  # before version 1
-        return arviz.from_dict(**groups, **axes)
-    return arviz.from_dict(groups, **axes)
 
 
 def _imported(name: str):
@@ -363,9 +285,13 @@ class Samples:
         Raises:
           InputError: pandas is not installed, or a label has the name of another column.
         """
-        pass
-
-        return as_dataframe(self, value)
+        pandas = _imported("pandas")
+        for name in (value, "weight"):
+            if name in self.labels:
+                raise InputError(f"{name!r} is also a label; name the column of values with to_dataframe(value=...)")
+        frame = pandas.DataFrame(self.states, columns=pandas.Index(list(self.labels), tupleize_cols=False))
+        frame[value], frame["weight"] = self.values, self.weights
+        return frame
 
     def to_dimod(self):
         """A dimod SampleSet, of vartype DISCRETE with `num_values`; energies are values, negated if the problem is
@@ -374,9 +300,12 @@ class Samples:
         Raises:
           InputError: dimod is not installed.
         """
-        pass
-
-        return as_sample_set(self)
+        dimod = _imported("dimod")
+        kind = dimod.SPIN if self.spins else dimod.BINARY if self.num_values is None else dimod.DISCRETE
+        return dimod.SampleSet.from_samples(
+            (self.states, list(self.labels)), kind, -self.values if self.maximise else self.values,
+            info=self.summary(), sort_labels=False, weight=self.weights,
+        )  # fmt: skip
 
     def to_inference_data(self):
         """The draws for arviz: variables `x` [chain, draw, variable], `value`, `magnetisation` and `overlap`.
@@ -384,9 +313,15 @@ class Samples:
         Raises:
           InputError: arviz is not installed, or draws have unequal weights, which arviz does not support.
         """
-        pass
-
-        return as_inference_data(self)
+        if self.log_weights is not None:
+            raise InputError("populations have weights, which arviz does not support; use another method")
+        arviz = _imported("arviz")
+        scalars = {name: self.observable(name) for name in (VALUE, MAGNETISATION, OVERLAP)}
+        groups = {"posterior": {"x": self.states.reshape(*self.group_values.shape, -1), **scalars}}
+        axes = {"coords": {"variable": [str(label) for label in self.labels]}, "dims": {"x": ["variable"]}}
+        if hasattr(arviz, "InferenceData"):  # before version 1
+            return arviz.from_dict(**groups, **axes)
+        return arviz.from_dict(groups, **axes)
 
     def summary(self) -> dict[str, Any]:
         """Estimates and evidence as plain values."""
@@ -409,11 +344,7 @@ class Samples:
         Raises:
           InputError: matplotlib is not installed, or the file cannot be written.
         """
-        from sl_discs.sampling.plots import paint_all
-
-        def paint(figure):
-            paint_all(self, figure)
-
+        paint = functools.partial(paint_all, self)
         size = 8.0, 5.4 if self.ladder is not None else 2.7
         return new_figure(size, paint) if path is None else save_figure(Path(path), size, paint)
 
@@ -424,9 +355,16 @@ class Samples:
           InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
             strings, None and tuples.
         """
-        pass
-
-        return write_samples(Path(path), self)
+        path = Path(path)
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        arrays = {name: fields.pop(name) for name in _ARRAYS}
+        arrays = {name: value for name, value in arrays.items() if value is not None}
+        labels, ladder = fields.pop("labels"), fields.pop("ladder")
+        if ladder is not None:
+            arrays |= {f"ladder_{name}": leaf for name, leaf in ladder._asdict().items()}
+        fields["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
+        fields["num_labels"] = len(labels)
+        return write_document(path, _FORMAT, arrays, fields)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Samples:
@@ -435,9 +373,26 @@ class Samples:
         Raises:
           InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
-        pass
-
-        return cls(**read_samples(Path(path), cls))
+        try:
+            arrays, fields = read_document(Path(path), _FORMAT)
+            count, labels = fields.pop("num_labels"), fields["labels"]
+            ladder = {name: arrays.pop(f"ladder_{name}") for name in Ladder._fields if f"ladder_{name}" in arrays}
+            fields |= dict.fromkeys(_ARRAYS) | arrays | {
+                "labels": range(count) if labels is None else tuple(map(label_of, labels)),
+                "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
+                "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
+                "ladder": Ladder(**ladder) if ladder else None,
+                "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
+                "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
+                "notes": tuple(fields["notes"]),
+            }  # fmt: skip
+            check_fields(cls, fields)
+            _check_values(fields, count)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise InputError(f"{path}: not a file that Samples.save wrote ({error})") from error
+        return cls(**fields)
 
     def __repr__(self) -> str:
         draws = f"{len(self):,} draws" + (", interrupted" if self.interrupted else "")
@@ -450,13 +405,92 @@ class Samples:
 
 def _estimate(found: Estimates) -> Estimate:
     """The estimate of a single mean."""
-    mean, error = found
-    return Estimate(float(mean), float(error))
+    return Estimate(*map(float, found))
 
 
-def group_overlaps(
-    bits: UInt8[np.ndarray, "C D W"], size: int, num_values: Sequence[int] | None = None
-) -> Float64[np.ndarray, "C D"]:
-    """`packed.overlaps`, or zeros if there are too few draws to compare."""
-    enough = bits.shape[0] > 1 or bits.shape[1] >= LEAST_DRAWS
-    return overlaps(bits, size, num_values) if enough else np.zeros(bits.shape[:2])
+# The plots: of draws, and of a ladder.
+
+_MOST_POINTS = 2_000
+_OVERLAP_BIN = 0.05
+
+
+def paint_all(samples, figure) -> None:
+    """All of them: a row, and a second one for a ladder."""
+    paints = [paint_traces, paint_values, paint_overlaps]
+    if samples.ladder is not None:
+        paints += [paint_swaps, paint_barrier, paint_round_trips]
+    for paint, axes in zip(paints, figure.subplots(len(paints) // 3, 3, squeeze=False).flat, strict=True):
+        paint(samples, axes)
+    figure.suptitle(f"{samples.name}: {samples.method}, temperature {samples.temperature:g}", fontsize=10)
+
+
+def paint_traces(samples, axes, observable: str = "value") -> None:
+    """An observable of each group by the number of the draw."""
+    values = samples.observable(observable)
+    every = -(-values.shape[1] // _MOST_POINTS)
+    number = np.arange(values.shape[1])[::every]
+    for group, row in enumerate(values[:8]):
+        axes.plot(number, row[::every], linewidth=0.5, color=COLOURS[group % len(COLOURS)])
+    axes.set(xlabel="draw", ylabel=observable)
+
+
+def paint_values(samples, axes) -> None:
+    """The distribution of values."""
+    axes.hist(samples.values, bins=_bins(samples.values), weights=samples.weights, color=COLOURS[0])
+    axes.set(xlabel="value", ylabel="probability")
+
+
+def paint_overlaps(samples, axes) -> None:
+    """P(q): where it has several peaks, draws of one mode differ from those of another."""
+    overlaps, bins = samples.group_overlaps.ravel(), overlap_bins(len(samples.labels), int(samples.counts.max()))
+    axes.hist(overlaps, bins=bins, weights=samples.weights, color=COLOURS[2])
+    axes.set(xlabel="overlap q", ylabel="P(q)", xlim=(bins[0], bins[-1]))
+
+
+def overlap_bins(size: int, most: int) -> Float64[np.ndarray, "B"]:
+    """Edges of bins of about .05 that all hold equally many of the overlaps that N variables of q values can have."""
+    step = most / ((most - 1) * size)
+    width = step * max(1, round(_OVERLAP_BIN / step))
+    return 1 + step / 2 - width * np.arange(np.ceil((2 + step) / width), -1, -1)
+
+
+def paint_marginals(samples, axes) -> None:
+    """The marginals in increasing order, with two standard errors to both sides."""
+    each = samples.marginals.values()
+    found = np.array(sorted(each if samples.num_values is None else itertools.chain.from_iterable(each)))
+    found = found[:: -(-len(found) // _MOST_POINTS)]
+    number, (mean, error) = np.arange(len(found)), found.T
+    band = {"color": COLOURS[5], "alpha": 0.5, "linewidth": 0, "step": "mid"}
+    axes.fill_between(number, np.maximum(mean - 2 * error, 0), np.minimum(mean + 2 * error, 1), **band)
+    axes.plot(number, mean, color=COLOURS[0], drawstyle="steps-mid")
+    what = ("variable", "P(x = 1)") if samples.num_values is None else ("variable and value", "P(x = value)")
+    axes.set(xlabel=f"{what[0]}, in order of P", ylabel=what[1], ylim=(-0.02, 1.02))
+
+
+def paint_swaps(samples, axes) -> None:
+    """Acceptance of the swaps between neighbours."""
+    axes.bar(np.arange(len(samples.ladder.acceptance)), samples.ladder.acceptance, color=COLOURS[5])
+    axes.set(xlabel="pair of rungs, hottest first", ylabel="swap acceptance", ylim=(0, 1))
+
+
+def paint_barrier(samples, axes) -> None:
+    """The barrier over the inverse temperature: the running sum of rejections."""
+    barrier = np.concatenate([[0.0], np.cumsum(1 - samples.ladder.acceptance)])
+    axes.plot(samples.ladder.inverse, barrier, marker=".", color=COLOURS[1])
+    axes.set(xlabel="1/temperature", ylabel="communication barrier")
+
+
+def paint_round_trips(samples, axes) -> None:
+    """Round trips of each ladder."""
+    axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
+    axes.set(xlabel="ladder", ylabel="round trips")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+
+
+def _bins(values: np.ndarray):
+    if np.ptp(values) == 0:
+        # Of any magnitude: an edge at a fixed distance may be rounded to the value.
+        half = max(0.5, abs(values[0]) * 1e-3)
+        return values[0] + np.array([-half, half])
+    whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+    return np.arange(values.min() - 0.5, values.max() + 1) if whole else min(40, max(1, len(np.unique(values))))

@@ -35,20 +35,10 @@ _MOST_RUNGS = 128
 _SATURATED = 0.7
 
 
-def first_ladder(inverse_temperature: float, rungs: int) -> Float64[np.ndarray, "R"]:
-    """Inverse temperatures from 0 to the target, denser at high temperatures."""
-    return inverse_temperature * np.linspace(0, 1, rungs) ** 2
-
-
 def rejection_rates(
     inverse: Float64[np.ndarray, "R"], values: Float[np.ndarray, "L D R"]
 ) -> Float64[np.ndarray, "Q"]:
-    """[R - 1] mean probability that a swap of neighbours is rejected.
-
-    Args:
-      inverse: inverse temperatures.
-      values: of f at each rung, for D records of L ladders.
-    """
+    """[R - 1] mean probability that a swap is rejected, from f at each rung in D records of L ladders."""
     gains = np.diff(inverse) * np.diff(values.astype(np.float64), axis=2)
     return 1 - np.exp(-np.maximum(gains, 0)).mean(axis=(0, 1))
 
@@ -83,8 +73,7 @@ def sweeps_a_round_trip(rates: Float64[np.ndarray, "Q"]) -> int:
 def round_trips(exchanged: Bool[np.ndarray, "D L R"]) -> Int[np.ndarray, "L"]:
     """The number of round trips of states from the hottest rung to the coldest one and back, in each ladder.
 
-    Args:
-      exchanged: whether rung k exchanged with k + 1 at each of D records; rung 0 is the coldest.
+    Rung k exchanged with k + 1, or did not, at each of D records; rung 0 is the coldest.
     """
     moments, ladders, rungs = exchanged.shape
     walker = np.tile(np.arange(rungs), (ladders, 1))
@@ -115,13 +104,7 @@ _BLOCKS = 20
 
 
 def log_ratio(step: float, lower: Float[np.ndarray, "*D"], upper: Float[np.ndarray, "*D"]) -> float:
-    """log Z(b')/Z(b).
-
-    Args:
-      step: b' - b.
-      lower: f of draws at b.
-      upper: f of as many draws at b'.
-    """
+    """log Z(b')/Z(b), where the step is b' - b, from f of draws at b and of as many at b'."""
     below, above = step * np.ravel(lower).astype(np.float64), step * np.ravel(upper).astype(np.float64)
     least, most = min(below.min(), above.min()), max(below.max(), above.max())
     return optimize.brentq(lambda c: expit(below - c).sum() - expit(c - above).sum(), least, most)
@@ -132,10 +115,8 @@ def log_z_of_ladder(
 ) -> tuple[float, float]:
     """log Z at the last temperature, and its standard error by leaving out one block of draws at a time.
 
-    Args:
-      log_states: logarithm of the number of states.
-      inverse: [R] inverse temperatures, from 0.
-      values: [L, D, R] of f at each of them, of D draws of L independent ladders.
+    `log_states` is the logarithm of the number of states, inverse temperatures begin at 0, and values are those of f
+    at each of them, of D draws of L independent ladders.
     """
     blocks = max(1, min(_BLOCKS // values.shape[0], values.shape[1] // 2))
     bounds = np.arange(blocks + 1) * values.shape[1] // blocks
@@ -178,11 +159,10 @@ class _Tempering:
             terms, options.sampler, fields, self.ladders * self.rungs,
             rungs=self.rungs, engine=options.engine, seed=options.seed, stream=stream,
         )  # fmt: skip
-        self.inverse, self.terms = inverse, terms
+        self.inverse = inverse
 
     @property
-    def temperatures(self) -> np.ndarray:
-        """[B] temperatures of the chains."""
+    def temperatures(self) -> Float64[np.ndarray, "B"]:
         with np.errstate(divide="ignore"):
             return np.tile(1 / self.inverse[::-1], self.ladders)
 
@@ -200,25 +180,18 @@ class _Tempering:
             rungs = self.rungs
         return adapted_ladder(self.inverse, rates, rungs)
 
-
-def _at_other_rungs(old: _Tempering, new: _Tempering) -> np.ndarray:
-    """For each rung of the new ladders, the states of the old ones at the nearest temperature."""
-    nearest = np.abs(new.inverse[::-1, None] - old.inverse[::-1]).argmin(axis=1)
-    states = old.chains.current().reshape(old.ladders, old.rungs, -1)
-    return states[:, nearest].reshape(new.chains.num_chains, -1)
+    def states_near(self, inverse: np.ndarray) -> np.ndarray:
+        """For each rung of other ladders, the states at the nearest temperature."""
+        nearest = np.abs(inverse[::-1, None] - self.inverse[::-1]).argmin(axis=1)
+        states = self.chains.current()
+        return states.reshape(self.ladders, self.rungs, -1)[:, nearest].reshape(-1, states.shape[1])
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
-    """Draws from the coldest rung of every ladder.
-
-    Args:
-      terms: of the model.
-      temperature: tau > 0.
-      options: number of ladders and draws, sampler, engine, seed.
-      budget: time, interruption and progress.
-    """
+    """Draws from the coldest rung of every ladder."""
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
-    tempering = _Tempering(terms, options, first_ladder(1 / temperature, _FIRST_RUNGS), _STREAM)
+    # At first denser at high temperatures.
+    tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
     searched, is_over = 0, budget.after(_SEARCH_PART)
     for number in range(_ROUNDS):
         budget.check_interrupt()
@@ -228,13 +201,14 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
         if len(inverse) == tempering.rungs:
             tempering.inverse = inverse
         else:
-            before, searched = tempering, searched + tempering.chains.steps
+            searched += tempering.chains.steps
+            states = tempering.states_near(inverse)
             tempering = _Tempering(terms, options, inverse, _STREAM + 1 + number)
-            tempering.chains.restart(_at_other_rungs(before, tempering))
+            tempering.chains.restart(states)
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
-    values, exchanged = [], []
+    parts, exchanged = [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
     agreement = Agreement()
@@ -243,16 +217,25 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             kept = np.arange(len(recorded.states))
             store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
             offset += len(kept)
-            values.append(tempering.by_rung(recorded))
+            parts.append(tempering.by_rung(recorded))
             assert recorded.exchanged is not None
             exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
-            budget.say((len(store) - counted) * options.groups, agreement.add(values[-1][:, :, -1]))
+            budget.say((len(store) - counted) * options.groups, agreement.add(parts[-1][:, :, -1]))
             counted = len(store)
             if budget.is_over() and len(store):
                 break
-    return _drawn(
-        tempering, options, np.concatenate(values, axis=1), np.concatenate(exchanged), store, thinning, budget,
-        searched,
+    values, trips = np.concatenate(parts, axis=1), round_trips(np.concatenate(exchanged))
+    every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
+    swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)
+    how = {
+        "sampler": options.sampler, "engine": tempering.chains.engine.name, "ladders": tempering.ladders,
+        "rungs": tempering.rungs, "sweeps a draw": thinning, "round trips": int(trips.sum()),
+        "steps": searched + tempering.chains.steps,
+    }  # fmt: skip
+    return Drawn(
+        store.bits(), "serial", how, _reasons(trips), ladder=Ladder(tempering.inverse, swaps, trips, means),
+        log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, values[:, ::every]),
+        interrupted=budget.interrupted, most_effective=_effective(trips),
     )  # fmt: skip
 
 
@@ -285,19 +268,8 @@ def _dispersion(trips: np.ndarray) -> tuple[float, float]:
     return found, float(stats.chi2.isf(FALSE_ALARM, freedom) / freedom)
 
 
-def _drawn(
-    tempering, options: Options, values, exchanged, store: Store, thinning: int, budget: Budget, steps: int
-) -> Drawn:
-    """The outcome of the ladders; `steps` counts those of the earlier chains used for adaptation."""
-    trips = round_trips(exchanged)
-    every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
-    chains = tempering.chains
-    ladder = Ladder(
-        tempering.inverse,
-        1 - rejection_rates(tempering.inverse, values),
-        trips,
-        values.mean(axis=(0, 1), dtype=float),
-    )
+def _reasons(trips: np.ndarray) -> tuple[str, ...]:
+    """What the ladders' round trips say against the draws."""
     reasons = []
     if trips.sum() < _LEAST_ROUND_TRIPS:
         reasons.append(
@@ -309,17 +281,4 @@ def _drawn(
             f"round trips differ between ladders ({trips.min()} to {trips.max()}): variance over mean {apart:.1f} is "
             f"above {limit:.1f}; some ladders may hold modes that others do not"
         )
-    how = {
-        "sampler": options.sampler,
-        "engine": chains.engine.name,
-        "ladders": tempering.ladders,
-        "rungs": tempering.rungs,
-        "sweeps a draw": thinning,
-        "round trips": int(trips.sum()),
-        "steps": steps + chains.steps,
-    }
-    return Drawn(
-        store.bits(), "serial", how, tuple(reasons), ladder=ladder, interrupted=budget.interrupted,
-        log_z=log_z_of_ladder(log_num_states(tempering.terms), tempering.inverse, values[:, ::every]),
-        most_effective=_effective(trips),
-    )  # fmt: skip
+    return tuple(reasons)

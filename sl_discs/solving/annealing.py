@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,18 +32,8 @@ def objective_of(problem: Problem) -> Terms:
 
 
 def given_annealing(annealing: Any) -> dict[str, Any]:
-    """Checks the user's annealing.
-
-    Args:
-      annealing: None; (initial, final) temperatures; or a dict of t_schedule, init_temperature, final_temperature,
-        decay_rate, anneal_every, any of which may be omitted. A t_schedule of temperatures includes the initial and
-        final one.
-
-    Returns:
-      the given fields of `Settings`.
-
-    Raises:
-      InputError: it is none of these, or a field is out of range.
+    """The given fields of `Settings`, from what `sl_discs.solve` takes; a t_schedule of temperatures includes the
+    initial and final one. InputError for anything else, or a field out of range.
     """
     if annealing is not None and not isinstance(annealing, Mapping):
         if not isinstance(annealing, Sequence | np.ndarray) or isinstance(annealing, str) or len(annealing) != 2:
@@ -74,25 +64,15 @@ def given_annealing(annealing: Any) -> dict[str, Any]:
     return given
 
 
-def complete_annealing(given: Mapping[str, Any], found: Callable[[], tuple[float, float]]) -> dict[str, Any]:
-    """Fields of `Settings` for the temperature.
-
-    Args:
-      given: of `given_annealing`; the default is exponential decay.
-      found: finds the initial and final temperature, asked if one of them is not given.
-    """
+def complete_annealing(given: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
+    """Fields of `Settings` for the temperature: by default, exponential decay in the terms' `temperature_range`."""
     if {"init_temperature", "final_temperature"} <= set(given):
         initial, final = given["init_temperature"], given["final_temperature"]
     else:
-        hot, cold = found()
+        hot, cold = temperature_range(terms)
         initial, final = given.get("init_temperature", hot), given.get("final_temperature", cold)
-    return {
-        "t_schedule": "exp_decay",
-        "init_temperature": initial,
-        "final_temperature": final,
-        "decay_rate": min(1.0, final / initial),
-        **given,
-    }
+    default = {"t_schedule": "exp_decay", "init_temperature": initial, "final_temperature": final}
+    return {**default, "decay_rate": min(1.0, final / initial), **given}
 
 
 # Default temperatures for annealing a model, from the gains of its flips.

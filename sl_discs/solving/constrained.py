@@ -10,10 +10,10 @@ import dataclasses
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Bool, Int8
+from jaxtyping import Int8
 from scipy import sparse
 
 from sl_discs.engines.compiled import compiled
@@ -24,11 +24,10 @@ from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
-from sl_discs.solving.exact import by_enumeration
 from sl_discs.solving.options import AUTO, Options, as_states
 from sl_discs.solving.result import Result
 from sl_discs.solving.rounds import Clock
-from sl_discs.solving.search import annealed
+from sl_discs.solving.search import annealed, by_enumeration
 
 # The local search of `sl_discs.engines.cpu.descent` for answers to a problem with constraints.
 
@@ -51,8 +50,7 @@ class Descent:
         upper = sparse.csr_array((terms.scale * terms.weights, tuple(terms.edges.T)), (size, size))
         self._coupling = (upper + upper.T).tocsr()
         self._matrix = source.matrix
-        columns = source.matrix.tocsc()
-        coupling = self._coupling
+        coupling, columns = self._coupling, source.matrix.tocsc()
         self._rules = Rules(
             np.ascontiguousarray(terms.linear, np.float64),
             *(coupling.indptr.astype(np.int32), coupling.indices.astype(np.int32), coupling.data.astype(np.float64)),
@@ -61,11 +59,9 @@ class Descent:
         )
 
     def __call__(self, states: Int8[np.ndarray, "B N"], seconds: float | None = None) -> Int8[np.ndarray, "B N"]:
-        """States whose constraints are violated less, or as little and whose value is at least as good.
+        """States of zeros and ones that violate constraints less, or as little and whose value is at least as good.
 
-        Args:
-          states: of zeros and ones.
-          seconds: that it may take, roughly; None: the work depends on the states alone.
+        It takes about so many seconds; None: the work depends on the states alone.
         """
         distinct, place = np.unique(states, axis=0, return_inverse=True)
         found = np.ascontiguousarray(distinct, np.int8)
@@ -156,7 +152,7 @@ def penalties_raised(problem: Problem[ConstrainedForm], options: Options) -> Res
         if reached or over or optimal or result.stopped in ("callback", "interrupt"):
             break
         if not enough and raises < _RAISES:
-            penalties = np.where(_to_raise(met), 2 * penalties, penalties)
+            penalties = np.where(met.all(axis=0), penalties, 2 * penalties)
             raises, part = raises + 1, _TRIAL
         elif time_limit is None:
             break
@@ -173,20 +169,16 @@ def penalties_raised(problem: Problem[ConstrainedForm], options: Options) -> Res
             f"{problem.name}: no answer found satisfies all constraints; the best one violates {words[0]}{more}",
             stacklevel=4,
         )
+    timing = {name: sum(one.timing[name] for one in played) for name in played[0].timing}
     return dataclasses.replace(
         best,
         bound=best.best_value if optimal else best_possible,
         steps=sum(one.steps for one in played),
         rounds=sum(one.rounds for one in played),
         stopped=stopped,
-        timing=_timing(problem, played),
+        timing=timing | {"construct_s": problem.construct_s},
         seed=options.seed,
     )
-
-
-def _to_raise(met: Bool[np.ndarray, "B C"]) -> Bool[np.ndarray, "C"]:
-    """Constraints that the best state of any chain violates."""
-    return np.logical_not(np.all(met, axis=0))
 
 
 def _answers(problem: Problem, result: Result, descent: Descent, seconds: float | None) -> Result:
@@ -210,8 +202,3 @@ def _answers(problem: Problem, result: Result, descent: Descent, seconds: float 
         final_states=last.states,
         timing={**result.timing, "verify_s": result.timing["verify_s"] + time.perf_counter() - begin},
     )
-
-
-def _timing(problem: Problem, played: list[Result]) -> Mapping[str, float]:
-    total = {name: sum(one.timing[name] for one in played) for name in played[0].timing}
-    return {**total, "construct_s": problem.construct_s}

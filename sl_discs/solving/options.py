@@ -40,23 +40,8 @@ _FEWEST_INFORMED, _MOST_INFORMED = 2_000, 20_000
 class Options:
     """The arguments of `sl_discs.solve`, which documents those of the same names, after `check_options`.
 
-    Attributes:
-      sampler: a known name, chosen where it was `auto`.
-      fields: the given fields of the sampler's config.
-      automatic: whether the sampler was `auto`.
-      several_values: whether variables have more than two values.
-      steps: of each chain; None: by default, or as many as the time limit allows.
-      time_limit: seconds; None: no limit.
-      target: a value that ends the run; None: none does.
-      chains: their number; None: by default.
-      annealing: the given fields of `Settings`.
-      initial_states: as they were given.
-      presolve: whether small problems are enumerated, others reduced, and a proved answer ends the run.
-      engine: the requested one.
-      seed: of the chains.
-      callback: see `sl_discs.solve`.
-      interrupt: see `sl_discs.solve`.
-      progress: see `sl_discs.solve`.
+    `sampler` is a known name, chosen where it was `auto`, as `automatic` says; `fields` are the given ones of its
+    config, and `annealing` the given fields of `Settings`.
     """
 
     sampler: str
@@ -83,7 +68,6 @@ class Options:
 
     @property
     def num_chains(self) -> int:
-        """Their number, by default 32."""
         return CHAINS if self.chains is None else self.chains
 
     @property
@@ -103,12 +87,7 @@ class Options:
         return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
 
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
-        """The sampler for chains of so many steps.
-
-        Args:
-          steps: of a chain.
-          fit: whether to lower a given number of levels K if the steps do not suffice; a default K is always lowered.
-        """
+        """The sampler for chains of so many steps; a default number of levels K is lowered to fit, with `fit` any."""
         fields = {"name": self.sampler, **self.fields}
         if is_localized(self.sampler):
             levels = fields.get("K", Localization.K)
@@ -118,16 +97,8 @@ class Options:
 
     def settings(self, steps: int, every: int = 1) -> Settings:
         """A run of so many steps, which logs every `every`-th of them."""
-        return settings_from(
-            {
-                "batch_size": self.num_chains,
-                "chain_length": steps,
-                "log_every_steps": every,
-                "engine": self.engine,
-                "seed": self.seed,
-                **self.annealing,
-            }
-        )
+        fields = {"batch_size": self.num_chains, "chain_length": steps, "log_every_steps": every}
+        return settings_from({**fields, "engine": self.engine, "seed": self.seed, **self.annealing})
 
     def choose_engine(self) -> tuple[Engine, str]:
         """The engine for the sampler, and why it was chosen."""
@@ -147,9 +118,6 @@ class Options:
         return dataclasses.replace(self, chains=chains)
 
     def default_steps(self, num_sites: int) -> int:
-        """1,000 sweeps, but at most 10 million steps, for samplers that try one site per step, or two; ten steps per
-        site, but 2,000 to 20,000, for others, which consider all sites.
-        """  # fmt: skip
         if self.tries_one_site:
             return min(SWEEPS * num_sites, MOST_STEPS)
         return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
@@ -186,11 +154,7 @@ def check_options(
     several_values: bool = False,
     **fields: Any,
 ) -> Options:
-    """Checks the arguments of `sl_discs.solve` of the same names, before anything is done with the problem.
-
-    Raises:
-      InputError: an argument is wrong; the message names it.
-    """
+    """The arguments of `sl_discs.solve`, checked before anything is done; InputError names a wrong one."""
     seed = whole("seed", seed, bits=64)
     chains = None if chains is None else whole("chains", chains, 1, bits=31)
     steps = None if steps is None else whole("steps", steps, 1, bits=31)
@@ -246,11 +210,7 @@ def choose_sampler(
 
 
 def as_states(problem: Problem, given: Any, chains: int) -> Int8[np.ndarray, "R N"] | None:
-    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes.
-
-    Raises:
-      InputError: they have another form, are too many, or a state does not fit the problem.
-    """
+    """The initial states as zeros and ones, from the forms that `sl_discs.solve` takes; InputError for any other."""
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -278,27 +238,8 @@ _TERM_BYTES = 60
 _TERMS_PER_S = 2e6
 
 
-# Estimates the memory and time that building the arrays of a problem will take, before they are built.
-
-# Bytes of a term in the problem, in the model, and in the matrices for temperatures and exact values.
-_TERM_BYTES = 60
-# The least number of terms that one core processes per second.
-_TERMS_PER_S = 2e6
-
-
 def check_fit(problem: Problem, options: Options, steps: int, engine: Engine, shape: Shape | None = None) -> None:
-    """Compares the estimated memory with that of the machine.
-
-    Args:
-      problem: the problem to sample.
-      options: of the chains.
-      steps: of a chain.
-      engine: the engine used.
-      shape: of the batch; None: not known yet, so couplings do not count.
-
-    Raises:
-      InputError: it does not fit.
-    """
+    """InputError if the estimated memory of chains is not there; without a shape, couplings do not count yet."""
     size, terms = problem.num_variables, problem.num_terms
     shape = shape or Shape(padded_size(size), 1, options.num_chains, 0, Layout(1, 1))
     logged = min(steps, 100)
@@ -312,5 +253,5 @@ def check_fit(problem: Problem, options: Options, steps: int, engine: Engine, sh
 
 
 def layout_seconds(problem: Problem) -> float:
-    """An upper estimate of the time to build the arrays of a problem."""
+    """An upper estimate of the seconds that building the arrays of a problem takes."""
     return problem.num_terms / _TERMS_PER_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import html
 import json
@@ -21,98 +22,66 @@ from sl_discs.problems.kind import KINDS
 from sl_discs.solving.result import Result
 from sl_discs.version import __version__
 
-# The plots of a report: each function returns one that paints a figure.
+# The plots of a report, each on a figure of its own.
 
 
-def objective(result: Result) -> Callable:
+def _objective(result: Result, figure) -> None:
     """Values against steps: the best so far, the mean of the chains, and the central 80 % of them."""
-
-    def paint(figure) -> None:
-        axes, found = figure.subplots(), result.trajectory
-        band = {"color": COLOURS[5], "alpha": 0.35, "linewidth": 0, "label": "80 % of chains"}
-        axes.fill_between(found.step, found.low, found.high, **band)
-        axes.plot(found.step, found.mean, color=COLOURS[0], linewidth=1, label="mean of chains")
-        axes.plot(found.step, found.best, color=COLOURS[6], label="best so far")
-        axes.set(xlabel="step", ylabel="value")
-        axes.legend(loc="best", frameon=False)
-
-    return paint
+    axes, found = figure.subplots(), result.trajectory
+    band = {"color": COLOURS[5], "alpha": 0.35, "linewidth": 0, "label": "80 % of chains"}
+    axes.fill_between(found.step, found.low, found.high, **band)
+    axes.plot(found.step, found.mean, color=COLOURS[0], linewidth=1, label="mean of chains")
+    axes.plot(found.step, found.best, color=COLOURS[6], label="best so far")
+    axes.set(xlabel="step", ylabel="value")
+    axes.legend(loc="best", frameon=False)
 
 
-def temperature(result: Result) -> Callable:
-    """Temperature and acceptance against steps."""
-
-    def paint(figure) -> None:
-        axes, found = figure.subplots(), result.trajectory
-        axes.plot(found.step, found.temperature, color=COLOURS[1])
-        axes.set(xlabel="step", yscale="log")
-        axes.set_ylabel("temperature", color=COLOURS[1])
-        other = axes.twinx()
-        other.plot(found.step, found.acceptance, color=COLOURS[2], linewidth=1)
-        other.set_ylim(0, 1.02)
-        other.set_ylabel("acceptance", color=COLOURS[2])
-        other.spines["right"].set_visible(True)
-
-    return paint
+def _temperature(result: Result, figure) -> None:
+    axes, found = figure.subplots(), result.trajectory
+    axes.plot(found.step, found.temperature, color=COLOURS[1])
+    axes.set(xlabel="step", yscale="log")
+    axes.set_ylabel("temperature", color=COLOURS[1])
+    other = axes.twinx()
+    other.plot(found.step, found.acceptance, color=COLOURS[2], linewidth=1)
+    other.set_ylim(0, 1.02)
+    other.set_ylabel("acceptance", color=COLOURS[2])
+    other.spines["right"].set_visible(True)
 
 
-def contraction(result: Result) -> Callable:
-    """|posterior mean| against the time of localization."""
-
-    def paint(figure) -> None:
-        axes, found = figure.subplots(), result.contraction
-        known = np.isfinite(found.mean)
-        axes.plot(found.time[known], found.mean[known], color=COLOURS[3], marker=".", label="|posterior mean|")
-        axes.plot(found.time, found.field, color=COLOURS[0], linewidth=1, label="|tanh| of the observation's field")
-        axes.set(xlabel="time t of localization", ylim=(0, 1.04))
-        axes.legend(loc="best", frameon=False)
-
-    return paint
+def _contraction(result: Result, figure) -> None:
+    axes, found = figure.subplots(), result.contraction
+    known = np.isfinite(found.mean)
+    axes.plot(found.time[known], found.mean[known], color=COLOURS[3], marker=".", label="|posterior mean|")
+    axes.plot(found.time, found.field, color=COLOURS[0], linewidth=1, label="|tanh| of the observation's field")
+    axes.set(xlabel="time t of localization", ylim=(0, 1.04))
+    axes.legend(loc="best", frameon=False)
 
 
-def histogram(result: Result) -> Callable:
-    """The best value of each chain."""
-
-    def paint(figure) -> None:
-        axes, values = figure.subplots(), result.values
-        whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
-        bins = np.arange(values.min() - 0.5, values.max() + 1) if whole else min(20, len(np.unique(values)))
-        axes.hist(values, bins=bins, color=COLOURS[0], rwidth=0.9)
-        axes.axvline(result.best_value, color=COLOURS[1], linestyle="--", label="best")
-        axes.yaxis.get_major_locator().set_params(integer=True)
-        axes.set(xlabel="best value of a chain", ylabel="chains")
-        axes.legend(loc="best", frameon=False)
-
-    return paint
+def _histogram(result: Result, figure) -> None:
+    axes, values = figure.subplots(), result.values
+    whole = np.array_equal(values, np.round(values)) and np.ptp(values) <= 40
+    bins = np.arange(values.min() - 0.5, values.max() + 1) if whole else min(20, len(np.unique(values)))
+    axes.hist(values, bins=bins, color=COLOURS[0], rwidth=0.9)
+    axes.axvline(result.best_value, color=COLOURS[1], linestyle="--", label="best")
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.set(xlabel="best value of a chain", ylabel="chains")
+    axes.legend(loc="best", frameon=False)
 
 
-def draw_seconds(parts: dict[str, float]) -> Callable:
-    """How the time was spent."""
-
-    def paint(figure) -> None:
-        axes = figure.subplots()
-        names, values = list(parts), list(parts.values())
-        bars = axes.barh(names, values, color=[COLOURS[k % len(COLOURS)] for k in range(len(names))])
-        axes.bar_label(bars, [f"{value:.2f} s" for value in values], padding=3, fontsize=8)
-        axes.invert_yaxis()
-        axes.margins(x=0.25)
-        axes.set(xlabel="seconds")
-
-    return paint
+def _seconds(parts: dict[str, float], figure) -> None:
+    axes = figure.subplots()
+    bars = axes.barh(list(parts), list(parts.values()), color=[COLOURS[k % len(COLOURS)] for k in range(len(parts))])
+    axes.bar_label(bars, [f"{value:.2f} s" for value in parts.values()], padding=3, fontsize=8)
+    axes.invert_yaxis()
+    axes.margins(x=0.25)
+    axes.set(xlabel="seconds")
 
 
 _MOST_LABELS = 2_000
 
 
 class Run(NamedTuple):
-    """One problem and its result.
-
-    Attributes:
-      problem: as it was given.
-      result: of `sl_discs.solve`.
-      given: information about the source, as (title, text).
-      read_s: seconds that reading it took.
-    """
+    """One problem and its result; `given` is information about its source, as (title, text)."""
 
     problem: Problem
     result: Result
@@ -121,17 +90,7 @@ class Run(NamedTuple):
 
 
 def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") -> Path:
-    """Writes the page atomically.
-
-    Args:
-      path: of the .html file.
-      runs: one section for each.
-      command: the command that repeats the run.
-      note: a remark on the whole run.
-
-    Raises:
-      InputError: matplotlib is not installed, or the file cannot be written.
-    """
+    """Writes a page with a section for each run, atomically; InputError without matplotlib or where it cannot."""
     runs = list(runs)
     title = runs[0].problem.name if len(runs) == 1 else f"{len(runs)} problems"
     sections = (_section(number, run) for number, run in enumerate(runs))
@@ -163,7 +122,7 @@ def proof(result: Result) -> str:
 
 
 def seconds(read_s: float, result: Result) -> dict[str, float]:
-    """How the time was spent, from reading the source to the verified answer."""
+    """Of wall time, from reading the source to the verified answer."""
     parts = {"layout": "build_s", "compiling": "compile_s", "sampling": "run_s", "recounting": "verify_s"}
     return {"reading": read_s} | {words: result.timing[name] for words, name in parts.items()}
 
@@ -171,6 +130,8 @@ def seconds(read_s: float, result: Result) -> dict[str, float]:
 def _section(number: int, run: Run) -> str:
     problem, result = run.problem, run.result
     good, words = verification(problem, result)
+    variables = "variables", f"{problem.num_variables:,}, each {'-1 and 1' if problem.spins else '0 and 1'}"
+    sense = "sense", "maximise" if problem.maximise else "minimise"
     reached = int(((result.values == result.best_value) & (result.feasible_chains == result.feasible)).sum())
     said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
@@ -181,7 +142,7 @@ def _section(number: int, run: Run) -> str:
 {proof(result)}</p>
 {_plots(number, run)}
 <h2>The problem</h2>
-{table([*run.given, *_question(problem)])}
+{table([*run.given, variables, sense])}
 <h2>How it was sampled</h2>
 {table(_settings(result))}
 <h2>The answer</h2>
@@ -193,27 +154,24 @@ def _plots(number: int, run: Run) -> str:
     result = run.result
     if not result.rounds:
         return ""
-    shown = [
-        ("objective", objective(result), "Values at logged steps."),
-        ("temperature", temperature(result), "Temperature, and mean acceptance of the chains."),
+    shown: list[tuple[Callable, Any, str]] = [
+        (_objective, result, "Values at logged steps."),
+        (_temperature, result, "Temperature, and mean acceptance of the chains."),
+        (_histogram, result, "Best values of the chains."),
+        (_seconds, seconds(run.read_s, result), "How the time was spent."),
     ]
     if len(result.contraction.step):
         words = "How the observation localizes the state: from 0 (nothing is known) to 1 (every variable is decided)."
-        shown.append(("contraction", contraction(result), words))
-    shown.append(("histogram", histogram(result), "Best values of the chains."))
-    shown.append(("seconds", draw_seconds(seconds(run.read_s, result)), "How the time was spent."))
-    return side_by_side(number, shown)
-
-
-def _question(problem: Problem) -> list[tuple[str, str]]:
-    values = "-1 and 1" if problem.spins else "0 and 1"
-    return [
-        ("variables", f"{problem.num_variables:,}, each {values}"),
-        ("sense", "maximise" if problem.maximise else "minimise"),
-    ]
+        shown.insert(2, (_contraction, result, words))
+    return side_by_side(
+        number, [(paint.__name__[1:], functools.partial(paint, what), words) for paint, what, words in shown]
+    )
 
 
 def _settings(result: Result) -> list[tuple[str, str]]:
+    rows = [("reductions", result.presolved)] if result.presolved else []
+    if not result.rounds:
+        return [*rows, ("proof", result.engine_note), ("end", result.ending)]
     engine = result.engine + (f" ({result.engine_note})" if result.engine_note else "")
     rounds = f" in {result.rounds} annealings" if result.rounds > 1 else ""
     annealing = ", ".join(
@@ -224,29 +182,21 @@ def _settings(result: Result) -> list[tuple[str, str]]:
         else str(value)
         for name, value in result.annealing.items()
     )
-    if not result.rounds:
-        reductions = [("reductions", result.presolved)] if result.presolved else []
-        return [*reductions, ("proof", result.engine_note), ("end", result.ending)]
-    return [
-        *([("reductions", result.presolved)] if result.presolved else []),
+    rows += [
         ("sampler", result.sampler),
         ("engine", engine),
         ("chains", f"{len(result.values)}, {result.steps:,} steps each{rounds}"),
         ("annealing", annealing),
-        *_improvement(result),
+    ]
+    if raised := int(np.count_nonzero(result.improved)):
+        best = result.improved[result.best_chain]
+        rows.append(("local search", f"bettered the answers of {raised} chains, the best of all by {best:g}"))
+    return [
+        *rows,
         ("end", result.ending),
         ("seed", str(result.seed)),
         ("acceptance", f"{result.acceptance:.3f}; {result.hops:.2f} variables change per step"),
     ]
-
-
-def _improvement(result: Result) -> list[tuple[str, str]]:
-    """What the local search after the chains has done, if anything."""
-    raised = int(np.count_nonzero(result.improved))
-    if not raised:
-        return []
-    best = result.improved[result.best_chain]
-    return [("local search", f"bettered the answers of {raised} chains, the best of all by {best:g}")]
 
 
 def _answer(problem: Problem, result: Result) -> str:
@@ -256,11 +206,8 @@ def _answer(problem: Problem, result: Result) -> str:
     words = KINDS[problem.kind].answer.format(ones=ones, zeros=size - ones, size=size)
     shown = " ".join(html.escape(str(label)) for label in ordered[:_MOST_LABELS])
     more = f" and {len(ordered) - _MOST_LABELS:,} more" if len(ordered) > _MOST_LABELS else ""
-    return (
-        f"<p>{words}.</p><details><summary>Which</summary><p class='labels'>{shown}{more}</p></details>"
-        if ordered
-        else f"<p>{words}.</p>"
-    )
+    which = f"<details><summary>Which</summary><p class='labels'>{shown}{more}</p></details>" if ordered else ""
+    return f"<p>{words}.</p>{which}"
 
 
 # Files of answers by label, whose values anybody can recompute from the problem's own file.
@@ -270,14 +217,7 @@ _FORMAT = "sl_discs answers 1"
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """One problem's answer.
-
-    Attributes:
-      name: of the problem.
-      value: the claimed value.
-      labels: [N] labels of nodes or variables, as in the problem's file.
-      values: [N] their values: 0 and 1, or -1 and 1 for `ising`.
-    """
+    """One problem's answer: the claimed value, and the [N] labels and values, which are 0 and 1, or -1 and 1."""
 
     name: str
     value: float
@@ -287,16 +227,9 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """The answers to all problems of a file.
+    """The answers to all problems of a file, in its order.
 
-    Attributes:
-      kind: of the problems, such as `mis` or `qubo`.
-      source: name of their file.
-      sha256: digest of the file.
-      command: the command that found them.
-      answers: in the order of the file.
-      interrupted: whether the run was stopped: the last answer is then the best that was found, and later problems
-        have none.
+    If the run was interrupted, the last answer is the best that was found, and later problems have none.
     """
 
     kind: str
@@ -326,21 +259,14 @@ def write_answers(path: Path, answers: Answers) -> Path:
         "sha256": answers.sha256,
         "command": answers.command,
         "interrupted": answers.interrupted,
-        "answers": [
-            {"name": one.name, "value": one.value, "labels": list(one.labels), "values": list(one.values)}
-            for one in answers.answers
-        ],
+        "answers": [dataclasses.asdict(one) for one in answers.answers],
     }
     text = json.dumps(content, allow_nan=False)
     return write_atomically(path, lambda file: file.write(text.encode()))
 
 
 def read_answers(path: Path) -> Answers:
-    """Reads a file of `write_answers`.
-
-    Raises:
-      InputError: it cannot be read, or is another kind of file.
-    """
+    """Reads a file of `write_answers`; InputError if it cannot be read, or is another kind of file."""
     try:
         content = parse_json(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
@@ -369,10 +295,8 @@ def _number(value: Any) -> float:
 def recount(problem: Problem, answer: Answer) -> tuple[float, bool]:
     """The exact value of an answer in the problem of the file, and whether it satisfies the constraints.
 
-    A set or clique with conflicts is not repaired here, because it is not an answer.
-
-    Raises:
-      InputError: labels are missing or unknown, or a value is not one of the two.
+    A set or clique with conflicts is not repaired here, because it is not an answer. InputError where labels are
+    missing or unknown, or a value is not one of the two.
     """
     state = problem.as_state(dict(zip(answer.labels, answer.values, strict=True)))
     evaluated = problem.evaluate(state[None])

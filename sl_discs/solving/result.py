@@ -19,12 +19,6 @@ from sl_discs.localization.method import Method
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import label_of, plain_label
 
-# The largest value of a variable.
-_MOST_VALUE = 127
-
-
-# Values of chains against steps.
-
 
 class Trajectory(NamedTuple):
     """Records of L logged steps, in the problem's own sense and offset; values have 32 bits and include penalties.
@@ -57,11 +51,8 @@ def joined(parts: Sequence[Trajectory]) -> Trajectory:
     return Trajectory(*map(np.concatenate, zip(empty, *parts, strict=True)))
 
 
-# How the observation localizes chains while they run.
-
-
 class Contraction(NamedTuple):
-    """Q records of localized chains, averaged over variables and chains. Empty without localization.
+    """Q records of how the observation localizes chains, averaged over variables and chains. Or none.
 
     Attributes:
       step: of the last round.
@@ -95,7 +86,6 @@ class ContractionRecorder:
         """Does nothing: records from before an interruption are not used."""
 
     def add(self, every, trace, chains, seconds) -> None:
-        """Adds the contraction at the end of a call."""
         found, stop = contractions(chains, self._chosen), chains.done
         if found:
             at = min(stop, len(self._times) - 1)
@@ -110,43 +100,14 @@ class ContractionRecorder:
 
 # Stores the fields of a `Result` in one .npz file: arrays, and everything else as JSON text. Nothing is pickled.
 
+# The largest value of a variable.
+_MOST_VALUE = 127
 _FORMAT = "sl_discs result 3"
 _ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
     "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "presolved",
 )  # fmt: skip
-
-
-def write_fields(path: Path, fields: Mapping[str, Any]) -> Path:
-    """Writes fields by name; errors are those of `Result.save`."""
-    labels = fields["labels"]
-    text = {name: fields[name] for name in _PLAIN}
-    text["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
-    arrays = {name: fields[name] for name in _ARRAYS}
-    arrays |= {f"trajectory_{name}": leaf for name, leaf in fields["trajectory"]._asdict().items()}
-    arrays |= {f"contraction_{name}": leaf for name, leaf in fields["contraction"]._asdict().items()}
-    return write_document(path, _FORMAT, arrays, text)
-
-
-def read_fields(path: Path, kind: type) -> dict[str, Any]:
-    """Reads the fields of `Result`, which is `kind`, by name; errors are those of `Result.load`."""
-    try:
-        arrays, text = read_document(path, _FORMAT)
-        labels, states = text.pop("labels"), arrays["states"]
-        fields = text | {
-            "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
-            "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
-            "contraction": Contraction(*(arrays.pop(f"contraction_{name}") for name in Contraction._fields)),
-            **arrays,
-        }
-        check_fields(kind, fields)
-        _check_values(fields)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
-    return fields
 
 
 def _check_values(fields: Mapping[str, Any]) -> None:
@@ -347,7 +308,13 @@ class Result:
           InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
             strings, None and tuples.
         """
-        return write_fields(Path(path), vars(self))
+        path, fields = Path(path), vars(self)
+        text = {name: fields[name] for name in _PLAIN}
+        text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
+        arrays = {name: fields[name] for name in _ARRAYS}
+        arrays |= {f"trajectory_{name}": leaf for name, leaf in self.trajectory._asdict().items()}
+        arrays |= {f"contraction_{name}": leaf for name, leaf in self.contraction._asdict().items()}
+        return write_document(path, _FORMAT, arrays, text)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Result:
@@ -356,7 +323,22 @@ class Result:
         Raises:
           InputError: there is no such file, it is another kind of file, or its fields contradict each other.
         """
-        return cls(**read_fields(Path(path), cls))
+        try:
+            arrays, text = read_document(Path(path), _FORMAT)
+            labels, states = text.pop("labels"), arrays["states"]
+            fields = text | {
+                "labels": range(states.shape[-1]) if labels is None else tuple(map(label_of, labels)),
+                "trajectory": Trajectory(*(arrays.pop(f"trajectory_{name}") for name in Trajectory._fields)),
+                "contraction": Contraction(*(arrays.pop(f"contraction_{name}") for name in Contraction._fields)),
+                **arrays,
+            }
+            check_fields(cls, fields)
+            _check_values(fields)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+            raise InputError(f"{path}: not a file that Result.save wrote ({error})") from error
+        return cls(**fields)
 
     def __repr__(self) -> str:
         infeasible = "" if self.feasible else ", infeasible"

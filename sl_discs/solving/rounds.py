@@ -33,7 +33,6 @@ class Clock:
         self._compiled, self._begin = compile_seconds(), time.perf_counter()
 
     def __call__(self) -> float:
-        """Seconds so far."""
         return time.perf_counter() - self._begin - (compile_seconds() - self._compiled)
 
 
@@ -66,7 +65,7 @@ def round_lengths(
 
 
 class Watcher:
-    """Checks the chains after each call to the engine, and decides when the run ends.
+    """Checks the chains after each call to the engine, and decides when the run ends; a bound that is None does not.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -85,18 +84,6 @@ class Watcher:
         interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
     ):
-        """Nothing has been seen yet.
-
-        Args:
-          evaluate: states of the chains, exactly.
-          chains: number of those that count.
-          maximise: whether the best value is the largest.
-          target: as for `sl_discs.solve`.
-          bound: a value that no answer is better than; None: there is none, or it is not to end the run.
-          callback: as for `sl_discs.solve`.
-          interrupt: likewise.
-          is_over: whether the time is.
-        """
         self.reason = ""
         self._evaluate, self._chains = evaluate, chains
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
@@ -156,7 +143,6 @@ class Collector:
     """
 
     def __init__(self, presolved: Presolved):
-        """Nothing is collected yet."""
         problem = presolved.original
         self._problem, self._presolved = problem, presolved
         self.constant = presolved.constant if problem.maximise else -presolved.constant
@@ -178,13 +164,9 @@ class Collector:
         return self._begun.values
 
     def add(self, outcome: Outcome, settings: Settings, steps: int, constant: float) -> None:
-        """Adds a round.
+        """Adds a round, of fewer steps than in the settings if it was cut short.
 
-        Args:
-          outcome: of its chains.
-          settings: likewise.
-          steps: fewer than in the settings if it was cut short.
-          constant: the part of the reduced problem's value that the chains' model omits.
+        `constant` is the part of the reduced problem's value that the chains' model omits.
         """
         size, constant = len(self._presolved.kept), constant + self.constant
         values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
@@ -240,34 +222,21 @@ class Collector:
         return best, self._sign * (best.values - met.values)
 
     def result(self, *, annealing: Mapping[str, Any], timing: Mapping[str, float], **how: Any) -> Result:
-        """The result so far; `how` holds the remaining fields of `Result`, `timing` all but `verify_s`."""
+        """The result so far; `how` holds the remaining fields of `Result`, `timing` what the problem cannot know."""
         begin = time.perf_counter()
         problem, (best, improved) = self._problem, self._best()
-        timing = {**timing, "verify_s": time.perf_counter() - begin}
+        timing = {"construct_s": problem.construct_s, **timing, "verify_s": time.perf_counter() - begin}
         trajectory = joined(self._parts)
         so_far = self._sign * np.maximum.accumulate(self._sign * trajectory.best)
+        final = best.states if self._final is None else self._presolved.lift(self._final)
         return Result(
-            kind=problem.kind,
-            name=problem.name,
-            labels=problem.labels,
-            maximise=problem.maximise,
-            spins=problem.spins,
-            values=best.values,
-            improved=improved,
-            states=problem.as_values(best.states),
-            feasible_chains=best.feasible,
-            final_states=problem.as_values(best.states if self._final is None else self._presolved.lift(self._final)),
-            final_is=self._final_is,
+            kind=problem.kind, name=problem.name, labels=problem.labels, maximise=problem.maximise,
+            spins=problem.spins, values=best.values, improved=improved, states=problem.as_values(best.states),
+            feasible_chains=best.feasible, final_states=problem.as_values(final), final_is=self._final_is,
             presolved=self._presolved.summary() if self._presolved.removed else "",
-            trajectory=trajectory._replace(best=so_far),
-            acceptance=_mean(self._acceptance),
-            hops=_mean(self._hops),
-            steps=self._steps,
-            rounds=self._rounds,
-            annealing=dict(annealing),
-            timing=timing,
-            **how,
-        )
+            trajectory=trajectory._replace(best=so_far), acceptance=_mean(self._acceptance), hops=_mean(self._hops),
+            steps=self._steps, rounds=self._rounds, annealing=dict(annealing), timing=timing, **how,
+        )  # fmt: skip
 
 
 def _mean(parts: list[np.ndarray]) -> float:

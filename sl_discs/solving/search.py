@@ -1,4 +1,4 @@
-"""Annealings of one or more samplers on a problem, and how a time limit is shared among them.
+"""Annealings of one or more samplers on a problem, how a time limit is shared among them, and answers without any.
 
 Of several samplers each first has a tenth of the time. Those that found a value as good as the best share the rest,
 one long annealing each: where short runs tell them apart, the best sampler has nearly all of the time, and where only
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import math
 import warnings
@@ -23,14 +24,14 @@ from sl_discs.experiment.chains import Chains, Outcome, anneal, devices_for
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import Method
+from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
-from sl_discs.solving.annealing import complete_annealing, objective_of, temperature_range
-from sl_discs.solving.exact import by_enumeration, by_reductions
+from sl_discs.solving.annealing import complete_annealing, objective_of
 from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit, layout_seconds
-from sl_discs.solving.result import ContractionRecorder, Result
+from sl_discs.solving.result import ContractionRecorder, Result, no_contraction
 from sl_discs.solving.rounds import Clock, Collector, Watcher, round_lengths
 
 # Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
@@ -53,8 +54,7 @@ _SMALL = 128
 def annealed(problem: Problem, options: Options) -> Result:
     """The answer of chains, or one that is known without them where the options ask for that.
 
-    Raises:
-      InputError: the problem's coefficients are out of range, or it does not fit into memory.
+    InputError where the problem's coefficients are out of range, or it does not fit into memory.
     """
     clock, compiled_before = Clock(), compile_seconds()
     engine, _ = options.choose_engine()
@@ -111,57 +111,40 @@ def _bound(presolved: Presolved, seconds: float) -> float | None:
 
 
 class Annealer:
-    """Annealings of one sampler on one problem; each has its own random numbers.
+    """Annealings of one sampler on one problem, perhaps with a penalty of its own; each has its own random numbers.
 
-    Attributes:
-      problem: that is sampled, perhaps with a penalty of its own.
-      options: of its chains, with all fields of the annealing.
-      engine: that runs them.
-      note: why this engine.
-      first: steps of the first round.
-      unit: lengths of rounds are multiples of this.
-      constant: the part of the problem's value that the model omits, times the sign of its sense.
-      look: steps between two checks of the clock; None: not known yet.
-      pace: seconds per step of the last round; None: not known yet.
-      best: the best exact value found, times the sign of the problem's sense.
-
-    Raises:
-      InputError: coefficients are beyond the range of the model's 32-bit numbers.
+    InputError where coefficients are beyond the range of the model's 32-bit numbers.
     """
 
+    # Steps between two checks of the clock, and seconds per step of the last round, once they are known.
     look: int | None = None
     pace: float | None = None
+    # The best exact value found, times the sign of the problem's sense.
     best: float = -np.inf
-    _chains: Chains | None = None
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
-        complete = complete_annealing(options.annealing, lambda: temperature_range(terms))
+        complete = complete_annealing(options.annealing, terms)
         self.problem, self.options = problem, dataclasses.replace(options, annealing=complete)
         self.engine, self.note = options.choose_engine()
         self.first, self.unit = first_round(options, problem.num_variables, self.engine.on_host)
+        # The part of the problem's value that the model omits, times the sign of its sense.
         self.constant = terms.constant
-
-    @property
-    def sampler(self) -> str:
-        """Its name."""
-        return self.options.sampler
 
     def method(self, steps: int) -> Method:
         """The sampler for chains of so many steps."""
         return self.options.method(steps, fit=self.options.growing)
 
-    @property
+    @functools.cached_property
     def chains(self) -> Chains:
         """The chains, whose arrays are built on first use; InputError where they do not fit into memory."""
-        if self._chains is None:
-            terms, options, sampler = self._terms, self.options, self.method(self.first).sampler
-            devices = devices_for(self.engine, sampler, options.settings(self.first))
-            shape = shape_of_one(terms, options.num_chains, *devices)
-            shape = dataclasses.replace(shape, degree=_rounded(shape.degree, shape.num_sites))
-            check_fit(self.problem, options, self.first, self.engine, shape)
-            self._chains = Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
-        return self._chains
+        terms, options, sampler = self._terms, self.options, self.method(self.first).sampler
+        shape = shape_of_one(
+            terms, options.num_chains, *devices_for(self.engine, sampler, options.settings(self.first))
+        )
+        shape = dataclasses.replace(shape, degree=_rounded(shape.degree, shape.num_sites))
+        check_fit(self.problem, options, self.first, self.engine, shape)
+        return Chains.of_one(terms, 0, shape, sampler, self.engine, options.seed)
 
     def anneal(self, number: int, method: Method, settings: Settings, states, **how) -> Outcome:
         """Round `number`, whose random numbers it determines; `how` is passed to `experiment.chains.anneal`."""
@@ -181,14 +164,7 @@ def _rounded(degree: int | None, num_sites: int) -> int | None:
 
 
 class Search:
-    """Rounds of annealing on one problem, from their first step to a result.
-
-    Args:
-      presolved: the problem, and what is left of it to be sampled.
-      options: of the first sampler, with a number of chains.
-      bound: a value that no answer is better than; None: not known.
-      clock: started with the search.
-    """
+    """Rounds of annealing on one problem, from their first step to a result."""
 
     settings: Settings
     _recorder: ContractionRecorder
@@ -213,15 +189,12 @@ class Search:
         return math.inf if self._options.time_limit is None else self._options.time_limit - self._clock()
 
     def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
-        """Anneals, and verifies the answers.
+        """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
 
         Args:
           annealers: the samplers.
           compiled_before: seconds that this thread had spent compiling.
           warned: whether the user knows already that the time limit is too short.
-
-        Raises:
-          InputError: the chains do not fit into memory.
         """
         options, problem, limit = self._options, self._problem, self._options.time_limit
         visited = self._presolved.found if self._states is None else self._states
@@ -241,21 +214,19 @@ class Search:
             if options.growing:
                 winner = self._share(annealers)
             else:
-                self._repeat(winner, 1 if limit is None else None)
+                for _ in range(1) if limit is None else itertools.count():
+                    self._round(winner, winner.first)
+                    if self._watcher.reason:
+                        break
         run_s = self._clock() - build_s
         return self._collector.result(
             contraction=self._recorder.contraction(),
             stopped=self._watcher.reason or ("steps" if limit is None else "time"),
             bound=self._bound,
-            timing={
-                "construct_s": problem.construct_s,
-                "build_s": build_s,
-                "compile_s": compile_seconds() - compiled_before,
-                "run_s": run_s,
-            },
+            timing={"build_s": build_s, "compile_s": compile_seconds() - compiled_before, "run_s": run_s},
             engine=winner.engine.name,
             engine_note=winner.note,
-            sampler=winner.sampler,
+            sampler=winner.options.sampler,
             annealing={field: getattr(self.settings, field) for field in winner.options.annealing},
             seed=options.seed,
         )
@@ -292,13 +263,6 @@ class Search:
             if self._watcher.reason:
                 return
 
-    def _repeat(self, annealer: Annealer, rounds: int | None) -> None:
-        """So many rounds of the same length; None: until the watcher ends the search."""
-        for _ in itertools.repeat(None) if rounds is None else range(rounds):
-            self._round(annealer, annealer.first)
-            if self._watcher.reason:
-                return
-
     def _round(self, annealer: Annealer, length: int) -> Int8[np.ndarray, "B N"]:
         """One annealing of so many steps; returns the best state that each chain met."""
         options, host = annealer.options, annealer.engine.on_host
@@ -317,10 +281,66 @@ class Search:
         self._watcher.constant = self._collector.constant + annealer.constant
         outcome = annealer.anneal(
             self._number, method, self.settings, self._states, watch=self._watcher, steps_per_call=look,
-            recorder=self._recorder, progress=lambda steps: self._bar(annealer.sampler, steps * options.num_chains),
+            recorder=self._recorder, progress=lambda steps: self._bar(options.sampler, steps * options.num_chains),
         )  # fmt: skip
         self._collector.add(outcome, self.settings, self._watcher.next_round(), annealer.constant)
         self._number += 1
         if host:
             annealer.look = max(1, int(_LOOK_S * length / max(self._clock() - begin, 1e-9)))
         return outcome.best[1][0]
+
+
+# Answers that need no chains: by enumeration of all states, and by reductions that leave nothing to search.
+
+
+def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
+    """The result of a problem of up to 2^20 states; None of larger ones, and where that proves no answer optimal.
+
+    That is so where no state satisfies the constraints, and where penalties are too small. Values in double precision
+    tell which states may be best, and of these the exact values.
+    """
+    number = math.prod(problem.num_values or (2,) * problem.num_variables)
+    if number > MOST_STATES:
+        return None
+    found = largest_states(problem.objective(), problem.magnitude(), problem.allowed if problem.constrained else None)
+    if found is None:
+        return None
+    values = problem.evaluate(found.states).values
+    sign = 1.0 if problem.maximise else -1.0
+    best = int(np.argmax(sign * values))
+    value = float(values[best])
+    surely = found.complete and abs(sign * value - found.value) <= found.error
+    if not surely and value != problem.rounded_bound(sign * (found.value + found.error)):
+        return None
+    return _without_chains(
+        unreduced(problem), found.states[best : best + 1], f"all {number:,} states were compared", seed, clock, 0.0
+    )
+
+
+def by_reductions(presolved: Presolved, seed: int, clock: Clock, compiling: float) -> Result:
+    """The result where reductions leave nothing to search; `compiling` took so many seconds."""
+    problem = presolved.original
+    states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
+    values = problem.evaluate(states).values
+    best = int(np.argmax(values if problem.maximise else -values))
+    return _without_chains(
+        presolved, states[best : best + 1], "reductions left nothing to search", seed, clock, compiling
+    )
+
+
+def _without_chains(
+    presolved: Presolved, state: Int8[np.ndarray, "1 N"], proof: str, seed: int, clock: Clock, compiling: float
+) -> Result:
+    collector = Collector(presolved)
+    [value] = collector.begin(state)
+    return collector.result(
+        contraction=no_contraction(),
+        stopped="bound",
+        bound=float(value),
+        timing={"build_s": clock(), "compile_s": compiling, "run_s": 0.0},
+        engine="none",
+        engine_note=proof,
+        sampler="none",
+        annealing={},
+        seed=seed,
+    )

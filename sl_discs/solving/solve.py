@@ -91,21 +91,8 @@ def solve(
             f"sl_discs.{in_words([*GRAPH_PROBLEMS, *FORM_PROBLEMS, *CATEGORICAL, 'from_bqm'])}"
         )
     options = check_options(
-        sampler,
-        steps=steps,
-        time_limit=time_limit,
-        target=target,
-        chains=chains,
-        annealing=annealing,
-        initial_states=initial_states,
-        presolve=presolve,
-        engine=engine,
-        seed=seed,
-        callback=callback,
-        interrupt=interrupt,
-        progress=progress,
-        several_values=problem.num_values is not None,
-        **sampler_fields,
-    )
-    strategy = penalties_raised if problem.constrained else annealed
-    return strategy(problem, options)
+        sampler, steps=steps, time_limit=time_limit, target=target, chains=chains, annealing=annealing,
+        initial_states=initial_states, presolve=presolve, engine=engine, seed=seed, callback=callback,
+        interrupt=interrupt, progress=progress, several_values=problem.num_values is not None, **sampler_fields,
+    )  # fmt: skip
+    return (penalties_raised if problem.constrained else annealed)(problem, options)

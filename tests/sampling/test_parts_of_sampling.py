@@ -1,14 +1,17 @@
 """The parts of sampling, each against what is known: ladders, log Z, batch means, R-hat's limit, packed draws."""
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sl_discs
 from sl_discs.sampling import tempering
 from sl_discs.sampling.diagnostics import diagnose, r_hat_limit, worst_events
 from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, overlaps, packed, pieces, unpacked
-from sl_discs.sampling.plots import overlap_bins
+from sl_discs.sampling.recorded import RecordedChains
+from sl_discs.sampling.samples import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
 
 
@@ -164,3 +167,10 @@ def test_a_store_returns_what_it_was_given_from_memory_and_from_a_file(most, tmp
             store.add(part)
         np.testing.assert_array_equal(unpacked(np.asarray(store.bits()), 11), states.swapaxes(0, 1))
     assert np.load(path).shape == (3, 6, num_bytes(11, most))
+
+
+def test_an_engine_that_compiles_each_call_length_compiles_two():
+    terms = sl_discs.maxcut(nx.cycle_graph(8)).terms()
+    chains = RecordedChains(terms, "metropolis", {"scan": "random"}, 4, engine="reference")
+    lengths = [len(part.values) for part in chains.play(1.0, 250)]
+    assert sum(lengths) == 250 and len(lengths) > 2 and len(set(lengths)) <= 2

@@ -16,9 +16,10 @@ from marks import slow_except
 
 import sl_discs
 from sl_discs.errors import InputError
-from sl_discs.sampling import plots, report, tempering
+from sl_discs.sampling import report, tempering
 from sl_discs.sampling.directions import _influences, mixes_fast, spin_terms
 from sl_discs.sampling.recorded import RecordedChains
+from sl_discs.sampling.samples import _bins
 from sl_discs.testing import truths
 
 METHODS = ("exact", "chain", "tempering", "population", "localization")
@@ -300,7 +301,7 @@ def test_draws_that_all_agree_have_no_known_error():
     assert event == samples.marginal(0) and 0.5 / 80 < event.error < 2 / 80
     assert {row[0]: row[2] for row in report.estimates(samples)}["value"] == "unknown: all draws agree"
     # The histogram shows them, although an edge at a fixed distance is rounded to the value.
-    edges = plots._bins(samples.values)
+    edges = _bins(samples.values)
     assert edges[0] < samples.values[0] < edges[-1]
 
 

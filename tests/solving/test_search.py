@@ -48,7 +48,7 @@ def test_both_samplers_run_on_sets_and_one_on_cuts():
     real = Search._round
 
     def play(self, annealer, length):
-        played.append((annealer.sampler, annealer.problem.penalty))
+        played.append((annealer.options.sampler, annealer.problem.penalty))
         return real(self, annealer, length)
 
     with pytest.MonkeyPatch.context() as patch:
