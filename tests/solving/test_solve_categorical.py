@@ -102,7 +102,7 @@ def test_initial_states_count_as_visited():
 @pytest.mark.slow
 def test_rounds_fill_a_time_limit():
     hard = sl_discs.coloring(nx.complete_graph(12), 3)
-    result = sl_discs.solve(hard, time_limit=1.0, chains=4)
+    result = sl_discs.solve(hard, time_limit=1.0, chains=4, presolve=False)
     # Three colour classes of four nodes each.
     assert result.best_value == 18 and result.stopped == "time"
 
