@@ -254,10 +254,11 @@ def _stopping(tasks: Sequence[Task]) -> Iterator[None]:
 
     def stop(number, _frame) -> None:
         nonlocal told
-        if not told or number == signal.SIGINT:
+        # Noted first: the next signal may come while this one is passed on.
+        first, told = not told, True
+        if first or number == signal.SIGINT:
             for task in tasks:
-                task.stop(signal.SIGKILL if told else signal.SIGUSR1)
-        told = True
+                task.stop(signal.SIGUSR1 if first else signal.SIGKILL)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)}
     try:

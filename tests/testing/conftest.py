@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from sl_discs.engines.cpu import engine
+from sl_discs.engines.cpu import slices
 
 
 @pytest.fixture
@@ -10,7 +10,7 @@ def proposing_at(monkeypatch):
 
     def at(temperature):
         monkeypatch.setattr(
-            engine, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
+            slices, "proposal_temperatures", lambda row, levels: np.full(row.shape, temperature, np.float32)
         )
 
     return at
