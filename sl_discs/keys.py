@@ -46,6 +46,11 @@ class StepKeys(NamedTuple):
 
 def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
     """Two words for the counter (first, second) under one key: arrays of JAX or NumPy, of shapes that go together."""
+    on_host = not any(isinstance(one, jax.Array) for one in (*key, first, second))
+    return _rounds(key, first, second) if on_host else _traced_rounds(tuple(key), first, second)
+
+
+def _rounds(key, first, second):
     schedule = (key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA))
     left, right = first + schedule[0], second + schedule[1]
     for block in range(5):
@@ -56,6 +61,10 @@ def threefry(key: Any, first: Any, second: Any) -> tuple[Any, Any]:
         left = left + schedule[(block + 1) % 3]
         right = right + schedule[(block + 2) % 3] + np.uint32(block + 1)
     return left, right
+
+
+# Traced once for each shape, and not at every call in a kernel, which takes twice as long; XLA inlines the calls.
+_traced_rounds = jax.jit(_rounds)
 
 
 def from_seed(seed: int | Int[Array, ""]) -> Key:

@@ -54,7 +54,7 @@ define.string(
     "--problem=coloring.",
 )
 define.integer(
-    "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for population and low_rank."
+    "groups", None, "Number of chains, ladders or populations; default: 8, or 16 for chain, population and low_rank."
 )
 define.float("time_limit", None, "Seconds of sampling, which then determine the number of draws.")
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")

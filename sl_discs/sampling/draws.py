@@ -35,6 +35,11 @@ class Options(NamedTuple):
     seed: int
     store: str | None = None
 
+    def in_groups(self, count: int) -> Options:
+        """As many draws, of another number of groups."""
+        each = None if self.draws_each is None else -(-self.draws_each * self.groups // count)
+        return self._replace(groups=count, draws_each=each)
+
 
 def log_num_states(terms: Terms) -> float:
     """The logarithm of the number of states, which is log Z at infinite temperature."""

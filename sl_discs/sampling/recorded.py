@@ -25,7 +25,7 @@ _SITES_A_STEP = 10
 _MOST_RECORDED, _CALL_S = 2**26, 0.2
 # Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
 # chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
-_FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 3e-8, 2e-6, 1e-10, 2e-6
+_FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 5e-9, 2e-6, 1e-10, 2e-6
 # Step numbers have 31 bits; chains that run longer get new keys.
 _MOST_STEPS = 2**31 - 1
 # A run has fewer streams than this.
