@@ -54,7 +54,7 @@ ENGINES = "auto", "cpu", "reference"
 # `auto` enumerates up to so many variables of two values, or as many states of others, and gives the search for
 # certificates and low-rank localization these parts of a time limit.
 _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
-# Independent groups. Where the draws of a group depend on each other, more of them are needed; so many chains are also
+# Independent groups. Where the draws of a group depend on each other, more of them are needed; and so many chains are
 # played in step on the CPU engine, with two to three times the effective draws a second of 8 chains.
 _GROUPS = {"chain": 16, "population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
