@@ -144,3 +144,31 @@ def test_a_cycle_would_be_seen():
     assert set(cycle_in(graph)) == {"models.a", "engines.b", "engines.c"}
     assert against_the_order(graph) == {("models.a", "engines.b")}
     assert graph["errors"] == set()
+
+
+# Files met on a road: those that its first file imports, and all that they import. Few enough to be read in turn.
+ROADS = {
+    "solving.solve": 68,
+    "sampling.sample": 68,
+    "experiment.run": 46,
+    "engines.reference": 18,
+    "samplers.base": 10,
+}
+
+
+def road(graph: dict[str, set[str]], first: str) -> set[str]:
+    """The files that one imports, directly or not, and itself."""
+    found, new = set(), {first}
+    while new:
+        found |= new
+        new = set().union(*(graph[one] for one in new)) - found
+    return found
+
+
+@pytest.mark.parametrize("first", ROADS)
+def test_roads_stay_short(graph, first):
+    assert len(road(graph, first)) <= ROADS[first]
+
+
+def test_a_road_counts_what_is_imported_on_the_way():
+    assert road({"a": {"b"}, "b": {"c", "a"}, "c": set(), "d": {"a"}}, "a") == {"a", "b", "c"}

@@ -103,21 +103,25 @@ _PARITY = _U(0x1BD11BDA)
 DRAW, FOLD, STEP = _U(0), _U(1), _U(2)
 
 
+# As typed constants: numba compiles a function anew for each literal argument.
+_EVEN, _ODD = tuple(map(_U, (13, 15, 26, 6))), tuple(map(_U, (17, 29, 16, 24)))
+
+
 @inlined
 def _rotate(word, by):
-    return (word << _U(by)) | (word >> _U(32 - by))
+    return (word << by) | (word >> _U(32 - by))
 
 
 @inlined
-def _rounds(left, right, a, b, c, d):
+def _rounds(left, right, rotations):
     left = _U(left + right)
-    right = _U(_rotate(right, a) ^ left)
+    right = _U(_rotate(right, rotations[0]) ^ left)
     left = _U(left + right)
-    right = _U(_rotate(right, b) ^ left)
+    right = _U(_rotate(right, rotations[1]) ^ left)
     left = _U(left + right)
-    right = _U(_rotate(right, c) ^ left)
+    right = _U(_rotate(right, rotations[2]) ^ left)
     left = _U(left + right)
-    right = _U(_rotate(right, d) ^ left)
+    right = _U(_rotate(right, rotations[3]) ^ left)
     return left, right
 
 
@@ -126,15 +130,15 @@ def threefry(key0, key1, first, second):
     """Threefry-2x32 with 20 rounds, as `sl_discs.keys.threefry`."""
     key2 = _U(key0 ^ key1 ^ _PARITY)
     left, right = _U(first + key0), _U(second + key1)
-    left, right = _rounds(left, right, 13, 15, 26, 6)
+    left, right = _rounds(left, right, _EVEN)
     left, right = _U(left + key1), _U(right + key2 + _U(1))
-    left, right = _rounds(left, right, 17, 29, 16, 24)
+    left, right = _rounds(left, right, _ODD)
     left, right = _U(left + key2), _U(right + key0 + _U(2))
-    left, right = _rounds(left, right, 13, 15, 26, 6)
+    left, right = _rounds(left, right, _EVEN)
     left, right = _U(left + key0), _U(right + key1 + _U(3))
-    left, right = _rounds(left, right, 17, 29, 16, 24)
+    left, right = _rounds(left, right, _ODD)
     left, right = _U(left + key1), _U(right + key2 + _U(4))
-    left, right = _rounds(left, right, 13, 15, 26, 6)
+    left, right = _rounds(left, right, _EVEN)
     return _U(left + key2), _U(right + key0 + _U(5))
 
 

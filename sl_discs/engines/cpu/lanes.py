@@ -46,6 +46,8 @@ _HALF, _ONE, _TWO, _NOTHING, _UNIT = _F(0.5), _F(1), _F(2), _F(0), _F(2.0**-32)
 _TIE = _F(TIE * LOG2E)
 # Sums of changes are kept in float32 for at most this many steps: sums of whole numbers are then exact.
 _WINDOW = 256
+# Rows of `Lanes.values`; typed, as numba compiles a function anew for each literal argument.
+_OF_ALL, _OF_LOGGED = np.int64(0), np.int64(1)
 # Number of sweeps after which fields of real couplings, and sums, are recomputed.
 REFRESHED = 32
 
@@ -250,11 +252,11 @@ def _keep_better(lanes, scale, k, best):
             lanes.values[k, place] = value
             lanes.found[k, place] = True
             improved = True
-            if k == 0:
+            if k == _OF_ALL:
                 lanes.same[place] = False
-            elif value > lanes.values[0, place]:
-                lanes.values[0, place] = value
-                lanes.found[0, place] = lanes.same[place] = True
+            elif value > lanes.values[_OF_ALL, place]:
+                lanes.values[_OF_ALL, place] = value
+                lanes.found[_OF_ALL, place] = lanes.same[place] = True
         moved |= place != lane
     if improved and not moved:
         for site in range(_P(best.shape[0])):
@@ -359,7 +361,7 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
     if localized:
         last = levels.last[level] + 1
     tilted, num_open = _P(1 if localized else 0), target.sites.shape[0]
-    step, number = 0, first_step
+    step, number = np.int64(0), first_step
     _set_keys(lanes)
     for interval in range(intervals):
         end, drawn = (interval + 1) * every, False
@@ -400,17 +402,17 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
                 row, sweep = 0, sweep + 1
                 if sweep % REFRESHED == 0:
                     _refresh(target, lanes)
-                _keep_better(lanes, target.scale, 0, lanes.best)
+                _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
         if num_open == 0:
             step, number = step + every, number + every
         _log(lanes, target.scale, every, ladder, interval, found)
-        _keep_better(lanes, target.scale, 1, lanes.best_logged)
+        _keep_better(lanes, target.scale, _OF_LOGGED, lanes.best_logged)
         if ladder > 1:
             exchanged = found.exchanged[interval]
             _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
-            _keep_better(lanes, target.scale, 0, lanes.best)
+            _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
     if localized and num_open > 0:
         if number > last:
             _end_level(lanes, last, collected, levels.drift[level], levels.noise[level])
