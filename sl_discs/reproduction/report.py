@@ -25,7 +25,7 @@ from sl_discs.reproduction.runs import Done, reported, search_rows
 
 # The report in a folder: each subcommand writes its section, and report.md and report.json contain all of them.
 
-ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
+ORDER = ("main", "runtime", "ablation", "allocation", "trajectories", "claim")
 
 
 class Section(NamedTuple):

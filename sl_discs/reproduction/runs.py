@@ -29,7 +29,7 @@ from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
 from sl_discs.reproduction.cells import AS_PUBLISHED, NULL, Cell, Choice, PublishedSet
 from sl_discs.samplers.registry import code_of
-from sl_discs.tuning.space import Candidate, Point, candidate_of, propose, space_of
+from sl_discs.tuning.space import Candidate, Dimension, Point, candidate_of, propose, space_of
 from sl_discs.version import __version__
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
@@ -246,9 +246,8 @@ class Uniform:
         return float(low * (high / low) ** u) if log else low + (high - low) * u
 
 
-def point_of_trial(trial: int, method: str, chain_length: int) -> Point:
-    """The point of a trial, from 1 on, of an `sl_` method; InputError if the chain is too short for any point."""
-    space = space_of(method, "sl", chain_length)
+def point_of_trial(trial: int, space: tuple[Dimension, ...]) -> Point:
+    """The point of a trial, from 1 on, in a space."""
     block, place = divmod(trial - 1, _BLOCK)
     rng = np.random.default_rng([_SEED, block])
     strata = rng.permuted(np.tile(np.arange(_BLOCK), (len(space), 1)), axis=1)
@@ -270,7 +269,7 @@ def trial_cells(
             start = Candidate(method_fields(method), {})
             for trial in range(trials):
                 alone = dataclasses.replace(choice, seeds=(trial,))
-                point = point_of_trial(trial, method, choice.steps(dataset)) if trial else {}
+                point = point_of_trial(trial, space_of(method, "sl", choice.steps(dataset))) if trial else {}
                 changes = candidate_of(point, start).sampler if trial else {}
                 name, null = f"trial {trial}", changes | {"tilt": False}
                 cells.append(alone.cell(dataset, method, changes=changes, setting=name, protocol=AS_PUBLISHED))

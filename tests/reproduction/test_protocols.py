@@ -62,13 +62,14 @@ def played(tmp_path_factory):
 
 def test_points_are_one_list_that_covers_the_space():
     for chain_length in (600, 10_000):
-        points = [point_of_trial(trial, "sl_gwg", chain_length) for trial in range(1, 17)]
+        space = space_of("sl_gwg", "sl", chain_length)
+        points = [point_of_trial(trial, space) for trial in range(1, 17)]
         for block in (points[:8], points[8:]):
             assert sorted(point["sigma"] for point in block) == [1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 15.0, 20.0]
             # An eighth of the range each, from 1e-4 to 1e-1 on a logarithmic scale.
             assert sorted(int((np.log10(point["eps"]) + 4) / 3 * 8) for point in block) == list(range(8))
         assert len({json.dumps(point) for point in points}) == 16
-        assert points == [point_of_trial(trial, "sl_dmala", chain_length) for trial in range(1, 17)]
+        assert space == space_of("sl_dmala", "sl", chain_length)
         choice = dataclasses.replace(CHOICE, chain_length=chain_length)
         for cell in trial_cells(choice, MIS, METHODS, 17)[0]:
             program = program_of(cell.build(), cell.settings).levels
