@@ -4,7 +4,7 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
 
   main          every dataset and method against the published table, paired differences of SL and its base, run
   times;
-                with settings tuned on training graphs (held out), on the test graphs (as published), a null control
+                at default settings, and with settings that were tuned on training graphs (held out)
   runtime       only the run-time table, from the same cells
   ablation      alpha, K and sigma of the sl_ methods, against the published table
   allocation    a bar chart of budgets and grids of the sl_ methods
@@ -57,8 +57,7 @@ from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
 from sl_discs.reproduction.claim_report import Found, claim_section, finished
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, write_report
-from sl_discs.reproduction.runs import Runner, trial_cells
-from sl_discs.tuning.evaluation import part_of
+from sl_discs.reproduction.runs import Runner
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
@@ -80,13 +79,6 @@ define.string(
 define.string("output", None, "Folder of the cells and the report; default: results/reproduce-PROFILE.")
 define.boolean(
     "held_out", True, "In main, also run the settings of configs/sampler/tuned for each dataset and method."
-)
-define.integer(
-    "trials",
-    None,
-    "In main, trials of each search on the test instances, as in the paper, and of its null control, with the "
-    "tilt off; 0: none. Default: the profile's.",
-    0,
 )
 define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
@@ -139,7 +131,7 @@ def _reproduce(given: Given) -> int:
 def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
-        refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
+        refuse_flags(FLAGS, ["held_out"], f"in `reproduce {what}`")
     if what == "claim":
         refuse_flags(FLAGS, ["seeds", "instances"], "in `reproduce claim`")
         return _claim(command)
@@ -153,20 +145,17 @@ def _run(what: str, command: str) -> int:
         tuple(range(FLAGS.seeds)),
     )
     folder = check_writable(FLAGS.output or f"results/reproduce-{profile.name}")
-    trials = profile.trials if FLAGS.trials is None else FLAGS.trials
     left_out: list[str] = []
-    plan: list[tuple[PublishedSet, list[Cell], list[Cell]]] = []
+    work: list[tuple[PublishedSet, list[Cell]]] = []
     for dataset in _sets(what, profile):
         reason = dataset.absent(FLAGS.data_root)
         if reason is None:
-            searched, reasons = trial_cells(choice, dataset, FLAGS.methods, trials) if what == "main" else ([], [])
-            plan.append((dataset, _cells(what, choice, dataset, left_out), searched))
-            left_out += reasons
+            work.append((dataset, _cells(what, choice, dataset, left_out)))
         else:
             left_out.append(f"{dataset.name}: left out: {reason}")
     for reason in left_out:
         say(reason)
-    total = sum(len(cells) + len(searched) for _, cells, searched in plan)
+    total = sum(len(cells) for _, cells in work)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
     made_by = _made_by(command)
@@ -174,15 +163,13 @@ def _run(what: str, command: str) -> int:
 
     begin = time.perf_counter()
     runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
-    for dataset, cells, searched in plan:
+    for dataset, cells in work:
         count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
         graphs = with_references(dataset.load(FLAGS.data_root, count))
         if (said := describe(graphs)) is not None:
             say(f"{graphs.name}: {said}")
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
-        first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
-        done += [runner.run(cell, first) for cell in searched]
         write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
     sections = composer.compose(what, done, left_out, final=True)
     text, numbers = write_report(folder, sections, made_by)

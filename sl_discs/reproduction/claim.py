@@ -21,10 +21,19 @@ from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.cells import PUBLISHED, Cell, Choice, PublishedSet
 from sl_discs.reproduction.rows import percent
-from sl_discs.reproduction.runs import Result, point_of_trial
+from sl_discs.reproduction.runs import Result
 from sl_discs.reproduction.statistics import interval
 from sl_discs.tuning.evaluation import part_of
-from sl_discs.tuning.space import Candidate, Dimension, annealing_of, candidate_of, space_of, without_tilt
+from sl_discs.tuning.space import (
+    Candidate,
+    Dimension,
+    Point,
+    annealing_of,
+    candidate_of,
+    propose,
+    space_of,
+    without_tilt,
+)
 
 
 class Variant(NamedTuple):
@@ -158,7 +167,7 @@ class Study:
     searches: dict[tuple[str, str, str, bool], Searched] = dataclasses.field(default_factory=dict, compare=False)
 
     def round(self, item: Item) -> dict[int, float]:
-        """Differences, localized minus base in the published unit, of the test graphs of a round by their position."""
+        """Localized minus base, in the published unit, on each test graph of a round, by the graph's position."""
         graphs, seed = test_graphs(item.dataset, self.size, item.round, self.data_root)
         name, arm = item.sampler, item.arm
         default = self._default(item.dataset, name, localized=False)
@@ -239,7 +248,9 @@ class Study:
         candidate = self._candidate(dataset, name, arm, trial, localized=localized)
         return self._cell(dataset, candidate, f"{arm}, trial {trial}", first_seed + trial)
 
-    def _cell(self, dataset: PublishedSet, candidate: Candidate, protocol: str, seed: int, stretch: float = 1) -> Cell:
+    def _cell(
+        self, dataset: PublishedSet, candidate: Candidate, protocol: str, seed: int, stretch: float = 1
+    ) -> Cell:
         choice = dataclasses.replace(self.choice, seeds=(seed,))
         if stretch != 1:
             choice = dataclasses.replace(choice, chain_length=round(stretch * choice.steps(dataset)))
@@ -263,7 +274,10 @@ def search_space(arm: str, chain_length: int, *, localized: bool) -> tuple[Dimen
     if arm != BOTH:
         return localization
     temperatures = space_of("gwg", "annealing", chain_length)
-    return (*(one for one in temperatures if one.name in ("t_schedule", "init_temperature", "cooling")), *localization)
+    return (
+        *(one for one in temperatures if one.name in ("t_schedule", "init_temperature", "cooling")),
+        *localization,
+    )
 
 
 def published_gain(dataset: str, sampler: str) -> float | None:
@@ -277,6 +291,39 @@ def is_precise(dataset: str, sampler: str, differences: Float64[np.ndarray, "G"]
     """Whether the half-width of the interval is below a quarter of the published gain, whatever the mean is."""
     gain, half = published_gain(dataset, sampler), interval(differences).half
     return bool(gain and half and half < abs(gain) / 4)
+
+
+# Points of a search: a fixed list for each space, the same for every set and sampler. Each block of eight is a Latin
+# hypercube, so that eight trials cover all eight values of sigma and every eighth of each other range. A trial only
+# depends on its number, and finished trials stay valid when more are requested.
+
+_BLOCK = 8
+_POINTS_SEED = 0
+
+
+class Uniform:
+    """Chooses by a number from [0, 1) for each name: a position in the range, or among the choices."""
+
+    def __init__(self, numbers: dict[str, float]):
+        self._numbers = numbers
+
+    def suggest_categorical(self, name, choices):
+        return choices[int(self._numbers[name] * len(choices))]
+
+    def suggest_float(self, name, low, high, *, log, step):
+        u = self._numbers[name]
+        if step is not None:
+            return low + step * int(u * (round((high - low) / step) + 1))
+        return float(low * (high / low) ** u) if log else low + (high - low) * u
+
+
+def point_of_trial(trial: int, space: tuple[Dimension, ...]) -> Point:
+    """The point of a trial, from 1 on, in a space."""
+    block, place = divmod(trial - 1, _BLOCK)
+    rng = np.random.default_rng([_POINTS_SEED, block])
+    strata = rng.permuted(np.tile(np.arange(_BLOCK), (len(space), 1)), axis=1)
+    numbers = (strata + rng.random(strata.shape)) / _BLOCK
+    return propose(space, Uniform({one.name: float(u) for one, u in zip(space, numbers[:, place], strict=True)}))
 
 
 # Training and test graphs: from different seeds of a random family, or different graphs of a given set.

@@ -52,7 +52,7 @@ def finished(folder: Path, cell: Cell, graphs: Dataset) -> Result:
 
 @dataclasses.dataclass
 class Found:
-    """What is finished: differences of each round by graph, and the gains of trials that are chosen on test graphs."""
+    """What is finished: differences of each round by graph, and gains of trials that are chosen on test graphs."""
 
     rounds: dict[Item, dict[int, float]] = dataclasses.field(default_factory=dict)
     choices: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
@@ -137,7 +137,7 @@ def _unit(dataset: str) -> str:
 
 
 def pooled_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Random-effects means over sets: in nodes over the ER sets, and as a share of the published gain over all sets."""
+    """Random-effects means over sets: in nodes of the ER sets, and as a share of the published gain of all sets."""
     pooled = []
     for arm in _LETTERS:
         for sampler in SAMPLERS:
@@ -192,16 +192,18 @@ def search_rows(searches: dict[tuple[str, str, str, bool], Searched]) -> list[di
             "defaults_graphs": one.defaults_graphs, "changed": changed,
             "annealing": one.candidate.experiment if arm == BOTH else None,
         })  # fmt: skip
-    return sorted(rows, key=lambda row: (ARMS.index(row["arm"]), row["dataset"], row["sampler"], not row["localized"]))
+    names = list(PUBLISHED)
+    return sorted(rows, key=lambda row: (ARMS.index(row["arm"]), names.index(row["dataset"]), row["sampler"]))
 
 
 # The section: its text and figure.
 
 _NOTE = """\
-The best of the localized sampler's chains minus that of its base on the same test graphs, which no search has seen, with equally many
-steps; mean over graphs and Student's 95 % interval. Arms: (a) both at defaults; (b) localization searched on training
-graphs; (c) the same search with the tilt off; (d) both searched, temperatures included. Unit: nodes, or per cent of
-the reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's method, within the arm.
+The best of the localized sampler's chains minus that of its base on the same test graphs, which no search has seen,
+with equally many steps; mean over graphs and Student's 95 % interval. Arms: (a) both at defaults; (b) localization
+searched on training graphs; (c) the same search with the tilt off; (d) both searched, temperatures included. Unit:
+nodes, or per cent of the reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's
+method, within the arm.
 The protocol is that of docs/does_localization_help.md."""
 
 
@@ -234,14 +236,14 @@ def _in_short(rows: list[dict]) -> list[str]:
         known = [row for row in mine if row["p_published"] is not None]
         excluded = [row for row in known if row["ci95"][1] < row["published"]]
         surely = [row for row in excluded if row["p_published_holm"] < ALPHA]
-        names = {
-            sign: [f"{row['dataset']} {row['sampler']}" for row in clear if sign * row["mean"] > 0] for sign in (1, -1)
-        }
-        sampler = {row["sampler"] for row in mine}
+        above, below = (
+            [f"{row['dataset']} {row['sampler']}" for row in clear if sign * row["mean"] > 0] for sign in (1, -1)
+        )
+        sets, samplers = ({row[name] for row in mine} for name in ("dataset", "sampler"))
         lines.append(
-            f"- {letter} {arm}: {len(mine)} pairs ({len({row['dataset'] for row in mine})} sets, {len(sampler)} samplers). "
-            f"Gain above zero by Holm in {len(names[1])}{listed(names[1], ': ')}; below zero in {len(names[-1])}"
-            f"{listed(names[-1], ': ')}. The published gain lies above the 95% interval in {len(excluded)} of "
+            f"- {letter} {arm}: {len(mine)} pairs ({len(sets)} sets, {len(samplers)} samplers). "
+            f"Gain above zero by Holm in {len(above)}{listed(above, ': ')}; below zero in {len(below)}"
+            f"{listed(below, ': ')}. The published gain lies above the 95% interval in {len(excluded)} of "
             f"{len(known)} pairs, by Holm in {len(surely)}."
         )
     return lines
@@ -281,7 +283,9 @@ def _others(data: dict[str, Any]) -> list[str]:
              *(number(row["detected"][str(n)], 2) for n in _SIZES)]
             for row in data["power"]
         )  # fmt: skip
-        note = "Probability that the 95 % interval of n test graphs lies above zero: planted gains, and the published one."
+        note = (
+            "Probability that the 95 % interval of n test graphs lies above zero, of planted and of published gains."
+        )
         blocks.append(f"### Power\n\n{note}\n\n{table(titles, lines)}")
     if data["searches"]:
         titles = ["set", "sampler", "arm", "trial", "training mean", "of the defaults", "changed settings"]
@@ -289,7 +293,8 @@ def _others(data: dict[str, Any]) -> list[str]:
             [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], _LETTERS[row["arm"]],
              str(row["trial"]), f"{row['mean']:,.3f} ({row['graphs']} graphs)",
              f"{row['defaults_mean']:,.3f} ({row['defaults_graphs']})",
-             ", ".join(f"{name}={value}" for name, value in (row["changed"] | (row["annealing"] or {})).items()) or "-"]
+             ", ".join(f"{name}={value}" for name, value in {**row["changed"], **(row["annealing"] or {})}.items())
+             or "-"]
             for row in data["searches"]
         )  # fmt: skip
         blocks.append("### Searches on training graphs\n\n" + table(titles, lines))
@@ -308,23 +313,23 @@ def _others(data: dict[str, Any]) -> list[str]:
 def draw_forest(rows: list[dict], path: Path) -> Path:
     """A row for each set and sampler: the published gain (diamond) and each arm's with its interval."""
     arms = [arm for arm in _LETTERS if any(row["arm"] == arm for row in rows)]
-    groups = {}
+    groups: dict[str, dict[tuple[str, str], list[dict]]] = {}
     for row in rows:
         groups.setdefault(row["unit"], {}).setdefault((row["dataset"], row["sampler"]), []).append(row)
 
     def paint(figure):
-        panels = figure.subplots(len(groups), 1, height_ratios=[len(pairs) for pairs in groups.values()], squeeze=False)
+        panels = figure.subplots(
+            len(groups), 1, height_ratios=[len(pairs) for pairs in groups.values()], squeeze=False
+        )
         for axes, (unit, pairs) in zip(panels[:, 0], groups.items(), strict=True):
             for place, mine in enumerate(pairs.values()):
                 if mine[0]["published"] is not None:
                     axes.plot(mine[0]["published"], place, "D", color="black", markersize=4, zorder=3)
                 for row in mine:
-                    number_of_arm = arms.index(row["arm"])
-                    height = place + 0.5 * ((number_of_arm + 0.5) / len(arms) - 0.5)
-                    half = (row["ci95"][1] - row["ci95"][0]) / 2
-                    axes.errorbar(
-                        row["mean"], height, xerr=half, fmt="o", markersize=3, color=COLOURS[number_of_arm], linewidth=1
-                    )
+                    rank = arms.index(row["arm"])
+                    height = place + 0.5 * ((rank + 0.5) / len(arms) - 0.5)
+                    style = {"fmt": "o", "markersize": 3, "color": COLOURS[rank], "linewidth": 1}
+                    axes.errorbar(row["mean"], height, xerr=row["ci95"][1] - row["mean"], **style)
             axes.axvline(0, color="grey", linewidth=0.8)
             labels = [f"{dataset.removeprefix('mis/')}  {sampler}" for dataset, sampler in pairs]
             axes.set_yticks(range(len(pairs)), labels, fontsize=6.5)

@@ -1,4 +1,4 @@
-"""Statistics of paired differences: intervals, Holm's correction, random-effects means, and detection by resampling."""
+"""Statistics of paired differences: intervals, Holm's correction, random-effects means, and detection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Interval(NamedTuple):
         return None if self.half is None else [self.mean - self.half, self.mean + self.half]
 
     def p_value(self, value: float) -> float:
-        """Of the two-sided test, by Student's t, that the mean is `value`; 1 where all differences are equal to it."""
+        """Of Student's two-sided test that the mean is `value`; 1 where all differences are equal to it."""
         if not self.se:
             return 1.0 if self.mean == value or self.se is None else 0.0
         return float(2 * stdtr(self.n - 1, -abs(self.mean - value) / self.se))
@@ -64,8 +64,8 @@ def random_effects(means: Sequence[float], errors: Sequence[float]) -> Pooled:
     """The mean of k >= 2 effects that were measured with these standard errors, all above zero.
 
     The variance between effects is that of DerSimonian and Laird (Controlled Clinical Trials 7, 1986); the interval
-    is Student's with k - 1 degrees of freedom (Knapp and Hartung, Statistics in Medicine 22, 2003), whose scaling of the
-    standard error is not allowed below 1.
+    is Student's with k - 1 degrees of freedom (Knapp and Hartung, Statistics in Medicine 22, 2003), whose scaling of
+    the standard error is not allowed below 1.
     """
     y, variance = np.asarray(means, np.float64), np.square(np.asarray(errors, np.float64))
     k, w = len(y), 1 / variance
