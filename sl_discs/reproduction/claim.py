@@ -143,14 +143,19 @@ Play = Callable[[Cell, Dataset], Result]
 
 
 class Searched(NamedTuple):
-    """The result of a search: trial and settings, and the training means of this trial and of the defaults."""
+    """The result of a search.
+
+    Attributes:
+      trial, candidate: the chosen trial and its settings.
+      mean, graphs: its mean over so many training graphs.
+      tried: the settings of each trial, and its mean on the first rung; the first trial has the defaults.
+    """
 
     trial: int
     candidate: Candidate
     mean: float
     graphs: int
-    defaults_mean: float
-    defaults_graphs: int
+    tried: list[tuple[Candidate, float]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,8 +171,8 @@ class Study:
     play: Play
     searches: dict[tuple[str, str, str, bool], Searched] = dataclasses.field(default_factory=dict, compare=False)
 
-    def round(self, item: Item) -> dict[int, float]:
-        """Localized minus base, in the published unit, on each test graph of a round, by the graph's position."""
+    def round(self, item: Item) -> dict[int, tuple[float, float]]:
+        """The localized sampler's value and the base's in the published unit, by the position of each test graph."""
         graphs, seed = test_graphs(item.dataset, self.size, item.round, self.data_root)
         name, arm = item.sampler, item.arm
         default = self._default(item.dataset, name, localized=False)
@@ -183,12 +188,12 @@ class Study:
         else:
             candidate = self.search(item.dataset, name, arm, localized=True).candidate
             ours = self._best(item, candidate, graphs, seed + (_NULL_SEED if arm == NULL else 0))
-        values = ours - base
+        values = np.stack([ours, base])
         if graph_kind(graphs.problem).in_percent:
             known = np.array([graph.reference for graph in graphs.graphs], dtype=np.float64)
             scaled = percent(values, known)
             values = 100 * values / reference if scaled is None else scaled
-        return dict(zip(graphs.index, values.tolist(), strict=True))
+        return dict(zip(graphs.index, map(tuple, values.T.tolist()), strict=True))
 
     def search(self, dataset: PublishedSet, name: str, arm: str, *, localized: bool) -> Searched:
         """Successive halving on training graphs, of which no test graph is one; ties go to the earlier trial."""
@@ -210,9 +215,10 @@ class Study:
             standing = sorted(standing, key=lambda trial: (-np.mean(seen[trial]), trial))[:keep]
             first = stop
         (best,) = standing
-        candidate = self._candidate(dataset, name, arm, best, localized=localized)
-        mean, defaults = float(np.mean(seen[best])), float(np.mean(seen[0]))
-        return Searched(best, candidate, mean, len(seen[best]), defaults, len(seen[0]))
+        candidates = [self._candidate(dataset, name, arm, trial, localized=localized) for trial in seen]
+        rung = self.size.rungs[0][0]
+        tried = [(one, float(np.mean(values[:rung]))) for one, values in zip(candidates, seen.values(), strict=True)]
+        return Searched(best, candidates[best], float(np.mean(seen[best])), len(seen[best]), tried)
 
     def chosen(self, dataset: PublishedSet, name: str) -> dict[str, Any]:
         """Means on test graphs, minus the base's, of trials that are chosen there; and with the tilt off."""

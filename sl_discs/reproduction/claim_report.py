@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
+from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import Dataset
 from sl_discs.localization.method import method_fields
 from sl_discs.problems.graph_kind import graph_kind
@@ -32,8 +34,10 @@ from sl_discs.reproduction.claim import (
 )
 from sl_discs.reproduction.markdown import bounds, listed, number, table
 from sl_discs.reproduction.report import Section
+from sl_discs.reproduction.rows import z_score
 from sl_discs.reproduction.runs import Result, identity, load_result
 from sl_discs.reproduction.statistics import detection, holm, interval, random_effects
+from sl_discs.tuning.space import Candidate
 
 _LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)"}
 _DENSITY = "mis/er_density"
@@ -52,9 +56,9 @@ def finished(folder: Path, cell: Cell, graphs: Dataset) -> Result:
 
 @dataclasses.dataclass
 class Found:
-    """What is finished: differences of each round by graph, and gains of trials that are chosen on test graphs."""
+    """What is finished: values of each round by graph, and gains of trials that are chosen on test graphs."""
 
-    rounds: dict[Item, dict[int, float]] = dataclasses.field(default_factory=dict)
+    rounds: dict[Item, dict[int, tuple[float, float]]] = dataclasses.field(default_factory=dict)
     choices: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     def read(self, items: list[Item], study: Study) -> None:
@@ -75,14 +79,19 @@ class Found:
         else:
             self.rounds[item] = study.round(item)
 
-    def differences(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G"]:
-        """[G] mean over seeds of each test graph that was played."""
-        by_graph: dict[int, list[float]] = {}
+    def values(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G 2"]:
+        """Localized and base, each the mean over seeds, of each test graph that was played."""
+        by_graph: dict[int, list[tuple[float, float]]] = {}
         for item, values in self.rounds.items():
             if (item.arm, item.dataset.name, item.sampler) == (arm, dataset, sampler):
                 for graph, value in values.items():
                     by_graph.setdefault(graph, []).append(value)
-        return np.array([np.mean(values) for values in by_graph.values()])
+        return np.array([np.mean(values, axis=0) for values in by_graph.values()]).reshape(-1, 2)
+
+    def differences(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G"]:
+        """Localized minus base of each test graph that was played."""
+        values = self.values(arm, dataset, sampler)
+        return values[:, 0] - values[:, 1]
 
     def is_settled(self, item: Item) -> bool:
         """Whether a step is finished, or is not needed because the interval is narrow enough without it."""
@@ -181,19 +190,44 @@ def power_rows(found: Found) -> list[dict[str, Any]]:
 
 
 def search_rows(searches: dict[tuple[str, str, str, bool], Searched]) -> list[dict[str, Any]]:
-    """What each search found: the trial, its training mean, that of the defaults, and the settings that it chose."""
+    """What each search found: the trial, its training mean, its settings, and the first rung's means by sigma."""
     rows = []
     for (dataset, sampler, arm, localized), one in searches.items():
         defaults = method_fields(one.candidate.sampler["name"]) | SAMPLERS[sampler].changes
         changed = {name: value for name, value in one.candidate.sampler.items() if value != defaults[name]}
         rows.append({
             "dataset": dataset, "sampler": sampler, "arm": arm, "localized": localized, "trial": one.trial,
-            "mean": one.mean, "graphs": one.graphs, "defaults_mean": one.defaults_mean,
-            "defaults_graphs": one.defaults_graphs, "changed": changed,
+            "mean": one.mean, "graphs": one.graphs, "changed": changed,
             "annealing": one.candidate.experiment if arm == BOTH else None,
+            "by_sigma": _by_sigma(one.tried) if localized and arm == SEARCHED else None,
         })  # fmt: skip
     names = list(PUBLISHED)
     return sorted(rows, key=lambda row: (ARMS.index(row["arm"]), names.index(row["dataset"]), row["sampler"]))
+
+
+def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
+    found: dict[float, list[float]] = {}
+    for candidate, mean in tried[1:]:
+        found.setdefault(candidate.sampler["sigma"], []).append(mean)
+    return {f"{sigma:g}": float(np.mean(means)) for sigma, means in sorted(found.items())}
+
+
+def level_rows(found: Found) -> list[dict[str, Any]]:
+    """Each method at its defaults beside the published mean, of sets whose references are the paper's."""
+    rows = []
+    for dataset, sampler in _pairs(found):
+        values, one = found.values(DEFAULTS, dataset, sampler), PUBLISHED[dataset]
+        if len(values) < 2 or (graph_kind(one.problem).searched_references and one.is_random()):
+            continue
+        base = SAMPLERS[sampler].base
+        for column, method in enumerate((f"sl_{base}", base)):
+            ours, published = Spread.of(values[:, column]), published_row(dataset, method)
+            rows.append({
+                "dataset": dataset, "sampler": sampler, "localized": column == 0, "mean": ours.mean, "se": ours.se,
+                "n": ours.n, "published": published and published.mean,
+                "z": z_score(ours, published, one.published_n),
+            })  # fmt: skip
+    return rows
 
 
 # The section: its text and figure.
@@ -213,6 +247,7 @@ def claim_section(found: Found, study: Study, folder: Path, *, final: bool) -> S
     data = {
         "gains": rows, "pooled": pooled_rows(rows), "power": power_rows(found),
         "searches": search_rows(study.searches), "chosen": list(found.choices.values()),
+        "levels": level_rows(found),
     }  # fmt: skip
     shown = [row for row in rows if row["arm"] in _LETTERS]
     blocks = ["## Does localization help to optimise?", _NOTE]
@@ -288,16 +323,25 @@ def _others(data: dict[str, Any]) -> list[str]:
         )
         blocks.append(f"### Power\n\n{note}\n\n{table(titles, lines)}")
     if data["searches"]:
-        titles = ["set", "sampler", "arm", "trial", "training mean", "of the defaults", "changed settings"]
+        titles = ["set", "sampler", "arm", "trial", "training mean", "graphs", "changed settings"]
         lines = (
             [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], _LETTERS[row["arm"]],
-             str(row["trial"]), f"{row['mean']:,.3f} ({row['graphs']} graphs)",
-             f"{row['defaults_mean']:,.3f} ({row['defaults_graphs']})",
+             str(row["trial"]), number(row["mean"]), str(row["graphs"]),
              ", ".join(f"{name}={value}" for name, value in {**row["changed"], **(row["annealing"] or {})}.items())
              or "-"]
             for row in data["searches"]
         )  # fmt: skip
         blocks.append("### Searches on training graphs\n\n" + table(titles, lines))
+    tilted = [row for row in data["searches"] if row["by_sigma"]]
+    if tilted:
+        sigmas = list(tilted[0]["by_sigma"])
+        lines = (
+            [row["dataset"], f"sl_{row['sampler']}", *(number(row["by_sigma"][sigma], 2) for sigma in sigmas)]
+            for row in tilted
+        )
+        note = "Mean on the first rung's training graphs of all trials with a value of sigma; the tilt falls with it."
+        titles = ["set", "sampler", *(f"sigma = {sigma}" for sigma in sigmas)]
+        blocks.append(f"### The size of the tilt\n\n{note}\n\n{table(titles, lines)}")
     if data["chosen"]:
         titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in _BEST_OF)]
         lines = (
@@ -307,6 +351,14 @@ def _others(data: dict[str, Any]) -> list[str]:
         )  # fmt: skip
         note = "Gain over the base of the best of n trials that are chosen on the graphs on which they are judged."
         blocks.append(f"### Chosen on test graphs\n\n{note}\n\n{table(titles, lines)}")
+    if data["levels"]:
+        titles = ["set", "method", "mean", "se", "n", "published", "z"]
+        lines = (
+            [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], number(row["mean"]),
+             number(row["se"]), str(row["n"]), number(row["published"]), number(row["z"], 2, "+")]
+            for row in data["levels"]
+        )  # fmt: skip
+        blocks.append("### Levels at default settings\n\n" + table(titles, lines))
     return blocks
 
 
