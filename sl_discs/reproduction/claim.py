@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -76,7 +77,7 @@ class Size:
 
     Attributes:
       sets, others: sets with all arms, and with the first one alone.
-      block: test graphs of a round.
+      block: test graphs of a round; a given set is divided into equal rounds of at most as many.
       rounds: most rounds; a set with fewer graphs is played again with the next seed.
       trials: trials of a search.
       rungs: of successive halving: numbers of training graphs, each with the number of trials that go on from there.
@@ -111,7 +112,7 @@ class Item(NamedTuple):
     round: int
 
 
-def plan(size: Size, arms: tuple[str, ...] = ARMS) -> list[Item]:
+def plan(size: Size) -> list[Item]:
     """All steps in their order: defaults on the primary sets, the other arms, the other sets, further rounds."""
 
     def items(names: tuple[str, ...], chosen: tuple[str, ...], number: int) -> Iterator[Item]:
@@ -123,16 +124,11 @@ def plan(size: Size, arms: tuple[str, ...] = ARMS) -> list[Item]:
                     if arm != CHOSEN or number == 0:
                         yield Item(arm, PUBLISHED[name], sampler, number)
 
-    rest = [arm for arm in ARMS if arm != DEFAULTS]
-    found = list(items(size.sets, (DEFAULTS,), 0))
-    for arm in rest:
-        found += items(size.sets, (arm,), 0)
-    found += items(size.others, (DEFAULTS,), 0)
+    found = [*items(size.sets, ARMS, 0), *items(size.others, (DEFAULTS,), 0)]
     for number in range(1, size.rounds):
         found += items(size.sets, ARMS, number)
-        # Sets that no search sees need no more than two rounds: their published differences are zero or tiny.
-        found += items(size.others, (DEFAULTS,), number) if number < 2 else ()
-    return [item for item in found if item.arm in arms]
+        found += items(size.others, (DEFAULTS,), number)
+    return found
 
 
 class Missing(Exception):
@@ -343,8 +339,8 @@ def test_graphs(dataset: PublishedSet, size: Size, number: int, data_root: str |
         return load(num_instances=size.block, first=number * size.block), 0
     whole = load_dataset(*dataset.flags, data_root)
     order = _test_positions(dataset, whole.total)
-    block = min(size.block, len(order), 100 if dataset.name == "mis/satlib" else size.block)
-    blocks = len(order) // block
+    blocks = math.ceil(len(order) / size.block)
+    block = len(order) // blocks
     return _select(whole, order[number % blocks * block :][:block]), number // blocks
 
 
