@@ -52,10 +52,11 @@ SAMPLERS = {
 }
 
 # Each arm, and what settings the localized sampler and its base have.
-DEFAULTS, SEARCHED, NULL, BOTH, MORE_STEPS, WARMER = "defaults", "searched", "null", "both", "more steps", "warmer"
+DEFAULTS, SEARCHED, NULL, BOTH = "defaults", "searched", "null", "both"
+MORE_STEPS, WARMER, NARROW = "more steps", "warmer", "from 0.4 to 0.15"
 CHOSEN = "chosen on test graphs"
-ARMS = (DEFAULTS, SEARCHED, MORE_STEPS, WARMER, NULL, BOTH, CHOSEN)
-PLANTED = (MORE_STEPS, WARMER)
+PLANTED = (MORE_STEPS, WARMER, NARROW)
+ARMS = (DEFAULTS, SEARCHED, *PLANTED, NULL, BOTH, CHOSEN)
 PLANTED_STEPS, PLANTED_WARMTH = 1.05, 2.0
 
 _ER = [f"mis/er_density/r-{p}" for p in ("0.10", "0.20", "0.05", "0.25")]
@@ -262,12 +263,15 @@ class Study:
         return self.play(self._cell(item.dataset, candidate, item.arm, seed), graphs).best[0]
 
     def _planted(self, item: Item, base: Candidate, graphs: Dataset, seed: int) -> Float64[np.ndarray, "G"]:
+        if item.arm == MORE_STEPS:
+            longer = self._cell(item.dataset, base, item.arm, seed, PLANTED_STEPS)
+            return self.play(longer, graphs).best[0]
         if item.arm == WARMER:
-            rate = PLANTED_WARMTH * base.experiment["decay_rate"]
-            warmer = dataclasses.replace(base, experiment=base.experiment | {"decay_rate": rate})
-            return self._best(item, warmer, graphs, seed)
-        longer = self._cell(item.dataset, base, item.arm, seed, PLANTED_STEPS)
-        return self.play(longer, graphs).best[0]
+            annealing = {"decay_rate": PLANTED_WARMTH * base.experiment["decay_rate"]}
+        else:
+            annealing = {"t_schedule": "linear", "init_temperature": 0.4, "final_temperature": 0.15}
+        changed = dataclasses.replace(base, experiment=base.experiment | annealing)
+        return self._best(item, changed, graphs, seed)
 
 
 def search_space(arm: str, chain_length: int, *, localized: bool) -> tuple[Dimension, ...]:
