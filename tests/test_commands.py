@@ -58,7 +58,7 @@ def test_another_name_is_one_line_and_exit_code_2(arguments, said, capsys):
     ("arguments", "said"),
     [
         (["sweep", "list", "--retry"], "--retry has no effect in `sweep list`"),
-        (["reproduce", "runtime", "--trials=3"], "--trials has no effect in `reproduce runtime`"),
+        (["reproduce", "runtime", "--arms=null"], "--arms has no effect in `reproduce runtime`"),
         (["tune", "more"], "unexpected argument 'more'"),
     ],
 )

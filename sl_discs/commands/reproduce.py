@@ -4,11 +4,12 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
 
   main          every dataset and method against the published table, paired differences of SL and its base, run
   times;
-                with settings tuned on training graphs (held out), on the test graphs (as published), a null control
+                at default settings, and with settings that were tuned on training graphs (held out)
   runtime       only the run-time table, from the same cells
   ablation      alpha, K and sigma of the sl_ methods, against the published table
   allocation    a bar chart of budgets and grids of the sl_ methods
   trajectories  a plot of the best value so far against steps, from the cells of main
+  claim         whether localization helps to optimise, arm by arm, on test graphs that no search has seen
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
@@ -25,7 +26,7 @@ import time
 
 import jax
 
-from sl_discs.command import Command, Given, choice_before_flags, own_flags, refuse_flags, say
+from sl_discs.command import Command, Given, check_choice, choice_before_flags, own_flags, refuse_flags, say
 from sl_discs.engines.compiled import keep_programs
 from sl_discs.engines.registry import one_device_per_core
 from sl_discs.errors import InputError
@@ -52,10 +53,11 @@ from sl_discs.reproduction.cells import (
     main_cells,
     varied_cells,
 )
+from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
+from sl_discs.reproduction.claim_report import Found, claim_section, finished
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, write_report
-from sl_discs.reproduction.runs import Runner, trial_cells
-from sl_discs.tuning.evaluation import part_of
+from sl_discs.reproduction.runs import Runner
 from sl_discs.version import __version__
 
 FLAGS, define = own_flags()
@@ -78,15 +80,9 @@ define.string("output", None, "Folder of the cells and the report; default: resu
 define.boolean(
     "held_out", True, "In main, also run the settings of configs/sampler/tuned for each dataset and method."
 )
-define.integer(
-    "trials",
-    None,
-    "In main, trials of each search on the test instances, as in the paper, and of its null control, with the "
-    "tilt off; 0: none. Default: the profile's.",
-    0,
-)
 define.integer("seeds", 1, "Runs of each cell, with seeds 0, 1, ..., which are averaged.", 1, upper_bound=1_000)
 define.enum("engine", "auto", ENGINES, "Engine that runs the chains.")
+define.list("arms", list(ARMS), "In claim, how settings are chosen.")
 define.integer("instances", None, "Graphs per dataset instead of the profile's.", 1)
 define.integer("steps", None, "Steps per chain instead of the profile's.", 1)
 define.integer("chains", None, "Chains per graph instead of the profile's.", 1)
@@ -135,7 +131,11 @@ def _reproduce(given: Given) -> int:
 def _run(what: str, command: str) -> int:
     """Runs the cells of a table and writes the report."""
     if what != "main":
-        refuse_flags(FLAGS, ["trials", "held_out"], f"in `reproduce {what}`")
+        refuse_flags(FLAGS, ["held_out"], f"in `reproduce {what}`")
+    if what == "claim":
+        refuse_flags(FLAGS, ["seeds", "instances"], "in `reproduce claim`")
+        return _claim(command)
+    refuse_flags(FLAGS, ["arms"], f"in `reproduce {what}`")
     _check_flags()
     profile = PROFILES[FLAGS.profile]
     choice = Choice(
@@ -145,42 +145,31 @@ def _run(what: str, command: str) -> int:
         tuple(range(FLAGS.seeds)),
     )
     folder = check_writable(FLAGS.output or f"results/reproduce-{profile.name}")
-    trials = profile.trials if FLAGS.trials is None else FLAGS.trials
     left_out: list[str] = []
-    plan: list[tuple[PublishedSet, list[Cell], list[Cell]]] = []
+    work: list[tuple[PublishedSet, list[Cell]]] = []
     for dataset in _sets(what, profile):
         reason = dataset.absent(FLAGS.data_root)
         if reason is None:
-            searched, reasons = trial_cells(choice, dataset, FLAGS.methods, trials) if what == "main" else ([], [])
-            plan.append((dataset, _cells(what, choice, dataset, left_out), searched))
-            left_out += reasons
+            work.append((dataset, _cells(what, choice, dataset, left_out)))
         else:
             left_out.append(f"{dataset.name}: left out: {reason}")
     for reason in left_out:
         say(reason)
-    total = sum(len(cells) + len(searched) for _, cells, searched in plan)
+    total = sum(len(cells) for _, cells in work)
     if not total:
         raise InputError("no cell is left to run; choose other --datasets or --methods")
-    made_by = {
-        "command": command,
-        "profile": profile.name,
-        "version": __version__,
-        "commit": commit(),
-        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
-    }
+    made_by = _made_by(command)
     say(", ".join(f"{key} {value}" for key, value in made_by.items() if key != "command") + f": {total} cells")
 
     begin = time.perf_counter()
     runner, composer, done = Runner(folder / "cells", say, total), Composer(folder, FLAGS.data_root), []
-    for dataset, cells, searched in plan:
+    for dataset, cells in work:
         count = FLAGS.instances or profile.count(dataset.name, what in ("ablation", "allocation"))
         graphs = with_references(dataset.load(FLAGS.data_root, count))
         if (said := describe(graphs)) is not None:
             say(f"{graphs.name}: {said}")
         unseen = dataset.held_out(graphs)
         done += [runner.run(cell, unseen if cell.protocol == HELD_OUT else graphs) for cell in cells]
-        first = part_of(graphs, 0, profile.search_instances or len(graphs.graphs))
-        done += [runner.run(cell, first) for cell in searched]
         write_report(folder, composer.compose(what, done, left_out, final=False), made_by)
     sections = composer.compose(what, done, left_out, final=True)
     text, numbers = write_report(folder, sections, made_by)
@@ -191,6 +180,61 @@ def _run(what: str, command: str) -> int:
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
+    return 0
+
+
+def _made_by(command: str) -> dict[str, str]:
+    return {
+        "command": command,
+        "profile": FLAGS.profile,
+        "version": __version__,
+        "commit": commit(),
+        "device": f"{len(jax.devices())} x {jax.devices()[0].device_kind}",
+    }
+
+
+_REPORT_EVERY_S = 600
+
+
+def _claim(command: str) -> int:
+    """Runs what is left of the plan, with a report of all that is finished every ten minutes."""
+    methods = FLAGS.methods if FLAGS["methods"].present else list(SAMPLERS)
+    check_choice("methods", methods, SAMPLERS)
+    check_choice("arms", FLAGS.arms, ARMS)
+    check_data_root(FLAGS.data_root)
+    size, made_by = SIZES[FLAGS.profile], _made_by(command)
+    choice = Choice(FLAGS.steps or size.steps, FLAGS.chains or size.chains, FLAGS.engine, (0,))
+    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
+    runner = Runner(folder / "cells", lambda line: None, total=0)
+    reading = Study(size, choice, FLAGS.data_root, functools.partial(finished, folder / "cells"))
+    running = dataclasses.replace(reading, play=lambda cell, graphs: runner.run(cell, graphs).result)
+    items = [item for item in plan(size) if item.dataset.absent(FLAGS.data_root) is None]
+    wanted = [item for item in items if item.arm in FLAGS.arms and item.sampler in methods]
+    if FLAGS.datasets is not None:
+        names = {one.name for one in chosen_sets(FLAGS.datasets)}
+        wanted = [item for item in wanted if item.dataset.name in names]
+    if not wanted:
+        raise InputError("no step of the plan is left; choose other --datasets, --methods or --arms")
+    begin = reported_at = time.perf_counter()
+    found = Found()
+    found.read(items, reading)
+    say(f"{len(found.rounds)} of {len(items)} steps are finished already")
+    try:
+        for number, item in enumerate(wanted, 1):
+            if found.is_settled(item):
+                continue
+            since = time.perf_counter()
+            found.add(item, running)
+            say(f"[{number}/{len(wanted)}] {found.words(item)}, {time.perf_counter() - since:.0f} s")
+            if time.perf_counter() - reported_at > _REPORT_EVERY_S:
+                write_report(folder, {"claim": claim_section(found, running, folder, final=False)}, made_by)
+                reported_at = time.perf_counter()
+    finally:
+        section = claim_section(found, running, folder, final=True)
+        paths = write_report(folder, {"claim": section}, made_by)
+    say(f"\n{_summary('claim', {'claim': section})}\n")
+    say(f"{runner.ran} cells run in {time.perf_counter() - begin:.0f} s; the others were already finished")
+    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, *(folder / name for name in section.figures)))]))
     return 0
 
 

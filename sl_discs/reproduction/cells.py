@@ -134,8 +134,6 @@ def _read_config(path: str) -> dict[str, Any]:
 
 DEFAULTS = "defaults"
 HELD_OUT = "held out"
-AS_PUBLISHED = "as published"
-NULL = "null"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,8 +141,8 @@ class Cell:
     """The definition of a cell.
 
     Attributes:
-      protocol: `defaults`, `held out`, or that of a trial: `as published` or, with the tilt off, `null`.
-      setting: the varied setting in a table of settings, such as `sigma=5`, or the trial; empty otherwise.
+      protocol: `defaults`, `held out`, or a step of the comparison of `reproduce claim`.
+      setting: the varied setting in a table of settings, such as `sigma=5`; empty otherwise.
       settings: chains, steps and annealing; the seed is that of the first run.
       sampler: all fields of the sampler config, including `name`.
       seeds: seeds of the chains, one per run.
@@ -270,8 +268,6 @@ class Profile:
       instances: number of graphs of each dataset that it runs by default; None: all of them.
       chain_length, batch_size: steps per chain and chains per graph; None: as in the dataset's config, as published.
       table_instances: largest number of graphs in `ablation` and `allocation`, which have many cells per dataset.
-      trials: trials of each search on the test instances, and of its null control.
-      search_instances: largest number of graphs in a trial; None: those of the cells.
     """
 
     name: str
@@ -279,8 +275,6 @@ class Profile:
     chain_length: int | None = None
     batch_size: int | None = None
     table_instances: int | None = None
-    trials: int = 0
-    search_instances: int | None = None
 
     def count(self, dataset: str, many_cells: bool) -> int | None:
         """The number of graphs of a dataset; datasets outside the profile get its smallest number."""
@@ -290,8 +284,7 @@ class Profile:
         return min(limits) if limits else None
 
 
-# A little more than an hour on two cores: a fifth of it for cells at defaults, as much for tuned ones if there are
-# tuned settings, and the rest for searches on the test instances with their null controls.
+# Less than an hour on two cores, half of it for cells at defaults, and as much for tuned ones.
 _CPU = dict.fromkeys(PUBLISHED, 32) | {
     "mis/satlib": 125, "maxclique/rb": 256, "maxclique/twitter": 196, "maxcut/optsicom/r-b": 10
 }  # fmt: skip
@@ -310,11 +303,9 @@ PROFILES = {
             chain_length=1_100,
             batch_size=8,
             table_instances=2,
-            trials=2,
         ),
-        # Nine trials: the defaults, and each value of sigma once.
-        Profile("cpu", _CPU, table_instances=8, trials=9, search_instances=8),
-        Profile("full", dict.fromkeys(PUBLISHED), trials=30),
+        Profile("cpu", _CPU, table_instances=8),
+        Profile("full", dict.fromkeys(PUBLISHED)),
     )
 }
 

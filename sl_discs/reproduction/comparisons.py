@@ -1,4 +1,4 @@
-"""Comparisons beside the main table: differences of methods, protocols side by side, and DISCS's best results.
+"""Comparisons beside the main table: differences of methods, and DISCS's best results.
 
 Percentages of a reference depend on its quality, so levels cannot be compared if our references differ from the
 paper's. A difference of two methods on the same graphs only changes by the same relative amount as the references,
@@ -15,8 +15,8 @@ import numpy as np
 from sl_discs.experiment.published import published_row
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import describe
-from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
-from sl_discs.reproduction.markdown import bounded, bounds, listed, number, table
+from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
+from sl_discs.reproduction.markdown import bounds, number, table
 from sl_discs.reproduction.rows import by_dataset, differences
 from sl_discs.reproduction.runs import Done
 from sl_discs.tuning.evaluation import paired
@@ -98,76 +98,6 @@ def _line(row: dict) -> list[str]:
         row["method"], row["protocol"], row["against"], number(row["mean"], 4, "+"), bounds(row, 4), str(row["n"]),
         number(row["published"], 3, "+"), number(row["z"], 2, "+"), number(row["z_apart"], 2, "+"),
     ]  # fmt: skip
-
-
-# Comparison of the protocols: how much of the published gain comes from choosing the best of many trials.
-
-_COLUMNS = {
-    "defaults": (DEFAULTS, DEFAULTS),
-    "as published": (AS_PUBLISHED, DEFAULTS),
-    "null": (NULL, DEFAULTS),
-    "as published - null": (AS_PUBLISHED, NULL),
-    "held out": (HELD_OUT, DEFAULTS),
-    "held out, both tuned": (HELD_OUT, HELD_OUT),
-}
-
-
-def side_by_side_text(pairs: list[dict], search: list[dict]) -> str:
-    """A row for each dataset and base: the published difference and ours by protocol; empty without a search."""
-    if not search:
-        return ""
-    lines = []
-    graphs = {(row["dataset"], row["method"]): row["n"] for row in search}
-    for name, base in dict.fromkeys((row["dataset"], row["base"]) for row in pairs):
-        chosen = {
-            (row["protocol"], row["against"]): row for row in pairs if (row["dataset"], row["base"]) == (name, base)
-        }
-        first = next(iter(chosen.values()))
-        figures = [_figure(chosen.get(key)) for key in _COLUMNS.values()]
-        n = graphs.get((name, f"sl_{base}"))
-        lines.append([name, base, number(first["published"], 3, "+"), *figures, str(n or "-"), first["unit"]])
-    titles = ["dataset", "base", "published", *_COLUMNS, "searched graphs", "unit"]
-    trials = sorted({row["num_trials"] for row in search})
-    note = _SIDE_BY_SIDE_NOTE.format(trials=" or ".join(map(str, trials)))
-    return "\n\n".join(["## Protocols side by side", note, table(titles, lines)])
-
-
-def search_in_short(pairs: list[dict]) -> str:
-    """Compares the search with its null control, and the null control with the base; empty without a search."""
-    lines = []
-    for words, key in (
-        ("`as published` exceeds its null control", _COLUMNS["as published - null"]),
-        ("The null control, choosing among runs that differ in their seed alone, exceeds the base", _COLUMNS["null"]),
-    ):
-        chosen = [row for row in pairs if (row["protocol"], row["against"]) == key]
-        above = [row for row in chosen if row["mean"] > 0]
-        clear = [f"{row['dataset']} {row['base']}" for row in bounded(above) if row["ci95"][0] > 0]
-        if chosen:
-            lines.append(
-                f"- {words} in {len(above)} of {len(chosen)} pairs, with the whole 95% interval in {len(clear)}"
-                f"{listed(clear, ': ')}."
-            )
-    return "\n".join(lines)
-
-
-def _figure(row: dict | None) -> str:
-    if row is None:
-        return "-"
-    return f"{row['mean']:+.3f}" + ("" if row["ci95"] is None else f" {bounds(row, 3)}")
-
-
-_SIDE_BY_SIDE_NOTE = """\
-Localization minus its base, each with a 95% interval. Unless stated otherwise the base has its defaults and the same
-graphs. `as published` follows the paper: {trials} trials with settings from its search space, run and judged on the
-test graphs themselves, of which the best trial counts. `null` is the same search with the tilt switched off, where
-trials only differ in their seed: it shows the gain from choosing the best trial alone, and the column after it is the
-remaining gain of `as published`. `held out` was chosen on training graphs; its annealing is tuned as well, so its
-second column subtracts a base tuned in the same way, if there is one.
-
-Trial 0 has the default settings, and trial k runs with seed k. Annealing in `as published` is DISCS's, as in the
-paper's base rows, so there is nothing to search for a base, which has its defaults. Searches use the first graphs of
-the cells; the table gives their number. The intervals of the best trials do not account for their selection; that of
-the difference from the null control compares two trials that were selected in the same way."""
 
 
 # The best results in DISCS's own tables, reached with many more steps, as targets for the paper's 10,000 steps.

@@ -199,7 +199,7 @@ has none, only the absolute mean is given. The reference of a generated rb graph
 published percentages. That of a generated MaxCut graph is this project's, not the paper's, so there is no z: see the
 differences of methods below.
 Protocol `defaults`: this project's default settings with DISCS's annealing, chosen without a search; `held out`:
-settings that were tuned on training graphs; `as published`: the best trial of a search on the test graphs."""
+settings that were tuned on training graphs."""
 
 _PAIR_NOTE = """\
 The difference is taken on each graph, with the same seeds, and the interval is Student's over graphs. `against` is

@@ -11,21 +11,19 @@ from sl_discs.experiment.figures import can_draw, or_warn
 from sl_discs.experiment.published import published_ablation, published_row
 from sl_discs.files import Damaged, read_json, write_atomically, write_json
 from sl_discs.reproduction import figures, markdown
-from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
 from sl_discs.reproduction.comparisons import (
     difference_rows,
     differences_text,
     marks_rows,
     marks_text,
-    search_in_short,
-    side_by_side_text,
 )
 from sl_discs.reproduction.rows import cell_row, level_rows, overhead_rows, pair_rows
-from sl_discs.reproduction.runs import Done, reported, search_rows
+from sl_discs.reproduction.runs import Done
 
 # The report in a folder: each subcommand writes its section, and report.md and report.json contain all of them.
 
-ORDER = ("main", "runtime", "ablation", "allocation", "trajectories")
+ORDER = ("main", "runtime", "ablation", "allocation", "trajectories", "claim")
 
 
 class Section(NamedTuple):
@@ -113,14 +111,10 @@ class Composer:
         return {what: Section(markdown.settings_text(title, note, rows, left_out), {what: rows}, names)}
 
     def _main(self, done: list[Done], left_out: list[str]) -> Section:
-        standing, search = reported(done), search_rows(done)
-        compared = [one for one in standing if one.cell.protocol != NULL]  # of which the paper has no row
-        cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in compared]
-        pairs, marks, differences = pair_rows(standing), marks_rows(cells), difference_rows(compared)
-        short = filter(None, (markdown.in_short(cells, pairs), search_in_short(pairs)))
+        cells = [cell_row(one, self.data_root, published_row(one.dataset.name, one.cell.method)) for one in done]
+        pairs, marks, differences = pair_rows(done), marks_rows(cells), difference_rows(done)
         blocks = [
-            "## In short\n\n" + "\n".join(short),
-            side_by_side_text(pairs, search),
+            "## In short\n\n" + markdown.in_short(cells, pairs),
             markdown.main_text(cells, [row for row in pairs if row["protocol"] in (DEFAULTS, HELD_OUT)], left_out),
             differences_text(differences, done),
             marks_text(marks),
@@ -129,7 +123,7 @@ class Composer:
         levels = level_rows([row for row in cells if row["protocol"] == DEFAULTS])
         data = {
             "cells": cells, "levels": levels, "pairs": pairs, "differences": differences, "marks": marks,
-            "search": search, "left_out": left_out,
+            "left_out": left_out,
         }  # fmt: skip
         return Section("\n\n".join(filter(None, blocks)), data, [])
 

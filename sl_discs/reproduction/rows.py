@@ -16,7 +16,7 @@ from sl_discs.experiment.record import Spread
 from sl_discs.instances.dataset import Dataset
 from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reproduction.best_known import takes_references
-from sl_discs.reproduction.cells import AS_PUBLISHED, DEFAULTS, HELD_OUT, NULL
+from sl_discs.reproduction.cells import DEFAULTS, HELD_OUT
 from sl_discs.reproduction.runs import Done
 from sl_discs.tuning.evaluation import paired
 
@@ -124,9 +124,8 @@ def in_published_unit(done: Done) -> np.ndarray | None:
 def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
     """SL minus its base on the same graphs, of each dataset and protocol.
 
-    `against` names the protocol of the subtracted base: always the base at its defaults and, for a protocol that
-    chose settings, in a second row, a base chosen in the same way: tuned on training graphs, or the null control,
-    which has the same distribution as the base.
+    `against` names the protocol of the subtracted base: always the base at its defaults and, for settings tuned on
+    training graphs, in a second row, a base that was tuned in the same way.
 
     A difference on a graph is that of the means over seeds. It is in set size for MIS and otherwise in per cent of
     the reference if every graph has one, else of the best value that any cell in `done` found on the graph.
@@ -147,7 +146,7 @@ def pair_rows(done: list[Done]) -> list[dict[str, Any]]:
             if not method.startswith("sl_"):
                 continue
             base = method.removeprefix("sl_")
-            likewise = {HELD_OUT: (HELD_OUT, base), AS_PUBLISHED: (NULL, method)}.get(protocol)
+            likewise = (HELD_OUT, base) if protocol == HELD_OUT else None
             for key in filter(None, ((DEFAULTS, base), likewise)):
                 if key in found:
                     values, unit = _values_and_unit(localized, found[key], best)

@@ -1,4 +1,4 @@
-"""Runs the cells that are not finished yet, keeps them, and collects the trials of searches."""
+"""Runs the cells that are not finished yet, and keeps them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,17 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float64
 
 from sl_discs.engines.registry import choose_engine
-from sl_discs.errors import InputError
 from sl_discs.experiment.memory import fit_to_memory
 from sl_discs.experiment.progress import progress_bar
 from sl_discs.experiment.record import commit
 from sl_discs.experiment.run import run_sampler, total_chain_steps
 from sl_discs.files import Damaged, digest, read_json, write_json
 from sl_discs.instances.dataset import Dataset, dataset_digest
-from sl_discs.localization.method import method_fields
-from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.problems.kind import PENALTY
-from sl_discs.reproduction.cells import AS_PUBLISHED, NULL, Cell, Choice, PublishedSet
+from sl_discs.reproduction.cells import Cell
 from sl_discs.samplers.registry import code_of
-from sl_discs.tuning.space import Candidate, Point, candidate_of, propose, space_of
 from sl_discs.version import __version__
 
 # Finished cells on disk, each a small JSON file named by a digest of everything that its numbers depend on.
@@ -216,129 +211,3 @@ class Runner:
             },
             identity=content,
         )
-
-
-# The trials of protocol `as published`, and of its null control.
-#
-# The paper searched the settings of localization for each dataset and reports the best result, chosen on the graphs
-# of its tables. Here trial 0 has the default settings, and trial k > 0 has a point of the paper's search space.
-# Points are a fixed list, the same for every dataset and method: each block of eight is a Latin hypercube, so that
-# eight trials cover all eight values of sigma and every eighth of each other range. A trial thus only depends on its
-# number, and finished trials stay valid when more are requested. Trial k runs with seed k.
-
-_BLOCK = 8
-_SEED = 0
-
-
-class Uniform:
-    """Chooses by a number from [0, 1) for each name: a position in the range, or among the choices."""
-
-    def __init__(self, numbers: dict[str, float]):
-        self._numbers = numbers
-
-    def suggest_categorical(self, name, choices):
-        return choices[int(self._numbers[name] * len(choices))]
-
-    def suggest_float(self, name, low, high, *, log, step):
-        u = self._numbers[name]
-        if step is not None:
-            return low + step * int(u * (round((high - low) / step) + 1))
-        return float(low * (high / low) ** u) if log else low + (high - low) * u
-
-
-def point_of_trial(trial: int, method: str, chain_length: int) -> Point:
-    """The point of a trial, from 1 on, of an `sl_` method; InputError if the chain is too short for any point."""
-    space = space_of(method, "sl", chain_length)
-    block, place = divmod(trial - 1, _BLOCK)
-    rng = np.random.default_rng([_SEED, block])
-    strata = rng.permuted(np.tile(np.arange(_BLOCK), (len(space), 1)), axis=1)
-    numbers = (strata + rng.random(strata.shape)) / _BLOCK
-    return propose(space, Uniform({one.name: float(u) for one, u in zip(space, numbers[:, place], strict=True)}))
-
-
-def trial_cells(
-    choice: Choice, dataset: PublishedSet, methods: list[str], trials: int
-) -> tuple[list[Cell], list[str]]:
-    """Trials 0..trials-1 of each `sl_` method, and as many with the tilt off; and reasons if there are none.
-
-    Annealing is DISCS's, as in the paper's base rows, so there is nothing to search for a base sampler, which is
-    represented by its cell at defaults.
-    """
-    cells = []
-    try:
-        for method in (name for name in methods if name.startswith("sl_")):
-            start = Candidate(method_fields(method), {})
-            for trial in range(trials):
-                alone = dataclasses.replace(choice, seeds=(trial,))
-                point = point_of_trial(trial, method, choice.steps(dataset)) if trial else {}
-                changes = candidate_of(point, start).sampler if trial else {}
-                name, null = f"trial {trial}", changes | {"tilt": False}
-                cells.append(alone.cell(dataset, method, changes=changes, setting=name, protocol=AS_PUBLISHED))
-                cells.append(alone.cell(dataset, method, changes=null, setting=name, protocol=NULL))
-    except InputError as error:
-        return [], [f"{dataset.name}, search on the test instances: left out: {error}"]
-    return cells, []
-
-
-# The results of a search: its best trial, and all trials for the record.
-
-
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """Trials of one method on one dataset, at least one; trial k runs with seed k."""
-
-    trials: list[Done]
-
-    def means(self) -> Float64[np.ndarray, "N"]:
-        """The objective's mean over graphs, of each trial."""
-        return np.array([one.result.best.mean() for one in self.trials])
-
-    def best(self) -> Done:
-        """The trial with the largest mean; the first of these if there are several."""
-        return self.trials[int(np.argmax(self.means()))]
-
-    def record(self) -> dict[str, Any]:
-        """All trials as plain values: means, the best so far, settings."""
-        means = self.means()
-        return {
-            "best_trial": int(np.argmax(means)),
-            "best_of": np.maximum.accumulate(means).tolist(),
-            "trials": [
-                {"trial": number, "seed": one.cell.seeds[0], "mean": float(mean), "sampler": dict(one.cell.sampler)}
-                for number, (one, mean) in enumerate(zip(self.trials, means, strict=True))
-            ],
-        }
-
-
-def searches(done: list[Done]) -> dict[tuple[str, str, str], Search]:
-    """The searches among cells, by dataset, method and protocol."""
-    trials: dict[tuple[str, str, str], Search] = {}
-    for one in done:
-        if one.cell.protocol in (AS_PUBLISHED, NULL):
-            key = one.dataset.name, one.cell.method, one.cell.protocol
-            trials.setdefault(key, Search([])).trials.append(one)
-    return trials
-
-
-def reported(done: list[Done]) -> list[Done]:
-    """The cells in order, where only the best trial of each search is kept."""
-    best = [search.best() for search in searches(done).values()]
-    return [one for one in done if one.cell.protocol not in (AS_PUBLISHED, NULL) or any(one is two for two in best)]
-
-
-def search_rows(done: list[Done]) -> list[dict[str, Any]]:
-    """A row for each dataset and method: every trial of the search, and of its null control."""
-    found = searches(done)
-    return [
-        {
-            "dataset": dataset,
-            "method": method,
-            "num_trials": len(search.trials),
-            "n": len(search.trials[0].dataset.graphs),
-            "unit": graph_kind(search.trials[0].dataset.problem).unit,
-            AS_PUBLISHED: search.record(),
-            NULL: found[dataset, method, NULL].record(),
-        }
-        for (dataset, method, protocol), search in found.items()
-        if protocol == AS_PUBLISHED
-    ]

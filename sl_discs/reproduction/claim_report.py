@@ -1,0 +1,397 @@
+"""The report of `sl-discs reproduce claim`: what is finished, its statistics, tables and a forest plot."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from sl_discs.experiment.figures import COLOURS, can_draw, or_warn, save_figure
+from sl_discs.experiment.published import published_row
+from sl_discs.experiment.record import Spread
+from sl_discs.instances.dataset import Dataset
+from sl_discs.localization.method import method_fields
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.reproduction.cells import PUBLISHED, Cell
+from sl_discs.reproduction.claim import (
+    ARMS,
+    BOTH,
+    CHOSEN,
+    DEFAULTS,
+    NULL,
+    PLANTED,
+    SAMPLERS,
+    SEARCHED,
+    Item,
+    Missing,
+    Searched,
+    Study,
+    is_precise,
+    published_gain,
+)
+from sl_discs.reproduction.markdown import bounds, listed, number, table
+from sl_discs.reproduction.report import Section
+from sl_discs.reproduction.rows import z_score
+from sl_discs.reproduction.runs import Result, identity, load_result
+from sl_discs.reproduction.statistics import detection, holm, interval, random_effects
+from sl_discs.tuning.space import Candidate
+
+_LETTERS = {DEFAULTS: "(a)", SEARCHED: "(b)", NULL: "(c)", BOTH: "(d)"}
+_DENSITY = "mis/er_density"
+_SIZES = (32, 128, 256, 512, 1_024)
+_BEST_OF = (1, 2, 5, 10, 20, 50, 100)
+ALPHA = 0.05
+
+
+def finished(folder: Path, cell: Cell, graphs: Dataset) -> Result:
+    """The result of a cell that is finished; Missing if it is not."""
+    result = load_result(folder, identity(cell, graphs))
+    if result is None:
+        raise Missing
+    return result
+
+
+@dataclasses.dataclass
+class Found:
+    """What is finished: values of each round by graph, and gains of trials that are chosen on test graphs."""
+
+    rounds: dict[Item, dict[int, tuple[float, float]]] = dataclasses.field(default_factory=dict)
+    choices: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def read(self, items: list[Item], study: Study) -> None:
+        """Adds the rounds that are finished, of each pair and arm from the first on."""
+        missing = set()
+        for item in sorted(items, key=lambda item: (item.round, item.dataset.name)):  # graphs are loaded once
+            key = item[:3]
+            try:
+                if key not in missing:
+                    self.add(item, study)
+            except Missing:
+                missing.add(key)
+
+    def add(self, item: Item, study: Study) -> None:
+        """Adds a step of the plan; Missing if a cell of it is."""
+        if item.arm == CHOSEN:
+            self.choices[item.dataset.name, item.sampler] = study.chosen(item.dataset, item.sampler)
+        else:
+            self.rounds[item] = study.round(item)
+
+    def values(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G 2"]:
+        """Localized and base, each the mean over seeds, of each test graph that was played."""
+        by_graph: dict[int, list[tuple[float, float]]] = {}
+        for item, values in self.rounds.items():
+            if (item.arm, item.dataset.name, item.sampler) == (arm, dataset, sampler):
+                for graph, value in values.items():
+                    by_graph.setdefault(graph, []).append(value)
+        return np.array([np.mean(values, axis=0) for values in by_graph.values()]).reshape(-1, 2)
+
+    def differences(self, arm: str, dataset: str, sampler: str) -> Float64[np.ndarray, "G"]:
+        """Localized minus base of each test graph that was played."""
+        values = self.values(arm, dataset, sampler)
+        return values[:, 0] - values[:, 1]
+
+    def is_settled(self, item: Item) -> bool:
+        """Whether a step is finished, or is not needed because the interval is narrow enough without it."""
+        if item.arm == CHOSEN:
+            return (item.dataset.name, item.sampler) in self.choices
+        values = self.differences(item.arm, item.dataset.name, item.sampler)
+        return item in self.rounds or (len(values) > 1 and is_precise(item.dataset.name, item.sampler, values))
+
+    def words(self, item: Item) -> str:
+        """The pair, the arm and the difference so far."""
+        label = f"{item.dataset.name} {item.sampler} ({item.arm})"
+        if item.arm == CHOSEN:
+            return label
+        so_far = interval(self.differences(item.arm, item.dataset.name, item.sampler))
+        return f"{label}: {so_far.mean:+.3f} ± {number(so_far.half)} on {so_far.n} graphs"
+
+
+# Rows as plain values.
+
+
+def gain_rows(found: Found) -> list[dict[str, Any]]:
+    """A row for each pair and arm: the gain, its interval, and both tests, alone and by Holm's method in its arm."""
+    rows = []
+    for arm in (arm for arm in ARMS if arm != CHOSEN):
+        chosen: list[dict[str, Any]] = []
+        for dataset, sampler in _pairs(found):
+            values = found.differences(arm, dataset, sampler)
+            if len(values) < 2:
+                continue
+            gain, published = interval(values), None if arm in PLANTED else published_gain(dataset, sampler)
+            chosen.append({
+                "arm": arm, "dataset": dataset, "sampler": sampler, "unit": _unit(dataset), "published": published,
+                "mean": gain.mean, "se": gain.se, "ci95": gain.bounds(), "n": gain.n, "p_zero": gain.p_value(0.0),
+                "p_published": None if not published else gain.p_value(published),
+                "precise": is_precise(dataset, sampler, values),
+            })  # fmt: skip
+        for name in ("p_zero", "p_published"):
+            tested = [row for row in chosen if row[name] is not None]
+            for row, adjusted in zip(tested, holm([row[name] for row in tested]), strict=True):
+                row[f"{name}_holm"] = adjusted
+        rows += chosen
+    return rows
+
+
+def _pairs(found: Found) -> list[tuple[str, str]]:
+    played = {(item.dataset.name, item.sampler) for item in found.rounds}
+    return [(dataset, sampler) for dataset in PUBLISHED for sampler in SAMPLERS if (dataset, sampler) in played]
+
+
+def _unit(dataset: str) -> str:
+    return "%" if graph_kind(PUBLISHED[dataset].problem).in_percent else "nodes"
+
+
+def pooled_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Random-effects means over sets: in nodes of the ER sets, and as a share of the published gain of all sets."""
+    pooled = []
+    for arm in _LETTERS:
+        for sampler in SAMPLERS:
+            mine = [row for row in rows if (row["arm"], row["sampler"]) == (arm, sampler) and row["se"]]
+            density = [row for row in mine if row["dataset"].startswith(_DENSITY)]
+            positive = [row for row in mine if (row["published"] or 0) > 0]
+            for what, chosen, scale in (
+                ("nodes, ER sets", density, [1.0] * len(density)),
+                ("share of the published gain", positive, [row["published"] for row in positive]),
+            ):
+                if len(chosen) < 2:
+                    continue
+                means = [row["mean"] / by for row, by in zip(chosen, scale, strict=True)]
+                errors = [row["se"] / by for row, by in zip(chosen, scale, strict=True)]
+                published = np.mean([row["published"] for row in chosen]) if what.startswith("nodes") else 1.0
+                pooled.append({
+                    "arm": arm, "sampler": sampler, "what": what, **random_effects(means, errors)._asdict(),
+                    "published": float(published), "sets": [row["dataset"] for row in chosen],
+                })  # fmt: skip
+    return pooled
+
+
+def power_rows(found: Found) -> list[dict[str, Any]]:
+    """Detection probabilities by numbers of graphs: of planted gains as measured, and of the published gain.
+
+    The published gain is added to differences at default settings whose mean was removed, the same for all sizes.
+    """
+    rows = []
+    for dataset, sampler in _pairs(found):
+        for arm in (*PLANTED, DEFAULTS):
+            values, gain = found.differences(arm, dataset, sampler), published_gain(dataset, sampler)
+            if len(values) < 2 or (arm == DEFAULTS and not (gain and gain > 0)):
+                continue
+            planted = values - values.mean() + gain if arm == DEFAULTS else values
+            rows.append({
+                "dataset": dataset, "sampler": sampler, "gain": "published" if arm == DEFAULTS else arm,
+                "mean": float(planted.mean()), "measured_on": len(values),
+                "detected": {str(n): detection(planted, n) for n in _SIZES},
+            })  # fmt: skip
+    return rows
+
+
+def search_rows(searches: dict[tuple[str, str, str, bool], Searched]) -> list[dict[str, Any]]:
+    """What each search found: the trial, its training mean, its settings, and the first rung's means by sigma."""
+    rows = []
+    for (dataset, sampler, arm, localized), one in searches.items():
+        defaults = method_fields(one.candidate.sampler["name"]) | SAMPLERS[sampler].changes
+        changed = {name: value for name, value in one.candidate.sampler.items() if value != defaults[name]}
+        rows.append({
+            "dataset": dataset, "sampler": sampler, "arm": arm, "localized": localized, "trial": one.trial,
+            "mean": one.mean, "graphs": one.graphs, "changed": changed,
+            "annealing": one.candidate.experiment if arm == BOTH else None,
+            "by_sigma": _by_sigma(one.tried) if localized and arm == SEARCHED else None,
+        })  # fmt: skip
+    names = list(PUBLISHED)
+    return sorted(rows, key=lambda row: (ARMS.index(row["arm"]), names.index(row["dataset"]), row["sampler"]))
+
+
+def _by_sigma(tried: list[tuple[Candidate, float]]) -> dict[str, float]:
+    found: dict[float, list[float]] = {}
+    for candidate, mean in tried[1:]:
+        found.setdefault(candidate.sampler["sigma"], []).append(mean)
+    return {f"{sigma:g}": float(np.mean(means)) for sigma, means in sorted(found.items())}
+
+
+def level_rows(found: Found) -> list[dict[str, Any]]:
+    """Each method at its defaults beside the published mean, of sets whose references are the paper's."""
+    rows = []
+    for dataset, sampler in _pairs(found):
+        values, one = found.values(DEFAULTS, dataset, sampler), PUBLISHED[dataset]
+        if len(values) < 2 or (graph_kind(one.problem).searched_references and one.is_random()):
+            continue
+        base = SAMPLERS[sampler].base
+        for column, method in enumerate((f"sl_{base}", base)):
+            ours, published = Spread.of(values[:, column]), published_row(dataset, method)
+            rows.append({
+                "dataset": dataset, "sampler": sampler, "localized": column == 0, "mean": ours.mean, "se": ours.se,
+                "n": ours.n, "published": published and published.mean,
+                "z": z_score(ours, published, one.published_n),
+            })  # fmt: skip
+    return rows
+
+
+# The section: its text and figure.
+
+_NOTE = """\
+The best of the localized sampler's chains minus that of its base on the same test graphs, which no search has seen,
+with equally many steps; mean over graphs and Student's 95 % interval. Arms: (a) both at defaults; (b) localization
+searched on training graphs; (c) the same search with the tilt off; (d) both searched, temperatures included. Unit:
+nodes, or per cent of the reference. `p` tests a gain of zero, `p, published` the published one; both are by Holm's
+method, within the arm.
+The protocol is that of docs/does_localization_help.md."""
+
+
+def claim_section(found: Found, study: Study, folder: Path, *, final: bool) -> Section:
+    """Everything that is finished; the figure is only drawn if this is the final call."""
+    rows = gain_rows(found)
+    data = {
+        "gains": rows, "pooled": pooled_rows(rows), "power": power_rows(found),
+        "searches": search_rows(study.searches), "chosen": list(found.choices.values()),
+        "levels": level_rows(found),
+    }  # fmt: skip
+    shown = [row for row in rows if row["arm"] in _LETTERS]
+    blocks = ["## Does localization help to optimise?", _NOTE]
+    if shown:
+        blocks += ["\n".join(_in_short(rows)), _gain_table(shown), _pooled_table(data["pooled"])]
+    blocks += _others(data)
+    names = []
+    if final and shown and can_draw():
+        name = "claim.png"
+        names = [name] if or_warn(lambda: draw_forest(shown, folder / name)) is not None else []
+    return Section("\n\n".join(filter(None, blocks)), {"claim": data}, names)
+
+
+def _in_short(rows: list[dict]) -> list[str]:
+    lines = []
+    for arm, letter in _LETTERS.items():
+        mine = [row for row in rows if row["arm"] == arm]
+        if not mine:
+            continue
+        clear = [row for row in mine if row["p_zero_holm"] < ALPHA]
+        known = [row for row in mine if row["p_published"] is not None]
+        excluded = [row for row in known if row["ci95"][1] < row["published"]]
+        surely = [row for row in excluded if row["p_published_holm"] < ALPHA]
+        above, below = (
+            [f"{row['dataset']} {row['sampler']}" for row in clear if sign * row["mean"] > 0] for sign in (1, -1)
+        )
+        sets, samplers = ({row[name] for row in mine} for name in ("dataset", "sampler"))
+        lines.append(
+            f"- {letter} {arm}: {len(mine)} pairs ({len(sets)} sets, {len(samplers)} samplers). "
+            f"Gain above zero by Holm in {len(above)}{listed(above, ': ')}; below zero in {len(below)}"
+            f"{listed(below, ': ')}. The published gain lies above the 95% interval in {len(excluded)} of "
+            f"{len(known)} pairs, by Holm in {len(surely)}."
+        )
+    return lines
+
+
+def _gain_table(rows: list[dict]) -> str:
+    titles = ["set", "sampler", "arm", "gain", "95% interval", "n", "published", "unit", "p", "p, published"]
+    return table(titles, (
+        [
+            row["dataset"], row["sampler"], _LETTERS[row["arm"]], number(row["mean"], 3, "+"), bounds(row, 3),
+            str(row["n"]), number(row["published"], 3, "+"), row["unit"], number(row["p_zero_holm"], 3),
+            number(row.get("p_published_holm"), 3),
+        ]
+        for row in rows
+    ))  # fmt: skip
+
+
+def _pooled_table(rows: list[dict]) -> str:
+    titles = ["arm", "sampler", "pooled", "sets", "mean", "95% interval", "published", "tau"]
+    lines = (
+        [
+            _LETTERS[row["arm"]], row["sampler"], row["what"], str(row["k"]), number(row["mean"], 3, "+"),
+            f"[{row['low']:+.3f}, {row['high']:+.3f}]", number(row["published"], 3, "+"), number(row["tau2"] ** 0.5),
+        ]
+        for row in rows
+    )  # fmt: skip
+    return "### Pooled over sets, random effects\n\n" + table(titles, lines) if rows else ""
+
+
+def _others(data: dict[str, Any]) -> list[str]:
+    """Power, searches, and choice on test graphs, where there are any."""
+    blocks = []
+    if data["power"]:
+        titles = ["set", "sampler", "gain", "mean", *(f"n = {n:,}" for n in _SIZES)]
+        lines = (
+            [row["dataset"], row["sampler"], row["gain"], number(row["mean"], 3, "+"),
+             *(number(row["detected"][str(n)], 2) for n in _SIZES)]
+            for row in data["power"]
+        )  # fmt: skip
+        note = (
+            "Probability that the 95 % interval of n test graphs lies above zero, of planted and of published gains."
+        )
+        blocks.append(f"### Power\n\n{note}\n\n{table(titles, lines)}")
+    if data["searches"]:
+        titles = ["set", "sampler", "arm", "trial", "training mean", "graphs", "changed settings"]
+        lines = (
+            [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], _LETTERS[row["arm"]],
+             str(row["trial"]), number(row["mean"]), str(row["graphs"]),
+             ", ".join(f"{name}={value}" for name, value in {**row["changed"], **(row["annealing"] or {})}.items())
+             or "-"]
+            for row in data["searches"]
+        )  # fmt: skip
+        blocks.append("### Searches on training graphs\n\n" + table(titles, lines))
+    tilted = [row for row in data["searches"] if row["by_sigma"]]
+    if tilted:
+        sigmas = list(tilted[0]["by_sigma"])
+        lines = (
+            [row["dataset"], f"sl_{row['sampler']}", *(number(row["by_sigma"][sigma], 2) for sigma in sigmas)]
+            for row in tilted
+        )
+        note = "Mean on the first rung's training graphs of all trials with a value of sigma; the tilt falls with it."
+        titles = ["set", "sampler", *(f"sigma = {sigma}" for sigma in sigmas)]
+        blocks.append(f"### The size of the tilt\n\n{note}\n\n{table(titles, lines)}")
+    if data["chosen"]:
+        titles = ["set", "sampler", "graphs", "trials", *(f"best of {n}" for n in _BEST_OF)]
+        lines = (
+            [row["dataset"], row["sampler"], str(row["graphs"]), "localized" if arm == SEARCHED else "tilt off",
+             *(number(max(row["gains"][arm][:n]), 3, "+") for n in _BEST_OF)]
+            for row in data["chosen"] for arm in row["gains"]
+        )  # fmt: skip
+        note = "Gain over the base of the best of n trials that are chosen on the graphs on which they are judged."
+        blocks.append(f"### Chosen on test graphs\n\n{note}\n\n{table(titles, lines)}")
+    if data["levels"]:
+        titles = ["set", "method", "mean", "se", "n", "published", "z"]
+        lines = (
+            [row["dataset"], ("sl_" if row["localized"] else "") + row["sampler"], number(row["mean"]),
+             number(row["se"]), str(row["n"]), number(row["published"]), number(row["z"], 2, "+")]
+            for row in data["levels"]
+        )  # fmt: skip
+        blocks.append("### Levels at default settings\n\n" + table(titles, lines))
+    return blocks
+
+
+def draw_forest(rows: list[dict], path: Path) -> Path:
+    """A row for each set and sampler: the published gain (diamond) and each arm's with its interval."""
+    arms = [arm for arm in _LETTERS if any(row["arm"] == arm for row in rows)]
+    groups: dict[str, dict[tuple[str, str], list[dict]]] = {}
+    for row in rows:
+        groups.setdefault(row["unit"], {}).setdefault((row["dataset"], row["sampler"]), []).append(row)
+
+    def paint(figure):
+        panels = figure.subplots(
+            len(groups), 1, height_ratios=[len(pairs) for pairs in groups.values()], squeeze=False
+        )
+        for axes, (unit, pairs) in zip(panels[:, 0], groups.items(), strict=True):
+            for place, mine in enumerate(pairs.values()):
+                if mine[0]["published"] is not None:
+                    axes.plot(mine[0]["published"], place, "D", color="black", markersize=4, zorder=3)
+                for row in mine:
+                    rank = arms.index(row["arm"])
+                    height = place + 0.5 * ((rank + 0.5) / len(arms) - 0.5)
+                    style = {"fmt": "o", "markersize": 3, "color": COLOURS[rank], "linewidth": 1}
+                    axes.errorbar(row["mean"], height, xerr=row["ci95"][1] - row["mean"], **style)
+            axes.axvline(0, color="grey", linewidth=0.8)
+            labels = [f"{dataset.removeprefix('mis/')}  {sampler}" for dataset, sampler in pairs]
+            axes.set_yticks(range(len(pairs)), labels, fontsize=6.5)
+            axes.set_ylim(len(pairs) - 0.4, -0.6)
+            axes.set_xlabel(f"localized minus base, {'nodes' if unit == 'nodes' else 'per cent of the reference'}")
+        first = panels[0, 0]
+        first.plot([], [], "D", color="black", markersize=4, label="published")
+        for colour, arm in zip(COLOURS, arms, strict=False):
+            first.plot([], [], "o-", color=colour, markersize=3, label=f"{_LETTERS[arm]} {arm}")
+        figure.legend(*first.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+
+    height = 0.24 * sum(len(pairs) for pairs in groups.values()) + 1.4
+    return save_figure(path, (7.0, height), paint)
