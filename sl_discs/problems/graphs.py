@@ -46,6 +46,8 @@ MIS = GraphKind(
     bound=lambda graph, seconds: float(len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
+    bounded_by="a clique cover",
+    provers=("sl_discs.proofs.cliques:of_sets",),
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -164,6 +166,8 @@ MAXCLIQUE = GraphKind(
     bound=lambda graph, seconds: float(colours(graph)) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
+    bounded_by="a colouring",
+    provers=("sl_discs.proofs.cliques:of_cliques",),
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -219,6 +223,8 @@ VERTEX_COVER = GraphKind(
     bound=lambda graph, seconds: float(graph.num_nodes - len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
+    bounded_by="a clique cover",
+    provers=("sl_discs.proofs.cliques:of_sets",),
     maximise=False,
 ).register()
 

@@ -66,6 +66,7 @@ class Proofs:
         self.refused: list[str] = []
         self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
         self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
+        self._compare(presolved.found)
         self._waiting: collections.deque[str | Prover] = collections.deque(KINDS[problem.kind].provers)
         of_reduced = None if reduced is problem else reduced.bound(seconds)
         if of_reduced is not None:
@@ -102,13 +103,16 @@ class Proofs:
             self._take(prover)
 
     def _take(self, prover: Prover) -> None:
-        if len(prover.states):
-            values = self._sign * self._presolved.original.evaluate(prover.states).values
-            place = int(np.argmax(values))
-            if values[place] > self._sign * self.best:
-                self.states, self.best = prover.states[place : place + 1], float(self._sign * values[place])
+        self._compare(prover.states)
         if prover.bound is not None:
             self._take_bound(prover.bound, prover.by)
+
+    def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
+        if len(states):
+            values = self._sign * self._presolved.original.evaluate(states).values
+            place = int(np.argmax(values))
+            if values[place] > self._sign * self.best:
+                self.states, self.best = states[place : place + 1], float(self._sign * values[place])
 
     def _take_bound(self, found: float, by: str) -> None:
         if self.bound is None or self._sign * (self.bound - found) > 0:
