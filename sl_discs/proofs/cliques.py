@@ -31,14 +31,14 @@ from sl_discs.reductions.presolve import Presolved
 _DEPTH, _BEST, _LOOKS = range(3)
 _ONE = np.uint64(1)
 # Added to numbers of nodes, of which there are far fewer.
-_QUEUED, _BARRED = 1 << 20, 1 << 40
+_BARRED = 1 << 40
 _NOT_COLOURED = -2
 
 
 class Tree(NamedTuple):
     """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d nodes.
 
-    Sets of several classes stand side by side, so that one instruction counts nodes in eight of them.
+    Words of several classes stand side by side, so that one instruction counts nodes in eight of them.
 
     Attributes:
       adjacent: [n, W] the neighbours of each node.
@@ -53,7 +53,7 @@ class Tree(NamedTuple):
       fitting: [W, n] working memory: the nodes of each class that are joined to all that must be chosen.
       counts: [n] working memory: numbers of nodes in classes.
       barred: [n] working memory: added to these; large for classes that count for an infeasible candidate.
-      settled: [n] working memory: likewise, also for classes whose only node was looked at.
+      settled: [n] working memory: likewise, also for classes with a single node that fits.
       forced: [2, n] working memory: classes with a single node that fits, and that node.
       state: as above.
     """
@@ -135,7 +135,7 @@ def _drop(bits, node):
 
 @inlined
 def _count(tree, sets, near, offsets, most):
-    """Counts the nodes of the first classes that are in a set, beside the offsets."""
+    """Counts the nodes of the first classes that are in a set, beside the offsets; returns the least number."""
     counts = tree.counts
     for k in range(most):
         counts[k] = offsets[k]
@@ -143,7 +143,11 @@ def _count(tree, sets, near, offsets, most):
         word = near[j]
         for k in range(most):
             counts[k] += np.int64(_ones(sets[j, k] & word))
+    least = _BARRED
+    for k in range(most):
+        least = min(least, counts[k])
     tree.state[_LOOKS] += most * near.shape[0]
+    return least
 
 
 @inlined
@@ -161,7 +165,9 @@ def _recoloured(tree, node, most):
     in_long_vectors()
     classes, counts, near = tree.classes, tree.counts, tree.adjacent[node]
     bit = _ONE << np.uint64(node & 63)
-    _count(tree, classes, near, tree.barred, most)
+    least = _count(tree, classes, near, tree.barred, most)
+    if least > 1:
+        return False
     singles = 0
     for k in range(most):
         if counts[k] == 0:
@@ -173,15 +179,30 @@ def _recoloured(tree, node, most):
     for place in range(singles):
         k = tree.forced[0, place]
         single = _member(classes, k, near)
-        _count(tree, classes, tree.adjacent[single], tree.barred, most)
-        for other in range(most):
-            if counts[other] == 0 and other != k:
-                its = _ONE << np.uint64(single & 63)
-                classes[single >> 6, k] &= ~its
-                classes[single >> 6, other] |= its
-                classes[node >> 6, k] |= bit
-                return True
+        tree.barred[k] = _BARRED  # it has no neighbour in its own class
+        least = _count(tree, classes, tree.adjacent[single], tree.barred, most)
+        tree.barred[k] = 0
+        if least == 0:
+            other = 0
+            while counts[other]:
+                other += 1
+            its = _ONE << np.uint64(single & 63)
+            classes[single >> 6, k] &= ~its
+            classes[single >> 6, other] |= its
+            classes[node >> 6, k] |= bit
+            return True
     return False
+
+
+@inlined
+def _force(tree, near, end, most):
+    """Lists the classes with a single node that fits, after `end` others; returns how many there are then."""
+    for k in range(most):
+        if tree.counts[k] == 1:
+            tree.forced[0, end], tree.forced[1, end] = k, _member(tree.fitting, k, near)
+            tree.settled[k] = _BARRED
+            end += 1
+    return end
 
 
 @called
@@ -191,40 +212,33 @@ def _infeasible(tree, node, most):
     Where a class has a single node left that is joined to all that must be chosen, that must be chosen as well.
     """
     in_long_vectors()
-    fitting, counts, settled, near = tree.fitting, tree.counts, tree.settled, tree.adjacent[node]
-    for j in range(near.shape[0]):
-        word = near[j]
-        for k in range(most):
-            fitting[j, k] = tree.classes[j, k] & word
+    fitting, near = tree.fitting, tree.adjacent[node]
     for k in range(most):
-        settled[k] = tree.barred[k]
-    _count(tree, fitting, near, settled, most)
-    end = 0
-    for k in range(most):
-        if counts[k] == 1:
-            tree.forced[0, end], tree.forced[1, end] = k, _member(fitting, k, near)
-            settled[k] = _QUEUED
-            end += 1
-    begin = 0
-    while begin < end:
-        # Classes that wait are among those that are looked at, those whose node was chosen are not.
-        settled[tree.forced[0, begin]] = _BARRED
-        one = tree.adjacent[tree.forced[1, begin]]
-        begin += 1
+        tree.settled[k] = tree.barred[k]
+    begin = end = 0
+    one = near
+    while True:
         for j in range(one.shape[0]):
             word = one[j]
             for k in range(most):
-                fitting[j, k] &= word
-        _count(tree, fitting, near, settled, most)
-        for k in range(most):
-            if counts[k] == 0 or counts[k] == _QUEUED:
-                _bar(tree, near, k, begin)
-                return True
-            if counts[k] == 1:
-                tree.forced[0, end], tree.forced[1, end] = k, _member(fitting, k, near)
-                settled[k] = _QUEUED
-                end += 1
-    return False
+                fitting[j, k] = (fitting[j, k] if begin else tree.classes[j, k]) & word
+        least = _count(tree, fitting, near, tree.settled, most)
+        if least == 0:
+            k = 0
+            while tree.counts[k]:
+                k += 1
+            _bar(tree, near, k, begin)
+            return True
+        if least == 1:
+            end = _force(tree, near, end, most)
+        if begin == end:
+            return False
+        k, forced = tree.forced[0, begin], tree.forced[1, begin]
+        if not fitting[forced >> 6, k] >> np.uint64(forced & 63) & _ONE:
+            _bar(tree, near, k, begin)
+            return True
+        one = tree.adjacent[forced]
+        begin += 1
 
 
 @inlined
