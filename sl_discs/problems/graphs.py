@@ -98,7 +98,11 @@ MAXCUT = GraphKind(
     whole=lambda graph: graph.weights is None or are_whole(graph.weights),
     reduction="sl_discs.reductions.quadratic:reduce_maxcut",
     bounded_by="the positive weights",
-    provers=("sl_discs.proofs.semidefinite:of_cut",),
+    provers=(
+        "sl_discs.proofs.tables:enumeration",
+        "sl_discs.proofs.tables:elimination",
+        "sl_discs.proofs.semidefinite:of_cut",
+    ),
     penalty=None,
     weighted=True,
     in_percent=True,

@@ -166,7 +166,11 @@ class FormKind(Kind):
     answer: str = "{ones:,} of {size:,} variables are 1"
     reduction: str = "sl_discs.reductions.quadratic:reduce_form"
     bounded_by: str = "the signs of its terms"
-    provers: tuple[str, ...] = ("sl_discs.proofs.semidefinite:of_form",)
+    provers: tuple[str, ...] = (
+        "sl_discs.proofs.tables:enumeration",
+        "sl_discs.proofs.tables:elimination",
+        "sl_discs.proofs.semidefinite:of_form",
+    )
 
     def form(self, source: Any) -> QuadraticForm:
         """The form of a source, which is the source itself."""
