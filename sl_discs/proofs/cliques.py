@@ -26,9 +26,9 @@ from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
 
-# Entries of `state`: the depth in the tree (-1: the search is over), the size of the best clique, and words of bits
-# that were looked at.
-_DEPTH, _BEST, _LOOKS = range(3)
+# Entries of `state`: the depth in the tree (-1: the search is over), the size of the best clique, words of bits that
+# were looked at, and the number of candidates at depth 0.
+_DEPTH, _BEST, _LOOKS, _LISTED = range(4)
 _ONE = np.uint64(1)
 # Added to numbers of nodes, of which there are far fewer.
 _BARRED = 1 << 40
@@ -72,7 +72,7 @@ class Tree(NamedTuple):
     barred: Int64[np.ndarray, "n"]
     settled: Int64[np.ndarray, "n"]
     forced: Int64[np.ndarray, "2 n"]
-    state: Int64[np.ndarray, "3"]
+    state: Int64[np.ndarray, "4"]
 
 
 def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
@@ -90,7 +90,7 @@ def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
         *(np.zeros((words, size), np.uint64) for _ in range(2)),
         *(np.zeros(size, np.int64) for _ in range(3)),
         np.zeros((2, size), np.int64),
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
     )
     tree.candidates[0] = _bits(np.ones((1, size), np.bool_))[0]
     tree.last[0] = _NOT_COLOURED
@@ -307,6 +307,8 @@ def _colour(tree, depth):
                     count += 1
         colour += count > before
     tree.last[depth] = count - 1
+    if depth == 0:
+        tree.state[_LISTED] = count
 
 
 @entered
@@ -367,6 +369,11 @@ class Level(NamedTuple):
     adjacency: Bool[np.ndarray, "n n"]
     tree: Tree
 
+    def done(self) -> float:
+        """About which part of the candidates was tried, without the one that is."""
+        number, left = self.tree.state[_LISTED], self.tree.last[0] + 2
+        return max(0.0, 1 - left / number) if number else 0.0
+
 
 def make_level(adjacency: Bool[np.ndarray, "N N"], nodes: Int[np.ndarray, "n"], best: int) -> Level:
     """For the cliques of some nodes of a graph, of which only those larger than `best` are looked for."""
@@ -393,12 +400,19 @@ class CliqueSearch:
     """
 
     def __init__(self, adjacency: Bool[np.ndarray, "n n"]):
-        self._levels = [make_level(adjacency, np.arange(len(adjacency)), 0)]
+        self._adjacency = adjacency
         self.best, self.found, self.over = 0, np.empty(0, np.int64), False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._levels = [make_level(self._adjacency, np.arange(len(self._adjacency)), self.best)]
 
     def know(self, size: int) -> None:
         """Takes into account that there is a clique of so many nodes."""
-        self.best = max(self.best, size)
+        if size > self.best and not self.over:
+            # Fewer candidates have to be tried from the top on.
+            self.best = size
+            self._begin()
 
     def advance(self, looks: int) -> None:
         """Goes on until about so many words of bits were looked at."""
@@ -423,6 +437,14 @@ class CliqueSearch:
                 self._levels.pop()
         self.over = not self._levels
 
+    def done(self) -> float:
+        """About which part of the tree was searched: candidates at the top, of the present one those below, and so on."""
+        done, part = 0.0, 1.0
+        for level in self._levels[: _LEVELS + 1]:
+            done += part * level.done()
+            part /= max(int(level.tree.state[_LISTED]), 1)
+        return done
+
     def _named(self, clique: Int[np.ndarray, "k"]) -> Int[np.ndarray, "K"]:
         """The nodes of the graph that those of a clique of the lowest level are, with those chosen above."""
         found = self._levels[-1].nodes[clique]
@@ -433,6 +455,8 @@ class CliqueSearch:
 
 # Words of bits that a core looks at in a second, and the most nodes.
 _WORDS_A_SECOND = 1e9
+# Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
+_MEASURED = 0.15
 _MOST_NODES = 2_000
 
 
@@ -443,7 +467,9 @@ class Cliques(Prover):
 
     def __init__(self, presolved: Presolved, adjacency: Bool[np.ndarray, "n n"]):
         super().__init__(presolved)
-        self._search = CliqueSearch(adjacency)
+        self._search, self._work = CliqueSearch(adjacency), 0.0
+        # The work, and the part that was searched, since when the best size is known.
+        self._size, self._since = 0, (0.0, 0.0)
 
     def _value(self, size: int) -> float:
         """Of the reduced problem, for a clique of so many nodes."""
@@ -456,7 +482,10 @@ class Cliques(Prover):
         search, presolved = self._search, self.presolved
         if np.isfinite(best):
             # The size is linear in the value, of slope 1 or -1.
-            search.know(int(abs(best - presolved.constant - self._value(0))))
+            known = int(abs(best - presolved.constant - self._value(0)))
+            search.know(known)
+        if search.best > self._size:
+            self._size, self._since = search.best, (self._work, search.done())
         before = search.best
         search.advance(int(work * _WORDS_A_SECOND))
         if search.best > before:
@@ -465,6 +494,10 @@ class Cliques(Prover):
             chosen = np.full((1, problem.num_variables), not problem.maximise, np.int8)
             chosen[0, search.found] = problem.maximise
             self.states = presolved.lift(chosen)
+        self._work += work
+        worked, done = self._work - self._since[0], search.done()
+        if worked > _MEASURED and search.best == before:
+            self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
         if search.over:
             self.bound = presolved.lifted_bound(self._value(search.best))
         return not search.over

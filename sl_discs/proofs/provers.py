@@ -20,6 +20,8 @@ from sl_discs.reductions.presolve import Presolved, none_found
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 _TURN = 0.05
+# Provers expect to need up to so many times what they will: the last parts of a search are the smallest.
+_PESSIMISTIC = 10
 
 
 class Prover(abc.ABC):
@@ -29,6 +31,7 @@ class Prover(abc.ABC):
       by: what it proves something by, in words.
       bound: a value that no answer to the original problem is better than, in its sense; None: none so far.
       states: [K, N] answers to the original problem that it has found.
+      expected: nominal seconds that it will still need, as far as it can tell.
     """
 
     by: ClassVar[str]
@@ -37,6 +40,7 @@ class Prover(abc.ABC):
         self.presolved = presolved
         self.bound: float | None = None
         self.states: Int8[np.ndarray, "K N"] = none_found(presolved.original.num_variables)
+        self.expected = 0.0
 
     @abc.abstractmethod
     def advance(self, work: float, best: float) -> bool:
@@ -86,8 +90,12 @@ class Proofs:
         """Takes the exact value of an answer into account."""
         self.best = self._sign * max(self._sign * self.best, self._sign * best)
 
-    def advance(self, work: float, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Lets provers work for so many nominal seconds, until there is nothing left to prove, or it is over."""
+    def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Lets provers work for so many nominal seconds, until there is nothing left to prove, or it is over.
+
+        Those that will need more than what there is now, and `later`, as far as they can tell, are given up.
+        """
+        later += work
         while work > 0 and not self.over and not is_over():
             prover = self._waiting.popleft()
             if isinstance(prover, str):
@@ -97,8 +105,11 @@ class Proofs:
                     continue
                 prover = made
             turn = min(work, _TURN)
-            work -= turn
-            if prover.advance(turn, self.best):
+            work, later = work - turn, later - turn
+            more = prover.advance(turn, self.best)
+            if more and prover.expected > _PESSIMISTIC * later:
+                self.refused.append(f"{prover.by} would take too long")
+            elif more:
                 self._waiting.append(prover)
             self._take(prover)
 

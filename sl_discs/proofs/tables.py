@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Float64, Int, Int8, UInt8
 
 from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
+from sl_discs.models.elimination import Elimination as Order
 from sl_discs.models.elimination import narrow_elimination
 from sl_discs.models.terms import Coefficients
 from sl_discs.problems import Problem
@@ -116,6 +117,7 @@ class Enumeration(Exact):
         end = min(self._number, self._begin + max(1, int(work * _STATES_A_SECOND / 2**self._low)))
         _scan(self._scan, self._begin, end, self.slack)
         self._begin = end
+        self.expected = (self._number - end) * 2**self._low / _STATES_A_SECOND
         if end < self._number:
             return True
         count, lost = self._scan.found
@@ -244,9 +246,11 @@ class Elimination(Exact):
 
     by = "elimination of variables"
 
-    def __init__(self, presolved: Presolved, order: Int[np.ndarray, "n"]):
+    def __init__(self, presolved: Presolved, found: Order):
         super().__init__(presolved)
-        self._order = order.tolist()
+        self._order = found.order.tolist()
+        # Most variables are in one table.
+        self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
         self._place = {v: place for place, v in enumerate(self._order)}
         self._couplings: list[dict[int, float]] = [{} for _ in self._order]
         weights = (self.terms.scale * self.terms.weights).tolist()
@@ -270,6 +274,7 @@ class Elimination(Exact):
             if cost > self._work:
                 return True
             self._work -= cost
+            self.expected = max(self.expected - cost, 0.0)
             self._eliminate(v, sorted(scope, key=self._place.__getitem__))
         states, complete = self._best_states()
         self.finish(self._constant, states, complete)
@@ -356,4 +361,4 @@ def elimination(presolved: Presolved) -> Prover | str:
         return why
     terms = listed_terms(view.problem)
     found = narrow_elimination(size, terms.edges, _MOST_WIDTH)
-    return why if found is None else Elimination(view, found.order)
+    return why if found is None else Elimination(view, found)

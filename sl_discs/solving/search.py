@@ -46,10 +46,10 @@ _LOOKS = 50
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
 _TRIAL = 0.1
-# Part of the time that provers have beside the annealings.
-_PROOFS = 0.5
-# Nominal seconds of proofs after a search whose number of steps is given.
-_AFTER_S = 1.0
+# Part of the time that provers have beside the annealings, as long as they expect to come to an end.
+_PROOFS = 0.75
+# Nominal seconds of proofs before and after a search without a time limit.
+_BEFORE_S, _AFTER_S = 0.25, 4.0
 # Up to so many padded sites, rows cost next to nothing.
 _SMALL = 128
 
@@ -82,7 +82,9 @@ def annealed(problem: Problem, options: Options) -> Result:
         annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
     proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds)
     if not too_large:
-        proofs.advance(options.bound_seconds, lambda: over(options, clock))
+        # Without a good answer, provers cannot tell how long they will take.
+        short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
+        proofs.advance(short, math.inf, lambda: over(options, clock))
         if options.presolve and proofs.closed:
             compiling = compile_seconds() - compiled_before
             return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
@@ -196,7 +198,7 @@ class Search:
         begin = self._clock()
         share = _PROOFS * (begin - self._begun_at) - self._proving_s
         if self._options.time_limit is not None and share > 0 and not self._proofs.over:
-            self._proofs.advance(share, lambda: over(self._options, self._clock))
+            self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), lambda: over(self._options, self._clock))
             self._proving_s += self._clock() - begin
 
     def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
