@@ -10,7 +10,6 @@ import abc
 import collections
 import pkgutil
 from collections.abc import Callable
-from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int8
@@ -34,7 +33,7 @@ class Prover(abc.ABC):
       expected: nominal seconds that it will still need, as far as it can tell.
     """
 
-    by: ClassVar[str]
+    by: str
 
     def __init__(self, presolved: Presolved):
         self.presolved = presolved

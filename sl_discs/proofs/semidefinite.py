@@ -39,6 +39,10 @@ _SAFETY = 8
 # By how much z is stretched beyond Lanczos' estimate, one after another until the certificate succeeds.
 _MARGINS = 3e-4, 3e-3, 3e-2, 0.3
 _LANCZOS_ERROR, _LANCZOS_STEPS = 1e-4, 300
+# Lanczos' method is for more spins.
+_FEW = 64
+# A dual is not below such a part of the sum of a row, so that no scale is out of range.
+_LEAST = 1e-6
 
 
 class Couplings(NamedTuple):
@@ -101,36 +105,34 @@ def _mix(couplings, vectors, field, sweeps):
     return total
 
 
-def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"] | None:
-    """A dual near a given one, at least 0, for which Diag(dual) - matrix surely is positive semidefinite.
+def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """A dual near a given one for which Diag(dual) - matrix surely is positive semidefinite.
 
-    The matrix has zeros on its diagonal. None if none was found, which happens only where numbers are out of range.
+    The matrix has zeros on its diagonal. By Gershgorin's circles, the sums of its absolute rows are such a dual; they
+    are the result where stretching the given one does not help.
     """
     sums = np.asarray(abs(matrix).sum(axis=1)).reshape(-1)
     coupled = np.flatnonzero(sums)
     found = np.zeros(len(dual))
     if len(coupled) == 0:
         return found
-    inside = matrix[coupled][:, coupled]
-    # By Gershgorin's circles the sums are feasible, so a larger dual is never needed, and one far below never is.
-    dual = np.clip(dual[coupled], 1e-6 * sums[coupled], sums[coupled])
+    inside, sums = matrix[coupled][:, coupled], sums[coupled]
+    dual = np.clip(dual[coupled], _LEAST * sums, sums)
     largest = _largest_eigenvalue(inside, dual)
-    for margin in _MARGINS:
-        stretched = (largest + margin) * dual
-        if _is_feasible(inside, stretched):
-            found[coupled] = stretched
-            return found
-    return None
+    stretched = (dual * (largest + margin) for margin in _MARGINS)
+    rounding = 1 + 4 * len(matrix.indices) * _EPS
+    found[coupled] = next((one for one in stretched if _is_feasible(inside, one)), sums * rounding)
+    return found
 
 
 def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> float:
-    """Of D^(-1/2) C D^(-1/2) with the dual D, by Lanczos' method: an estimate from below, at least .5."""
+    """Of D^(-1/2) C D^(-1/2) with the dual D: an estimate from below, at least .5."""
     from scipy.sparse.linalg import ArpackError, eigsh
 
     size, scale = len(dual), 1 / np.sqrt(dual)
-    if size < 3:
-        return 1.0
     scaled = sparse.diags_array(scale) @ matrix @ sparse.diags_array(scale)
+    if size < _FEW:
+        return max(float(np.linalg.eigvalsh(scaled.toarray())[-1]), 0.5)
     begin = np.random.default_rng(0).normal(size=size)
     try:
         [found] = eigsh(
@@ -197,13 +199,12 @@ class Semidefinite(Prover):
             return True
         norms = np.linalg.norm(self._matrix @ self._vectors.astype(np.float64), axis=1)
         dual = certified(self._matrix, norms)
-        if dual is not None:
-            problem = self.presolved.problem
-            assert problem is not None
-            # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
-            rounding = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
-            most = math.fsum([self._terms.constant, *dual.tolist(), rounding])
-            self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
+        problem = self.presolved.problem
+        assert problem is not None
+        # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
+        rounding = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
+        most = math.fsum([self._terms.constant, *dual.tolist(), rounding])
+        self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
         return False
 
 
