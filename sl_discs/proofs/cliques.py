@@ -1,20 +1,21 @@
 """Largest cliques by branch and bound on sets of bits, and largest independent sets as cliques of the complement.
 
 A node of the search tree has a clique and its candidates, which are joined to all of it. Candidates are coloured
-greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Those within the number
-of colours that a clique must have to be larger than the best one need not be tried. Two rules let more candidates go
-without a colour of their own. Recolouring moves the one neighbour that a candidate has in a class to another class.
-And a candidate is infeasible together with two classes if no two of its neighbours, one of each class, are joined:
-the three then have no more than two nodes of a clique, and each class is used once for that.
+greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Candidates of the first
+colours, as many as a clique may have without being larger than the best one, need not be tried. Two rules let more
+candidates go without a colour of their own. Recolouring moves the one neighbour that a candidate has in a class to
+another class. And a candidate is infeasible with k classes if it cannot be in a clique with one node of each: they
+then have no more than k nodes of a clique together. Each class is used once for that.
 
 Sources: Tomita, Sutani, Higashi, Takahashi and Wakatsuki 2010, "A simple and faster branch-and-bound algorithm for
 finding a maximum clique"; San Segundo, Rodriguez-Losada and Jimenez 2011, "An exact bit-parallel algorithm for the
-maximum clique problem"; San Segundo, Nikolaev and Batsyn 2015, "Infra-chromatic bound for exact maximum clique search".
+maximum clique problem"; San Segundo, Nikolaev and Batsyn 2015, "Infra-chromatic bound for exact maximum clique
+search"; Li and Quan 2010, "An efficient branch-and-bound algorithm based on MaxSAT for the maximum clique problem".
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Int64, UInt64
@@ -23,6 +24,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
+from sl_discs.instances.graph import Graph
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
 
@@ -81,16 +83,21 @@ def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
     words = -(-size // 64)
     depth = int(adjacency.sum(axis=1).max()) + 2
     tree = Tree(
-        _bits(adjacency),
-        np.zeros((depth, words), np.uint64),
-        *(np.zeros((depth, size), np.int32) for _ in range(2)),
-        *(np.zeros(depth, np.int32) for _ in range(2)),
-        np.zeros(size, np.int32),
-        np.zeros((3, words), np.uint64),
-        *(np.zeros((words, size), np.uint64) for _ in range(2)),
-        *(np.zeros(size, np.int64) for _ in range(3)),
-        np.zeros((2, size), np.int64),
-        np.zeros(4, np.int64),
+        adjacent=_bits(adjacency),
+        candidates=np.zeros((depth, words), np.uint64),
+        listed=np.zeros((depth, size), np.int32),
+        colours=np.zeros((depth, size), np.int32),
+        last=np.zeros(depth, np.int32),
+        chosen=np.zeros(depth, np.int32),
+        best=np.zeros(size, np.int32),
+        sets=np.zeros((3, words), np.uint64),
+        classes=np.zeros((words, size), np.uint64),
+        fitting=np.zeros((words, size), np.uint64),
+        counts=np.zeros(size, np.int64),
+        barred=np.zeros(size, np.int64),
+        settled=np.zeros(size, np.int64),
+        forced=np.zeros((2, size), np.int64),
+        state=np.zeros(4, np.int64),
     )
     tree.candidates[0] = _bits(np.ones((1, size), np.bool_))[0]
     tree.last[0] = _NOT_COLOURED
@@ -349,7 +356,7 @@ def _search(tree, most_looks, deepest):
 
 @entered
 def _sort(adjacency, degrees, order):
-    """Finds the order of nodes of which the last has the least degree, the one before it in what is left, and so on."""
+    """Finds the order of which the last node has the least degree, the one before it in what is left, and so on."""
     size = degrees.shape[0]
     for place in range(size - 1, -1, -1):
         node = 0
@@ -438,7 +445,7 @@ class CliqueSearch:
         self.over = not self._levels
 
     def done(self) -> float:
-        """About which part of the tree was searched: candidates at the top, of the present one those below, and so on."""
+        """About which part of the tree was searched: of the candidates at the top, below the present one, and so on."""
         done, part = 0.0, 1.0
         for level in self._levels[: _LEVELS + 1]:
             done += part * level.done()
@@ -458,6 +465,8 @@ _WORDS_A_SECOND = 1e9
 # Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
 _MEASURED = 0.15
 _MOST_NODES = 2_000
+# Nominal seconds for each pair of nodes until the search begins.
+_PAIR_S = 1e-7
 
 
 class Cliques(Prover):
@@ -465,9 +474,10 @@ class Cliques(Prover):
 
     by = "branch and bound with colourings"
 
-    def __init__(self, presolved: Presolved, adjacency: Bool[np.ndarray, "n n"]):
+    def __init__(self, presolved: Presolved, *, joined: bool):
         super().__init__(presolved)
-        self._search, self._work = CliqueSearch(adjacency), 0.0
+        self._joined, self._work = joined, 0.0
+        self._search: CliqueSearch | None = None
         # The work, and the part that was searched, since when the best size is known.
         self._size, self._since = 0, (0.0, 0.0)
 
@@ -479,7 +489,14 @@ class Cliques(Prover):
 
     def advance(self, work: float, best: float) -> bool:
         """As `Prover.advance`."""
-        search, presolved = self._search, self.presolved
+        presolved, problem = self.presolved, self.presolved.problem
+        assert problem is not None
+        if self._search is None:
+            self._work += work
+            if self._work < problem.num_variables**2 * _PAIR_S:
+                return True
+            self._work, self._search = 0.0, CliqueSearch(_adjacency(problem.source, self._joined))
+        search = self._search
         if np.isfinite(best):
             # The size is linear in the value, of slope 1 or -1.
             known = int(abs(best - presolved.constant - self._value(0)))
@@ -489,8 +506,6 @@ class Cliques(Prover):
         before = search.best
         search.advance(int(work * _WORDS_A_SECOND))
         if search.best > before:
-            problem = presolved.problem
-            assert problem is not None
             chosen = np.full((1, problem.num_variables), not problem.maximise, np.int8)
             chosen[0, search.found] = problem.maximise
             self.states = presolved.lift(chosen)
@@ -515,12 +530,15 @@ def of_sets(presolved: Presolved) -> Prover | str:
 
 def _of(presolved: Presolved, joined: bool) -> Prover | str:
     assert presolved.problem is not None
-    graph: Any = presolved.problem.source
-    size = graph.num_nodes
-    if size > _MOST_NODES:
+    if presolved.problem.num_variables > _MOST_NODES:
         return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
-    adjacency = np.full((size, size), not joined)
+    return Cliques(presolved, joined=joined)
+
+
+def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:
+    """Of a graph, or of its complement."""
+    adjacency = np.full((graph.num_nodes, graph.num_nodes), not joined)
     for ends in (graph.edges, graph.edges[:, ::-1]):
         adjacency[tuple(ends.T)] = joined
     np.fill_diagonal(adjacency, False)
-    return Cliques(presolved, adjacency)
+    return adjacency

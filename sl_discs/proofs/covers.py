@@ -71,12 +71,10 @@ class Classes:
         self.number = self._place(np.argsort(degrees if cliques else -degrees, kind="stable"))
 
     def _place(self, order: Int[np.ndarray, "N"]) -> int:
-        return int(
-            _pass(self._starts, self._others, order, self._cliques, self.home, self._counts, self._sizes)
-        )
+        return int(_pass(self._starts, self._others, order, self._cliques, self.home, self._counts, self._sizes))
 
     def improve(self) -> bool:
-        """Another pass, in an order of the classes that is random, by size, or reversed; whether there are fewer now."""
+        """Another pass, with the classes at random, by size, or reversed; whether there are fewer now."""
         rank = self._rng.permutation(self.number)
         draw = self._rng.random()
         if draw < 0.4:
@@ -113,7 +111,9 @@ class Cover(Prover):
             problem = self.presolved.problem
             assert problem is not None
             number = self._classes.number
-            self.bound = self.presolved.lifted_bound(float(number if problem.maximise else problem.num_variables - number))
+            self.bound = self.presolved.lifted_bound(
+                float(number if problem.maximise else problem.num_variables - number)
+            )
         return self._in_vain < _MOST_IN_VAIN
 
 

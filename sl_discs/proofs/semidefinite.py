@@ -59,7 +59,9 @@ def matrix_of(terms: SpinTerms) -> sparse.csr_array:
     rows = np.concatenate([terms.pairs[:, 0], own])
     columns = np.concatenate([terms.pairs[:, 1], np.full(len(own), size)])
     size += bool(len(own))
-    upper = sparse.csr_array((np.concatenate([terms.couplings, terms.fields[own]]) / 2, (rows, columns)), (size, size))
+    upper = sparse.csr_array(
+        (np.concatenate([terms.couplings, terms.fields[own]]) / 2, (rows, columns)), (size, size)
+    )
     return (upper + upper.T).tocsr()
 
 
@@ -149,7 +151,9 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
 
     size = len(dual)
     scale = 2.0 ** np.round(-np.log2(dual) / 2)
-    entries = -(matrix.toarray() * scale * scale[:, None])
+    entries = matrix.toarray()
+    entries *= -scale
+    entries *= scale[:, None]
     diagonal = dual * scale * scale
     theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())
     entries[np.arange(size), np.arange(size)] = diagonal - theta
@@ -163,8 +167,8 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
 _ENTRIES_A_SECOND, _OPERATIONS_A_SECOND = 2e8, 2e10
 # Sweeps between two looks at the value, which has converged when it grows by less than such a part; and at most.
 _SWEEPS, _CONVERGED, _MOST_SWEEPS = 10, 1e-5, 400
-# More spins would take a gigabyte, or over two seconds.
-_MOST_SPINS = 5_000
+# More spins would take hundreds of megabytes, or over a second.
+_MOST_SPINS = 4_000
 
 
 class Semidefinite(Prover):
@@ -176,9 +180,8 @@ class Semidefinite(Prover):
         super().__init__(presolved)
         self._terms, self._matrix = terms, matrix_of(terms)
         scaled = self._matrix.data / (np.abs(self._matrix.data).max(initial=0) or 1)
-        self._couplings = Couplings(
-            *(one.astype(np.int32) for one in (self._matrix.indptr, self._matrix.indices)), scaled.astype(np.float32)
-        )
+        starts, others = (one.astype(np.int32) for one in (self._matrix.indptr, self._matrix.indices))
+        self._couplings = Couplings(starts, others, scaled.astype(np.float32))
         self._vectors = random_vectors(self._matrix.shape[0])
         self._value, self._sweeps, self._work = 0.0, 0, 0.0
 

@@ -5,14 +5,13 @@ to it, so that a state costs an addition and a comparison. Elimination replaces 
 the best value that they can have, a table of the states of its neighbours (Bertele and Brioschi 1972, "Nonserial
 dynamic programming"), in an order in which few variables are neighbours at a time.
 
-Values are computed in double precision. If all coefficients are multiples of 2^-10 and small enough, or whole numbers
-after rounding, these are exact. Otherwise all states that are best up to the error of rounding are found, and compared
-in exact arithmetic.
+Values are computed in double precision. If all coefficients are multiples of 2^-10 and small enough, these are exact,
+and whole values are known by rounding. Otherwise all states that are best up to the error of rounding are found, and
+compared in exact arithmetic.
 """
 
 from __future__ import annotations
 
-import abc
 from typing import NamedTuple
 
 import numpy as np
@@ -232,6 +231,8 @@ def _scan(scan, begin, end, slack):
 # Tables of more variables would take over a hundred megabytes; larger problems take too long to be ordered.
 _MOST_WIDTH, _MOST_VARIABLES = 22, 2_000
 _ENTRIES_A_SECOND = 3e8
+# Nominal seconds for each variable until an order is found, or found to be too wide.
+_ORDERED_S = 2e-4
 
 
 class Table(NamedTuple):
@@ -242,12 +243,18 @@ class Table(NamedTuple):
 
 
 class Elimination(Exact):
-    """Eliminates the variables in a given order, and then finds the best states backwards."""
+    """Finds an order of the variables, eliminates them in it, and finds the best states backwards."""
 
     by = "elimination of variables"
 
-    def __init__(self, presolved: Presolved, found: Order):
+    def __init__(self, presolved: Presolved):
         super().__init__(presolved)
+        self._order: list[int] | None = None
+        self._constant, self._work = self.terms.constant, 0.0
+        # Of each eliminated variable its neighbours, and which values are best, two bits a state.
+        self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
+
+    def _put_in_order(self, found: Order) -> None:
         self._order = found.order.tolist()
         # Most variables are in one table.
         self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
@@ -259,13 +266,20 @@ class Elimination(Exact):
             self._couplings[first][later] = weight
         # Tables by the variable that is eliminated first.
         self._tables: list[list[Table]] = [[] for _ in self._order]
-        self._constant, self._work = self.terms.constant, 0.0
-        # Of each eliminated variable its neighbours, and which values are best, two bits a state.
-        self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
 
     def advance(self, work: float, best: float) -> bool:
         """As `Prover.advance`."""
         self._work += work
+        if self._order is None:
+            size = self.terms.num_sites
+            if self._work < size * _ORDERED_S:
+                return True
+            self._work -= size * _ORDERED_S
+            found = narrow_elimination(size, self.terms.edges, _MOST_WIDTH)
+            if found is None:
+                return False
+            self._put_in_order(found)
+        assert self._order is not None
         while len(self._choices) < len(self._order):
             v = self._order[len(self._choices)]
             tables = self._tables[v]
@@ -290,7 +304,9 @@ class Elimination(Exact):
             # Bit 0 of a table is v, the others are among the neighbours in the same order.
             bit = {u: 1 << k for k, u in enumerate(table.variables)}
             steps = np.array([bit.get(u, 0) for u in near])
-            _combine(one, zero, table.values, *(_sums(part).astype(np.int64) for part in (steps[:half], steps[half:])))
+            _combine(
+                one, zero, table.values, *(_sums(part).astype(np.int64) for part in (steps[:half], steps[half:]))
+            )
         self._tables[v] = []
         choices = np.zeros(-(-len(one) // 4), np.uint8)
         _choose(one, zero, self.slack, choices)
@@ -302,6 +318,7 @@ class Elimination(Exact):
 
     def _best_states(self) -> tuple[Int8[np.ndarray, "K n"], bool]:
         """States that may be best, and whether these are all."""
+        assert self._order is not None
         states, complete = np.zeros((1, len(self._order)), np.int8), True
         for v, (near, choices) in zip(reversed(self._order), reversed(self._choices), strict=True):
             index = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64))
@@ -356,9 +373,7 @@ def elimination(presolved: Presolved) -> Prover | str:
     """Likewise."""
     view = view_of(presolved)
     assert view.problem is not None
-    size, why = view.problem.num_variables, f"{Elimination.by} is for sparse problems of up to {_MOST_VARIABLES:,}"
+    size = view.problem.num_variables
     if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.problem.num_terms > _MOST_WIDTH * size:
-        return why
-    terms = listed_terms(view.problem)
-    found = narrow_elimination(size, terms.edges, _MOST_WIDTH)
-    return why if found is None else Elimination(view, found)
+        return f"{Elimination.by} is for sparse problems of up to {_MOST_VARIABLES:,}"
+    return Elimination(view)

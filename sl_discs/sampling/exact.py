@@ -15,7 +15,6 @@ from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
 
-
 # The law exp(f/temperature) by enumeration, or by D-Wave's tree decomposition: exact where the treewidth is small.
 
 # D-Wave's sampler refuses more.

@@ -68,7 +68,7 @@ def round_lengths(
 class Watcher:
     """Checks the chains after each call to the engine, and decides when the run ends.
 
-    Proofs, if given, hear of better values, have a turn by `prove`, and end the run when there is nothing left to prove.
+    Proofs, if given, hear of better values, have a turn by `prove`, and end the run when nothing is left to prove.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.

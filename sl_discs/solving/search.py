@@ -84,17 +84,12 @@ def annealed(problem: Problem, options: Options) -> Result:
     if not too_large:
         # Without a good answer, provers cannot tell how long they will take.
         short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
-        proofs.advance(short, math.inf, lambda: over(options, clock))
+        limit = math.inf if options.time_limit is None else options.time_limit
+        proofs.advance(short, math.inf, lambda: clock() >= limit)
         if options.presolve and proofs.closed:
             compiling = compile_seconds() - compiled_before
             return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
     return Search(presolved, options, proofs, clock).run(annealers, compiled_before, warned=too_large)
-
-
-def over(options: Options, clock: Clock) -> bool:
-    """Whether the time limit is over, or the caller interrupts."""
-    late = options.time_limit is not None and clock() >= options.time_limit
-    return late or bool(options.interrupt is not None and options.interrupt())
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
@@ -198,7 +193,7 @@ class Search:
         begin = self._clock()
         share = _PROOFS * (begin - self._begun_at) - self._proving_s
         if self._options.time_limit is not None and share > 0 and not self._proofs.over:
-            self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), lambda: over(self._options, self._clock))
+            self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), lambda: self._left() <= 0)
             self._proving_s += self._clock() - begin
 
     def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
@@ -233,7 +228,7 @@ class Search:
         run_s = self._clock() - build_s
         if options.presolve and not self._watcher.reason and limit is None:
             # Without a time limit, results do not depend on the time that provers take.
-            self._proofs.advance(_AFTER_S)
+            self._proofs.advance(_AFTER_S, 0.0, lambda: bool(options.interrupt is not None and options.interrupt()))
         self._visit(self._proofs.states)
         return self._collector.result(
             contraction=self._recorder.contraction(),

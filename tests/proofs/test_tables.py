@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
-from sl_discs.models.elimination import narrow_elimination
 from sl_discs.proofs import tables
 from sl_discs.reductions.presolve import presolve, unreduced
 
@@ -22,8 +21,7 @@ def optimum(problem):
 
 def provers_of(problem):
     view = tables.view_of(unreduced(problem))
-    order = narrow_elimination(problem.num_variables, tables.listed_terms(problem).edges, tables._MOST_WIDTH)
-    return tables.Enumeration(view), tables.Elimination(view, order)
+    return tables.Enumeration(view), tables.Elimination(view)
 
 
 def run(prover, work):
@@ -41,12 +39,14 @@ def test_both_prove_the_optimum(seed, size, spins, numbers):
     if numbers != "whole":
         values = rng.normal(size=(size, size)) * 10.0 ** (rng.choice([0, 9, 17], (size, size)) * (numbers == "wide"))
     values *= rng.random((size, size)) < 0.6
-    problem = sl_discs.ising(values[0], np.triu(values, 1)) if spins else sl_discs.qubo(values, maximise=bool(seed % 2))
+    problem = (
+        sl_discs.ising(values[0], np.triu(values, 1)) if spins else sl_discs.qubo(values, maximise=bool(seed % 2))
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_LOW", 3)
         provers = provers_of(problem)
     for prover in provers:
-        run(prover, 1e-9 if seed % 3 else 1.0)
+        run(prover, 1e-4 if seed % 3 else 1.0)
         best = problem.evaluate(prover.states).values
         best = best.max() if problem.maximise else best.min()
         assert best == optimum(problem)
