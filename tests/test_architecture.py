@@ -20,6 +20,7 @@ ORDER = [
     ["engines"],
     ["experiment"],
     ["reductions"],
+    ["proofs"],
     ["solving", "testing"],
     ["sampling"],
     ["discs_plugin"],

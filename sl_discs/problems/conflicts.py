@@ -1,11 +1,9 @@
-"""Sets of nodes of which no two conflict: repair, exact local improvement, and bounds on their size."""
+"""Sets of nodes of which no two conflict: repair and exact local improvement."""
 
 from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Int
-
-from sl_discs.instances.graph import Graph
 
 
 def drop_conflicts(
@@ -113,51 +111,3 @@ class TwoImprovement:
                 self._add_free(chosen, held, others)
                 self._add_free(chosen, held, np.sort(neighbours))
                 return
-
-
-# Bounds that no set can pass, found greedily: an independent set has at most one node of each clique, so that the
-# number of cliques in a partition of the nodes bounds its size, and a clique has at most one node of each colour of a
-# proper colouring.
-
-# Nodes that may be added to a clique are so many at most, those of the smallest degree.
-_TRIED = 8
-
-
-def neighbours_of(graph: Graph) -> list[set[int]]:
-    """The neighbours of each node."""
-    found: list[set[int]] = [set() for _ in range(graph.num_nodes)]
-    for u, v in graph.edges.tolist():
-        found[u].add(v)
-        found[v].add(u)
-    return found
-
-
-def clique_cover(graph: Graph) -> list[list[int]]:
-    """Cliques that have every node in one of them: each node of small degree first, with what joins it."""
-    neighbours = neighbours_of(graph)
-    free = [True] * graph.num_nodes
-    cliques = []
-    for node in sorted(range(graph.num_nodes), key=lambda v: len(neighbours[v])):
-        if free[node]:
-            clique = [node]
-            cliques.append(clique)
-            free[node] = False
-            fitting = {v for v in neighbours[node] if free[v]}
-            while fitting:
-                # The node that leaves most of the others.
-                tried = sorted(fitting, key=lambda v: (len(neighbours[v]), v))[:_TRIED]
-                chosen = max(tried, key=lambda v: len(fitting & neighbours[v]))
-                clique.append(chosen)
-                free[chosen] = False
-                fitting &= neighbours[chosen]
-    return cliques
-
-
-def colours(graph: Graph) -> int:
-    """Number of colours of a proper colouring: each node, of large degree first, has the least that is free."""
-    neighbours = neighbours_of(graph)
-    colour: dict[int, int] = {}
-    for node in sorted(range(graph.num_nodes), key=lambda v: -len(neighbours[v])):
-        taken = {colour[v] for v in neighbours[node] if v in colour}
-        colour[node] = next(one for one in range(len(taken) + 1) if one not in taken)
-    return 1 + max(colour.values())

@@ -11,24 +11,15 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.instances.graph import Graph, graph_from_networkx, is_networkx
 from sl_discs.models.terms import Coefficients, are_whole
-from sl_discs.problems.conflicts import TwoImprovement, clique_cover, colours, drop_conflicts
+from sl_discs.problems.conflicts import TwoImprovement, drop_conflicts
 from sl_discs.problems.forms import entries, is_sparse
 from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY
 from sl_discs.problems.problem import Problem, timed
 
-# Edges that a bound looks at in a second, roughly.
-_EDGES_A_SECOND = 250_000
-
-
-def _fits(graph: Graph, seconds: float) -> bool:
-    """Whether a bound is found in so many seconds."""
-    return graph.num_edges <= _EDGES_A_SECOND * seconds
-
-
 # Maximum independent set: f(x) = |x| - penalty * (edges inside), so c = 1 and J = -penalty A.
 #
-# With a penalty above 1 every maximiser is feasible. The bound has one node of each clique of a cover.
+# With a penalty above 1 every maximiser is feasible.
 
 MIS = GraphKind(
     name="mis",
@@ -43,9 +34,9 @@ MIS = GraphKind(
     violations=Edges.num_inside,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)]),
     improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
-    bound=lambda graph, seconds: float(len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
+    provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -95,6 +86,12 @@ MAXCUT = GraphKind(
     bound=_maxcut_bound,
     whole=lambda graph: graph.weights is None or are_whole(graph.weights),
     reduction="sl_discs.reductions.quadratic:reduce_maxcut",
+    bounded_by="the positive weights",
+    provers=(
+        "sl_discs.proofs.tables:enumeration",
+        "sl_discs.proofs.tables:elimination",
+        "sl_discs.proofs.semidefinite:of_cut",
+    ),
     penalty=None,
     weighted=True,
     in_percent=True,
@@ -126,8 +123,7 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
 # Maximum clique: f(x) = |x| - penalty * (pairs inside that are not joined), so c = 1 and J = -penalty (11' - I - A).
 #
 # With a penalty above 1 every maximiser is feasible. DISCS writes the penalty as n(n-1)/2 minus the edges inside; as
-# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains. The bound
-# has one node of each colour.
+# a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains.
 
 
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
@@ -159,9 +155,9 @@ MAXCLIQUE = GraphKind(
     violations=_maxclique_violations,
     repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True),
     improve=_maxclique_improve,
-    bound=lambda graph, seconds: float(colours(graph)) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
+    provers=("sl_discs.proofs.covers:of_cliques", "sl_discs.proofs.cliques:of_cliques"),
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -189,7 +185,7 @@ def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENA
 # An edge is uncovered where (1 - x_u)(1 - x_v) = 1, so c = penalty * degrees - 1, J = -penalty A, and the constant
 # -penalty * (number of edges) remains. With a penalty above 1 every maximiser is a cover. The nodes that are left out
 # are an independent set, so this is MIS with ones and zeros exchanged: the repair adds the node that covers most
-# uncovered edges, until none is left, and the bound has all nodes but one of each clique of a cover.
+# uncovered edges, until none is left.
 
 
 def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
@@ -214,9 +210,9 @@ VERTEX_COVER = GraphKind(
     violations=lambda edges, chosen: edges.num_inside(~chosen),
     repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)]),
     improve=_vertex_cover_improve,
-    bound=lambda graph, seconds: float(graph.num_nodes - len(clique_cover(graph))) if _fits(graph, seconds) else None,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
+    provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
     maximise=False,
 ).register()
 

@@ -53,6 +53,9 @@ class Kind(abc.ABC):
       constrained: whether answers are checked against constraints that the model has no penalties for.
       reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`;
         named, since they are built on models; empty: there are none.
+      bounded_by: what `bound_of` is from, in words.
+      provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those
+        that `solve` lets work beside its search.
     """
 
     several_values: ClassVar[bool] = False  # whether variables may have more than two
@@ -66,6 +69,8 @@ class Kind(abc.ABC):
     exchange_penalty: float | None = None
     constrained: bool = False
     reduction: str = ""
+    bounded_by: str = "a bound of its kind"
+    provers: tuple[str, ...] = ()
 
     def register(self) -> Self:
         """Makes this kind known by its name.
@@ -160,6 +165,12 @@ class FormKind(Kind):
     recounted: str = "all terms as given, summed in exact arithmetic"
     answer: str = "{ones:,} of {size:,} variables are 1"
     reduction: str = "sl_discs.reductions.quadratic:reduce_form"
+    bounded_by: str = "the signs of its terms"
+    provers: tuple[str, ...] = (
+        "sl_discs.proofs.tables:enumeration",
+        "sl_discs.proofs.tables:elimination",
+        "sl_discs.proofs.semidefinite:of_form",
+    )
 
     def form(self, source: Any) -> QuadraticForm:
         """The form of a source, which is the source itself."""

@@ -18,11 +18,42 @@ import numpy as np
 from jaxtyping import Int8
 
 from sl_discs.instances.graph import Graph
-from sl_discs.problems.conflicts import clique_cover, neighbours_of
 
 # Larger graphs, and those whose greedy set is much smaller than the cover, are not searched. A search
 # that looks at so many neighbours in vain takes about two seconds.
 _MOST_EDGES, _LEAST_SHARE, _MOST_LOOKS = 50_000, 0.9, 5_000_000
+# Nodes that may be added to a clique are so many at most, those of the smallest degree.
+_TRIED = 8
+
+
+def neighbours_of(graph: Graph) -> list[set[int]]:
+    """The neighbours of each node."""
+    found: list[set[int]] = [set() for _ in range(graph.num_nodes)]
+    for u, v in graph.edges.tolist():
+        found[u].add(v)
+        found[v].add(u)
+    return found
+
+
+def clique_cover(graph: Graph) -> list[list[int]]:
+    """Cliques that have every node in one of them: each node of small degree first, with what joins it."""
+    neighbours = neighbours_of(graph)
+    free = [True] * graph.num_nodes
+    cliques = []
+    for node in sorted(range(graph.num_nodes), key=lambda v: len(neighbours[v])):
+        if free[node]:
+            clique = [node]
+            cliques.append(clique)
+            free[node] = False
+            fitting = {v for v in neighbours[node] if free[v]}
+            while fitting:
+                # The node that leaves most of the others.
+                tried = sorted(fitting, key=lambda v: (len(neighbours[v]), v))[:_TRIED]
+                chosen = max(tried, key=lambda v: len(fitting & neighbours[v]))
+                clique.append(chosen)
+                free[chosen] = False
+                fitting &= neighbours[chosen]
+    return cliques
 
 
 def set_of_a_cover(graph: Graph) -> Int8[np.ndarray, "N"] | None:

@@ -15,6 +15,9 @@ from sl_discs.problems.kind import KINDS
 
 # What is left of a problem after reductions, and the way back.
 
+# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
+_ROUNDED = 2.0**-40
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Presolved:
@@ -55,6 +58,18 @@ class Presolved:
         if self.problem is not None:
             states = self.problem.evaluate(states).states
         return self._lift(states)
+
+    def lifted_bound(self, bound: float) -> float:
+        """A bound on the answers to the original problem from one on those of the reduced problem, in their sense."""
+        problem = self.original
+        if self.problem is not problem:
+            worst = max if problem.maximise else min
+            found = problem.evaluate(self.found).values.tolist() if len(self.found) else []
+            bound = worst([bound + self.constant, *found])
+            if not problem.whole_values:
+                # Coefficients of what is left are rounded.
+                bound += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+        return problem.rounded_bound(bound)
 
     def __repr__(self) -> str:
         return f"Presolved({self.summary()})"

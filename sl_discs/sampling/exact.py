@@ -2,98 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
 import importlib
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int8
-from scipy import sparse
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from jaxtyping import Float64, Int8
 
 from sl_discs.errors import InputError, check_memory
+from sl_discs.models.elimination import narrow_elimination
 from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
 from sl_discs.sampling.draws import Budget, Drawn, Options, packed
-
-
-class Elimination(NamedTuple):
-    """An order of the variables of a graph, where eliminating one joins all its remaining neighbours, of which
-    `degrees` are the numbers.
-    """
-
-    order: Int[np.ndarray, "N"]
-    degrees: Int[np.ndarray, "N"]
-
-    @property
-    def width(self) -> int:
-        """An upper bound on the treewidth."""
-        return int(self.degrees.max())
-
-    def table_entries(self) -> int:
-        """The size of all tables: one entry for each joint state of each variable and its remaining neighbours."""
-        return int(np.sum(2 ** (self.degrees + 1)))
-
-
-def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
-    """The better of two orders: min-fill, for irregular sparse graphs, and reverse Cuthill-McKee, for grids.
-
-    On a 16 x 16 grid min-fill has width 22 and Cuthill-McKee 16; on random graphs min-fill is narrower. Edges may
-    repeat. None if neither order has a width of at most `most`.
-    """
-    matrix = sparse.csr_matrix((np.ones(len(edges)), edges.T), (num_variables, num_variables))
-    place = np.empty(num_variables, np.int64)
-    place[reverse_cuthill_mckee(sparse.csr_matrix(matrix + matrix.T), symmetric_mode=True)] = np.arange(num_variables)
-    found = [_eliminate(num_variables, edges, most, cost) for cost in (_missing, lambda near, v: int(place[v]))]
-    return min((one for one in found if one), key=Elimination.table_entries, default=None)
-
-
-def _missing(near: list[set[int]], v: int) -> int:
-    """How many pairs of neighbours of v are not joined, counted in both directions."""
-    return sum(len(near[v]) - 1 - len(near[v] & near[u]) for u in near[v])
-
-
-def _eliminate(
-    num_variables: int, edges: np.ndarray, most: int, cost: Callable[[list[set[int]], int], int]
-) -> Elimination | None:
-    """Repeatedly eliminates the variable of least cost among those with at most `most` remaining neighbours.
-
-    The cost is that of a variable, given the remaining neighbours of all. It stops as soon as there is none, so a
-    dense graph is refused quickly.
-    """
-    near: list[set[int]] = [set() for _ in range(num_variables)]
-    for u, v in edges.tolist():
-        near[u].add(v)
-        near[v].add(u)
-
-    def entry(v: int) -> tuple[int, int, int] | None:
-        return (cost(near, v), len(near[v]), v) if len(near[v]) <= most else None
-
-    current = [entry(v) for v in range(num_variables)]
-    heap = [one for one in current if one]
-    heapq.heapify(heap)
-    order, degrees = [], []
-    while heap:
-        chosen = heapq.heappop(heap)
-        _, degree, v = chosen
-        if current[v] is not chosen:
-            continue  # outdated
-        current[v] = None
-        order.append(v)
-        degrees.append(degree)
-        clique = _missing(near, v) == 0
-        for u in near[v]:
-            near[u] |= near[v]
-            near[u] -= {u, v}
-        # New pairs also change the costs of their common neighbours.
-        for u in near[v] if clique else near[v].union(*(near[u] for u in near[v])):
-            current[u] = renewed = entry(u)
-            if renewed is not None:
-                heapq.heappush(heap, renewed)
-    return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None
-
 
 # The law exp(f/temperature) by enumeration, or by D-Wave's tree decomposition: exact where the treewidth is small.
 

@@ -22,6 +22,7 @@ from sl_discs.engines.registry import get_engine
 from sl_discs.instances.form import ConstrainedForm
 from sl_discs.models.terms import form_coefficients
 from sl_discs.problems import Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.reductions.penalised import first_penalties, penalised
 from sl_discs.samplers.exchange import Exchange
 from sl_discs.solving.options import AUTO, Options, as_states
@@ -173,6 +174,7 @@ def penalties_raised(problem: Problem[ConstrainedForm], options: Options) -> Res
     return dataclasses.replace(
         best,
         bound=best.best_value if optimal else best_possible,
+        bound_by=result.bound_by if enough and result.stopped == "bound" else KINDS[problem.kind].bounded_by,
         steps=sum(one.steps for one in played),
         rounds=sum(one.rounds for one in played),
         stopped=stopped,

@@ -97,6 +97,10 @@ def write_report(path: Path, runs: Iterable[Run], command: str, note: str = "") 
     return write_page(path, title, sections, command, note)
 
 
+# A bound that is farther off says nothing.
+_FAR = 0.5
+
+
 def verification(problem: Problem, result: Result) -> tuple[bool, str]:
     """Whether the best answer has the claimed value in the problem as given, and how this was verified."""
     value = problem.value(result.best_sample)
@@ -114,11 +118,13 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
 def proof(result: Result) -> str:
     """How good the best answer is at least, in words; empty where no bound is known."""
     if result.optimal:
-        return "optimal, as a bound proves" if result.rounds else f"optimal: {result.engine_note}"
+        return f"optimal, proved by {result.bound_by}"
     if result.bound is None:
         return ""
+    if result.gap is not None and result.gap > _FAR:
+        return f"no useful bound: that by {result.bound_by} is {100 * result.gap:,.0f} % off"
     gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"
-    return f"no answer is better than {result.bound:,.12g}{gap}"
+    return f"no answer is better than {result.bound:,.12g}{gap}, by {result.bound_by}"
 
 
 def seconds(read_s: float, result: Result) -> dict[str, float]:

@@ -102,11 +102,11 @@ class ContractionRecorder:
 
 # The largest value of a variable.
 _MOST_VALUE = 127
-_FORMAT = "sl_discs result 3"
+_FORMAT = "sl_discs result 4"
 _ARRAYS = ("values", "improved", "states", "feasible_chains", "final_states")
 _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
-    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "presolved",
+    "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "bound_by", "presolved",
 )  # fmt: skip
 
 
@@ -166,6 +166,7 @@ class Result:
       rounds: number of annealings.
       stopped: why the run ended: `steps`, `time`, `target`, `bound`, `callback` or `interrupt`.
       bound: a value that no answer is better than; None: not known.
+      bound_by: what it is from, in words, such as `a semidefinite relaxation`; empty without one.
       presolved: what exact reductions did before the search; empty: nothing.
       timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
         compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.
@@ -195,6 +196,7 @@ class Result:
     rounds: int
     stopped: str
     bound: float | None
+    bound_by: str
     presolved: str
     timing: Mapping[str, float]
     engine: str

@@ -15,6 +15,7 @@ from sl_discs.experiment.chains import Outcome
 from sl_discs.experiment.settings import Settings
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
+from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.result import Result, Trajectory, joined
 
@@ -65,7 +66,9 @@ def round_lengths(
 
 
 class Watcher:
-    """Checks the chains after each call to the engine, and decides when the run ends; a bound that is None does not.
+    """Checks the chains after each call to the engine, and decides when the run ends.
+
+    Proofs, if given, hear of better values, have a turn by `prove`, and end the run when nothing is left to prove.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -79,7 +82,8 @@ class Watcher:
         maximise: bool,
         *,
         target: float | None,
-        bound: float | None,
+        proofs: Proofs | None,
+        prove: Callable[[], None],
         callback: Callable[[int, float], object] | None,
         interrupt: Callable[[], object] | None,
         is_over: Callable[[], bool],
@@ -87,7 +91,7 @@ class Watcher:
         self.reason = ""
         self._evaluate, self._chains = evaluate, chains
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._target, self._bound = target, bound
+        self._target, self._proofs, self._prove = target, proofs, prove
         self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
         self._best = -self._sign * np.inf
         self._before = self._done = 0
@@ -102,9 +106,12 @@ class Watcher:
     def reached(self, values: Float64[np.ndarray, "B"]) -> bool:
         """Takes exact values into account; returns whether the run ends."""
         self._best = self._sign * max(self._sign * self._best, float((self._sign * values).max()))
-        for reason, value in ("bound", self._bound), ("target", self._target):
-            if value is not None and self._sign * (self._best - value) >= 0:
-                self.reason = reason
+        if self._proofs is not None:
+            self._proofs.know(self._best)
+            if self._proofs.closed:
+                self.reason = "bound"
+        if self._target is not None and self._sign * (self._best - self._target) >= 0:
+            self.reason = "target"
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
@@ -115,6 +122,10 @@ class Watcher:
         if values[place] > self._highest and self._is_used(float(values[place])):
             self._highest = values[place]
             self.reached(self._evaluate(np.asarray(best.x[0, place])[None]).values)
+        if self._proofs is not None and not self.reason:
+            self._prove()
+            if self._proofs.closed:
+                self.reason = "bound"
         if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
         if not self.reason and self._interrupt is not None and self._interrupt():
@@ -124,12 +135,17 @@ class Watcher:
         return bool(self.reason)
 
     def _is_used(self, value: float) -> bool:
-        """Whether somebody asks for the exact value; for a bound, only if it is about as good."""
+        """Whether somebody asks for the exact value; of proofs that are over, only if it is about as good."""
         if self._target is not None or self._callback is not None:
             return True
-        if self._bound is None:
+        if self._proofs is None:
             return False
-        return bool(value + self.constant >= self._sign * self._bound - _ABOUT * max(1.0, abs(self._bound)))
+        bound = self._proofs.bound
+        if not self._proofs.over:
+            return True
+        if bound is None:
+            return False
+        return bool(value + self.constant >= self._sign * bound - _ABOUT * max(1.0, abs(bound)))
 
 
 # Collects the outcomes of rounds of chains into one result, with all values recomputed.
@@ -160,8 +176,17 @@ class Collector:
 
     def begin(self, states: Int8[np.ndarray, "B N"]) -> Float64[np.ndarray, "B"]:
         """Adds states of the original problem that count as visited; returns their values."""
-        self._begun = self._problem.evaluate(states)
-        return self._begun.values
+        found = self._problem.evaluate(states)
+        self._begun = found if self._begun is None else self._better(found, self._begun)
+        return found.values
+
+    def _better(self, one: Evaluated, other: Evaluated) -> Evaluated:
+        """The better ones of pairs of states."""
+        better = self._sign * (one.values - other.values) >= 0
+        pairs = zip(one, other, strict=True)
+        return Evaluated(
+            *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
+        )
 
     def add(self, outcome: Outcome, settings: Settings, steps: int, constant: float) -> None:
         """Adds a round, of fewer steps than in the settings if it was cut short.
@@ -204,13 +229,7 @@ class Collector:
             assert self._begun is not None
             return self._begun
         found = self._problem.evaluate(self._presolved.lift(self._states))
-        if self._begun is None:
-            return found
-        better = self._sign * (found.values - self._begun.values) >= 0
-        pairs = zip(found, self._begun, strict=True)
-        return Evaluated(
-            *(np.where(better if one.ndim == 1 else better[:, None], one, other) for one, other in pairs)
-        )
+        return found if self._begun is None else self._better(found, self._begun)
 
     def _best(self) -> tuple[Evaluated, Float64[np.ndarray, "B"]]:
         """Those states after the problem's local improvement, and by how much that has raised or lowered values."""

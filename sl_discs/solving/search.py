@@ -27,6 +27,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
+from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.solving.annealing import complete_annealing, objective_of
@@ -45,8 +46,10 @@ _LOOKS = 50
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
 _TRIAL = 0.1
-# How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
-_ROUNDED = 2.0**-40
+# Part of the time that provers have beside the annealings, as long as they expect to come to an end.
+_PROOFS = 0.75
+# Nominal seconds of proofs before and after a search without a time limit.
+_BEFORE_S, _AFTER_S = 0.25, 4.0
 # Up to so many padded sites, rows cost next to nothing.
 _SMALL = 128
 
@@ -77,8 +80,16 @@ def annealed(problem: Problem, options: Options) -> Result:
     annealers = [Annealer(reduced, options)]
     if not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
-    bound = None if too_large else _bound(presolved, options.bound_seconds)
-    return Search(presolved, options, bound, clock).run(annealers, compiled_before, warned=too_large)
+    proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds)
+    if not too_large:
+        # Without a good answer, provers cannot tell how long they will take.
+        short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
+        limit = math.inf if options.time_limit is None else options.time_limit
+        proofs.advance(short, math.inf, lambda: clock() >= limit)
+        if options.presolve and proofs.closed:
+            compiling = compile_seconds() - compiled_before
+            return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
+    return Search(presolved, options, proofs, clock).run(annealers, compiled_before, warned=too_large)
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
@@ -90,24 +101,6 @@ def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, i
         return options.steps or options.default_steps(num_sites), unit
     least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, options.n_min)
     return -(-least // unit) * unit, unit
-
-
-def _bound(presolved: Presolved, seconds: float) -> float | None:
-    """A value that no answer to the original problem is better than, from what reductions leave of it."""
-    problem, reduced = presolved.original, presolved.problem
-    assert reduced is not None
-    best = reduced.bound(seconds)
-    if best is None or reduced is problem:
-        return best
-    worst, tightest = (max, min) if problem.maximise else (min, max)
-    found = problem.evaluate(presolved.found).values.tolist() if len(presolved.found) else []
-    best = worst([best + presolved.constant, *found])
-    if problem.whole_values:
-        return problem.rounded_bound(best)
-    # What is left is rounded, unlike the problem as given, whose own bound may be met.
-    best += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
-    own = problem.bound(seconds)
-    return best if own is None else tightest(best, own)
 
 
 class Annealer:
@@ -169,16 +162,17 @@ class Search:
     settings: Settings
     _recorder: ContractionRecorder
 
-    def __init__(self, presolved: Presolved, options: Options, bound: float | None, clock: Clock):
-        self._presolved, self._options, self._bound, self._clock = presolved, options, bound, clock
+    def __init__(self, presolved: Presolved, options: Options, proofs: Proofs, clock: Clock):
+        self._presolved, self._options, self._proofs, self._clock = presolved, options, proofs, clock
         self._problem, self._number = presolved.original, 0
         self._states = as_states(self._problem, options.initial_states, options.num_chains)
         self._collector = Collector(presolved)
         self._watcher = Watcher(
             self._exactly, options.num_chains, self._problem.maximise,
-            target=options.target, bound=bound if options.presolve else None, callback=options.callback,
-            interrupt=options.interrupt, is_over=lambda: self._left() <= 0,
+            target=options.target, proofs=proofs if options.presolve else None, prove=self._prove,
+            callback=options.callback, interrupt=options.interrupt, is_over=lambda: self._left() <= 0,
         )  # fmt: skip
+        self._begun_at, self._proving_s = clock(), 0.0
         self._bar: Callable[[str, int], None] = lambda name, steps: None
 
     def _exactly(self, states: np.ndarray) -> Evaluated:
@@ -187,6 +181,20 @@ class Search:
 
     def _left(self) -> float:
         return math.inf if self._options.time_limit is None else self._options.time_limit - self._clock()
+
+    def _visit(self, states: Int8[np.ndarray, "K N"]) -> None:
+        """Counts states of the original problem as visited, by chains in turn."""
+        if len(states):
+            shape = self._options.num_chains, states.shape[1]
+            self._watcher.reached(self._collector.begin(np.resize(states, shape)))
+
+    def _prove(self) -> None:
+        """Under a time limit, gives provers what they lack of their share so far."""
+        begin = self._clock()
+        share = _PROOFS * (begin - self._begun_at) - self._proving_s
+        if self._options.time_limit is not None and share > 0 and not self._proofs.over:
+            self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), lambda: self._left() <= 0)
+            self._proving_s += self._clock() - begin
 
     def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
         """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
@@ -197,9 +205,8 @@ class Search:
           warned: whether the user knows already that the time limit is too short.
         """
         options, problem, limit = self._options, self._problem, self._options.time_limit
-        visited = self._presolved.found if self._states is None else self._states
-        if len(visited):
-            self._watcher.reached(self._collector.begin(np.resize(visited, (options.num_chains, visited.shape[1]))))
+        self._visit(self._presolved.found if self._states is None else self._states)
+        self._visit(self._proofs.states)
         winner = annealers[0]
         total = None if limit is not None else winner.first * options.num_chains
         with progress_bar(total) if options.progress else contextlib.nullcontext(self._bar) as self._bar:
@@ -219,10 +226,15 @@ class Search:
                     if self._watcher.reason:
                         break
         run_s = self._clock() - build_s
+        if options.presolve and not self._watcher.reason and limit is None:
+            # Without a time limit, results do not depend on the time that provers take.
+            self._proofs.advance(_AFTER_S, 0.0, lambda: bool(options.interrupt is not None and options.interrupt()))
+        self._visit(self._proofs.states)
         return self._collector.result(
             contraction=self._recorder.contraction(),
             stopped=self._watcher.reason or ("steps" if limit is None else "time"),
-            bound=self._bound,
+            bound=self._proofs.bound,
+            bound_by=self._proofs.by,
             timing={"build_s": build_s, "compile_s": compile_seconds() - compiled_before, "run_s": run_s},
             engine=winner.engine.name,
             engine_note=winner.note,
@@ -312,9 +324,9 @@ def by_enumeration(problem: Problem, seed: int, clock: Clock) -> Result | None:
     surely = found.complete and abs(sign * value - found.value) <= found.error
     if not surely and value != problem.rounded_bound(sign * (found.value + found.error)):
         return None
-    return _without_chains(
-        unreduced(problem), found.states[best : best + 1], f"all {number:,} states were compared", seed, clock, 0.0
-    )
+    note = f"all {number:,} states were compared"
+    state = found.states[best : best + 1]
+    return _without_chains(unreduced(problem), state, "enumeration", note, seed, clock, 0.0)
 
 
 def by_reductions(presolved: Presolved, seed: int, clock: Clock, compiling: float) -> Result:
@@ -323,13 +335,18 @@ def by_reductions(presolved: Presolved, seed: int, clock: Clock, compiling: floa
     states = np.concatenate([presolved.lift(np.zeros((1, 0), np.int8)), presolved.found])
     values = problem.evaluate(states).values
     best = int(np.argmax(values if problem.maximise else -values))
-    return _without_chains(
-        presolved, states[best : best + 1], "reductions left nothing to search", seed, clock, compiling
-    )
+    state, note = states[best : best + 1], "reductions left nothing to search"
+    return _without_chains(presolved, state, "reductions", note, seed, clock, compiling)
 
 
 def _without_chains(
-    presolved: Presolved, state: Int8[np.ndarray, "1 N"], proof: str, seed: int, clock: Clock, compiling: float
+    presolved: Presolved,
+    state: Int8[np.ndarray, "1 N"],
+    by: str,
+    note: str,
+    seed: int,
+    clock: Clock,
+    compiling: float,
 ) -> Result:
     collector = Collector(presolved)
     [value] = collector.begin(state)
@@ -337,9 +354,10 @@ def _without_chains(
         contraction=no_contraction(),
         stopped="bound",
         bound=float(value),
+        bound_by=by,
         timing={"build_s": clock(), "compile_s": compiling, "run_s": 0.0},
         engine="none",
-        engine_note=proof,
+        engine_note=note,
         sampler="none",
         annealing={},
         seed=seed,

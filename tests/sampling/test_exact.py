@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from sl_discs.errors import InputError
+from sl_discs.models.elimination import narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients
-from sl_discs.sampling.exact import exact, narrow_elimination, tree_decomposition
+from sl_discs.sampling.exact import exact, tree_decomposition
 from sl_discs.testing import truths
 from sl_discs.testing.cases import all_states, state_index
 from sl_discs.testing.conformance import chi_squared

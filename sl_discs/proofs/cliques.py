@@ -1,0 +1,544 @@
+"""Largest cliques by branch and bound on sets of bits, and largest independent sets as cliques of the complement.
+
+A node of the search tree has a clique and its candidates, which are joined to all of it. Candidates are coloured
+greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Candidates of the first
+colours, as many as a clique may have without being larger than the best one, need not be tried. Two rules let more
+candidates go without a colour of their own. Recolouring moves the one neighbour that a candidate has in a class to
+another class. And a candidate is infeasible with k classes if it cannot be in a clique with one node of each: they
+then have no more than k nodes of a clique together. Each class is used once for that.
+
+Sources: Tomita, Sutani, Higashi, Takahashi and Wakatsuki 2010, "A simple and faster branch-and-bound algorithm for
+finding a maximum clique"; San Segundo, Rodriguez-Losada and Jimenez 2011, "An exact bit-parallel algorithm for the
+maximum clique problem"; San Segundo, Nikolaev and Batsyn 2015, "Infra-chromatic bound for exact maximum clique
+search"; Li and Quan 2010, "An efficient branch-and-bound algorithm based on MaxSAT for the maximum clique problem".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int, Int32, Int64, UInt64
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
+from sl_discs.instances.graph import Graph
+from sl_discs.proofs.provers import Prover
+from sl_discs.reductions.presolve import Presolved
+
+# Entries of `state`: the depth in the tree (-1: the search is over), the size of the best clique, words of bits that
+# were looked at, and the number of candidates at depth 0.
+_DEPTH, _BEST, _LOOKS, _LISTED = range(4)
+_ONE = np.uint64(1)
+# Added to numbers of nodes, of which there are far fewer.
+_BARRED = 1 << 40
+_NOT_COLOURED = -2
+
+
+class Tree(NamedTuple):
+    """A search on n nodes with W words of bits, which can be interrupted; depth d has a clique of d nodes.
+
+    Words of several classes stand side by side, so that one instruction counts nodes in eight of them.
+
+    Attributes:
+      adjacent: [n, W] the neighbours of each node.
+      candidates: [D, W] of each depth.
+      listed: [D, n] candidates to be tried, from the last to the first.
+      colours: [D, n] how many colours the candidates up to this one need.
+      last: [D] the place of the next one to be tried; -1: there is none.
+      chosen: [D] the clique.
+      best: [n] the best clique found.
+      sets: [3, W] working memory: nodes without a colour, those that fit the present class, and that class.
+      classes: [W, n] working memory: the colour classes.
+      fitting: [W, n] working memory: the nodes of each class that are joined to all that must be chosen.
+      counts: [n] working memory: numbers of nodes in classes.
+      barred: [n] working memory: added to these; large for classes that count for an infeasible candidate.
+      settled: [n] working memory: likewise, also for classes with a single node that fits.
+      forced: [2, n] working memory: classes with a single node that fits, and that node.
+      state: as above.
+    """
+
+    adjacent: UInt64[np.ndarray, "n W"]
+    candidates: UInt64[np.ndarray, "D W"]
+    listed: Int32[np.ndarray, "D n"]
+    colours: Int32[np.ndarray, "D n"]
+    last: Int32[np.ndarray, "D"]
+    chosen: Int32[np.ndarray, "D"]
+    best: Int32[np.ndarray, "n"]
+    sets: UInt64[np.ndarray, "3 W"]
+    classes: UInt64[np.ndarray, "W n"]
+    fitting: UInt64[np.ndarray, "W n"]
+    counts: Int64[np.ndarray, "n"]
+    barred: Int64[np.ndarray, "n"]
+    settled: Int64[np.ndarray, "n"]
+    forced: Int64[np.ndarray, "2 n"]
+    state: Int64[np.ndarray, "4"]
+
+
+def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
+    """Of a graph whose nodes are in the order in which they are coloured, before the first step."""
+    size = len(adjacency)
+    words = -(-size // 64)
+    depth = int(adjacency.sum(axis=1).max()) + 2
+    tree = Tree(
+        adjacent=_bits(adjacency),
+        candidates=np.zeros((depth, words), np.uint64),
+        listed=np.zeros((depth, size), np.int32),
+        colours=np.zeros((depth, size), np.int32),
+        last=np.zeros(depth, np.int32),
+        chosen=np.zeros(depth, np.int32),
+        best=np.zeros(size, np.int32),
+        sets=np.zeros((3, words), np.uint64),
+        classes=np.zeros((words, size), np.uint64),
+        fitting=np.zeros((words, size), np.uint64),
+        counts=np.zeros(size, np.int64),
+        barred=np.zeros(size, np.int64),
+        settled=np.zeros(size, np.int64),
+        forced=np.zeros((2, size), np.int64),
+        state=np.zeros(4, np.int64),
+    )
+    tree.candidates[0] = _bits(np.ones((1, size), np.bool_))[0]
+    tree.last[0] = _NOT_COLOURED
+    return tree
+
+
+def _bits(sets: Bool[np.ndarray, "K n"]) -> UInt64[np.ndarray, "K W"]:
+    padded = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), np.bool_)
+    padded[:, : sets.shape[1]] = sets
+    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+
+
+@intrinsic
+def _lowest(typing_context, word):
+    """The place of the lowest bit of a word that is not 0."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
+@intrinsic
+def _ones(typing_context, word):
+    """The number of bits of a word."""
+
+    def codegen(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@inlined
+def _add(bits, node):
+    bits[node >> 6] |= _ONE << np.uint64(node & 63)
+
+
+@inlined
+def _drop(bits, node):
+    bits[node >> 6] &= ~(_ONE << np.uint64(node & 63))
+
+
+@inlined
+def _count(tree, sets, near, offsets, most):
+    """Counts the nodes of the first classes that are in a set, beside the offsets; returns the least number."""
+    counts = tree.counts
+    for k in range(most):
+        counts[k] = offsets[k]
+    for j in range(near.shape[0]):
+        word = near[j]
+        for k in range(most):
+            counts[k] += np.int64(_ones(sets[j, k] & word))
+    least = _BARRED
+    for k in range(most):
+        least = min(least, counts[k])
+    tree.state[_LOOKS] += most * near.shape[0]
+    return least
+
+
+@inlined
+def _member(sets, k, near):
+    """The first node of a class that is in a set, which must meet it."""
+    j = 0
+    while not sets[j, k] & near[j]:
+        j += 1
+    return (j << 6) + np.int64(_lowest(sets[j, k] & near[j]))
+
+
+@called
+def _recoloured(tree, node, most):
+    """Whether a node found a place in one of the first classes, perhaps after its only neighbour there moved on."""
+    in_long_vectors()
+    classes, counts, near = tree.classes, tree.counts, tree.adjacent[node]
+    bit = _ONE << np.uint64(node & 63)
+    least = _count(tree, classes, near, tree.barred, most)
+    if least > 1:
+        return False
+    singles = 0
+    for k in range(most):
+        if counts[k] == 0:
+            classes[node >> 6, k] |= bit
+            return True
+        if counts[k] == 1:
+            tree.forced[0, singles] = k
+            singles += 1
+    for place in range(singles):
+        k = tree.forced[0, place]
+        single = _member(classes, k, near)
+        tree.barred[k] = _BARRED  # it has no neighbour in its own class
+        least = _count(tree, classes, tree.adjacent[single], tree.barred, most)
+        tree.barred[k] = 0
+        if least == 0:
+            other = 0
+            while counts[other]:
+                other += 1
+            its = _ONE << np.uint64(single & 63)
+            classes[single >> 6, k] &= ~its
+            classes[single >> 6, other] |= its
+            classes[node >> 6, k] |= bit
+            return True
+    return False
+
+
+@inlined
+def _force(tree, near, end, most):
+    """Lists the classes with a single node that fits, after `end` others; returns how many there are then."""
+    for k in range(most):
+        if tree.counts[k] == 1:
+            tree.forced[0, end], tree.forced[1, end] = k, _member(tree.fitting, k, near)
+            tree.settled[k] = _BARRED
+            end += 1
+    return end
+
+
+@called
+def _infeasible(tree, node, most):
+    """Whether a node cannot be in a clique with one of each of some first classes, which are barred from now on.
+
+    Where a class has a single node left that is joined to all that must be chosen, that must be chosen as well.
+    """
+    in_long_vectors()
+    fitting, near = tree.fitting, tree.adjacent[node]
+    for k in range(most):
+        tree.settled[k] = tree.barred[k]
+    begin = end = 0
+    one = near
+    while True:
+        for j in range(one.shape[0]):
+            word = one[j]
+            for k in range(most):
+                fitting[j, k] = (fitting[j, k] if begin else tree.classes[j, k]) & word
+        least = _count(tree, fitting, near, tree.settled, most)
+        if least == 0:
+            k = 0
+            while tree.counts[k]:
+                k += 1
+            _bar(tree, near, k, begin)
+            return True
+        if least == 1:
+            end = _force(tree, near, end, most)
+        if begin == end:
+            return False
+        k, forced = tree.forced[0, begin], tree.forced[1, begin]
+        if not fitting[forced >> 6, k] >> np.uint64(forced & 63) & _ONE:
+            _bar(tree, near, k, begin)
+            return True
+        one = tree.adjacent[forced]
+        begin += 1
+
+
+@inlined
+def _bar(tree, near, k, number):
+    """Bars a class without a node left, and those of the first forced nodes because of which nodes have gone."""
+    tree.barred[k] = _BARRED
+    waiting, end = tree.counts, 1  # whose numbers are not needed any more
+    waiting[0] = k
+    while end:
+        end -= 1
+        k = waiting[end]
+        for j in range(near.shape[0]):
+            members = tree.classes[j, k] & near[j]
+            while members:
+                one = (j << 6) + np.int64(_lowest(members))
+                members &= members - _ONE
+                for place in range(number):
+                    if not tree.adjacent[tree.forced[1, place], one >> 6] >> np.uint64(one & 63) & _ONE:
+                        of = tree.forced[0, place]
+                        if not tree.barred[of]:
+                            tree.barred[of] = _BARRED
+                            waiting[end] = of
+                            end += 1
+                        break
+
+
+@called
+def _colour(tree, depth):
+    """Lists the candidates that must be tried, with the numbers of colours."""
+    left, fitting, present = tree.sets[0], tree.sets[1], tree.sets[2]
+    words, most = left.shape[0], tree.state[_BEST] - depth
+    for k in range(words):
+        left[k] = tree.candidates[depth, k]
+    for k in range(min(most, tree.barred.shape[0])):
+        tree.barred[k] = 0
+    colour = count = begin = 0
+    while True:
+        while begin < words and not left[begin]:
+            begin += 1
+        if begin == words:
+            break
+        for k in range(words):
+            fitting[k] = left[k]
+            present[k] = 0
+        for k in range(begin, words):
+            while fitting[k]:
+                node = (k << 6) + np.int64(_lowest(fitting[k]))
+                _drop(fitting, node)
+                _drop(left, node)
+                _add(present, node)
+                for j in range(k, words):
+                    fitting[j] &= ~tree.adjacent[node, j]
+                tree.state[_LOOKS] += words
+        if colour < most:
+            for k in range(words):
+                tree.classes[k, colour] = present[k]
+            colour += 1
+            continue
+        before = count
+        for k in range(words):
+            while present[k]:
+                node = (k << 6) + np.int64(_lowest(present[k]))
+                _drop(present, node)
+                if most <= 0 or not (_recoloured(tree, node, most) or _infeasible(tree, node, most)):
+                    tree.listed[depth, count], tree.colours[depth, count] = node, colour + 1
+                    count += 1
+        colour += count > before
+    tree.last[depth] = count - 1
+    if depth == 0:
+        tree.state[_LISTED] = count
+
+
+@entered
+def _search(tree, most_looks, deepest):
+    """Goes on until about so many words were looked at, or the search is over.
+
+    True where it stops with the candidates of a clique of `deepest` nodes, which are left to the caller.
+    """
+    state, words = tree.state, tree.sets.shape[1]
+    while state[_DEPTH] >= 0 and state[_LOOKS] < most_looks:
+        depth = state[_DEPTH]
+        if tree.last[depth] == _NOT_COLOURED:
+            _colour(tree, depth)
+        place = tree.last[depth]
+        if place < 0 or depth + tree.colours[depth, place] <= state[_BEST]:
+            state[_DEPTH] -= 1
+            continue
+        node = tree.listed[depth, place]
+        tree.last[depth] -= 1
+        tree.chosen[depth] = node
+        _drop(tree.candidates[depth], node)
+        some = False
+        for k in range(words):
+            tree.candidates[depth + 1, k] = tree.candidates[depth, k] & tree.adjacent[node, k]
+            some |= tree.candidates[depth + 1, k] != 0
+        state[_LOOKS] += words
+        if some and depth + 1 == deepest:
+            return True
+        if some:
+            tree.last[depth + 1] = _NOT_COLOURED
+            state[_DEPTH] += 1
+        elif depth + 1 > state[_BEST]:
+            state[_BEST] = depth + 1
+            for k in range(depth + 1):
+                tree.best[k] = tree.chosen[k]
+    return False
+
+
+@entered
+def _sort(adjacency, degrees, order):
+    """Finds the order of which the last node has the least degree, the one before it in what is left, and so on."""
+    size = degrees.shape[0]
+    for place in range(size - 1, -1, -1):
+        node = 0
+        for other in range(size):
+            if degrees[other] < degrees[node]:
+                node = other
+        order[place] = node
+        for other in range(size):
+            degrees[other] -= adjacency[node, other]
+        degrees[node] = 2 * size
+
+
+class Level(NamedTuple):
+    """A tree with its nodes in the order of degeneracy, of which `nodes` are the names in the level above."""
+
+    nodes: Int[np.ndarray, "n"]
+    adjacency: Bool[np.ndarray, "n n"]
+    tree: Tree
+
+    def done(self) -> float:
+        """About which part of the candidates was tried, without the one that is."""
+        number, left = self.tree.state[_LISTED], self.tree.last[0] + 2
+        return max(0.0, 1 - left / number) if number else 0.0
+
+
+def make_level(adjacency: Bool[np.ndarray, "N N"], nodes: Int[np.ndarray, "n"], best: int) -> Level:
+    """For the cliques of some nodes of a graph, of which only those larger than `best` are looked for."""
+    inside = adjacency[nodes][:, nodes]
+    order = np.empty(len(nodes), np.int64)
+    _sort(inside, inside.sum(axis=1), order)
+    inside = inside[order][:, order]
+    level = Level(nodes[order], inside, make_tree(inside))
+    level.tree.state[_BEST] = best
+    return level
+
+
+# The orders of so many levels are those of the candidates there; fewer nodes are not worth one.
+_LEVELS, _WORTH = 2, 64
+
+
+class CliqueSearch:
+    """A largest clique of a graph by branch and bound, in slices.
+
+    Attributes:
+      best: size of the largest clique known, which may have been told.
+      found: [best] its nodes, if it was found here.
+      over: whether no clique is larger.
+    """
+
+    def __init__(self, adjacency: Bool[np.ndarray, "n n"]):
+        self._adjacency = adjacency
+        self.best, self.found, self.over = 0, np.empty(0, np.int64), False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._levels = [make_level(self._adjacency, np.arange(len(self._adjacency)), self.best)]
+
+    def know(self, size: int) -> None:
+        """Takes into account that there is a clique of so many nodes."""
+        if size > self.best and not self.over:
+            # Fewer candidates have to be tried from the top on.
+            self.best = size
+            self._begin()
+
+    def advance(self, looks: int) -> None:
+        """Goes on until about so many words of bits were looked at."""
+        while looks > 0 and self._levels:
+            depth = len(self._levels) - 1
+            _, adjacency, tree = self._levels[-1]
+            state = tree.state
+            # A clique of this level has a node of each level above as well.
+            state[_BEST] = max(state[_BEST], self.best - depth)
+            before, best = state[_LOOKS], state[_BEST]
+            sorts = depth < _LEVELS and len(adjacency) > _WORTH
+            further = _search(tree, before + looks, 1 if sorts else 0)
+            looks -= int(state[_LOOKS] - before)
+            if state[_BEST] > best:
+                self.best = int(state[_BEST]) + depth
+                self.found = self._named(tree.best[: state[_BEST]])
+            if further:
+                looks -= len(adjacency) ** 2 // 8
+                candidates = np.unpackbits(tree.candidates[1].view(np.uint8), bitorder="little")
+                self._levels.append(make_level(adjacency, np.flatnonzero(candidates), max(int(state[_BEST]) - 1, 0)))
+            elif state[_DEPTH] < 0:
+                self._levels.pop()
+        self.over = not self._levels
+
+    def done(self) -> float:
+        """About which part of the tree was searched: of the candidates at the top, below the present one, and so on."""
+        done, part = 0.0, 1.0
+        for level in self._levels[: _LEVELS + 1]:
+            done += part * level.done()
+            part /= max(int(level.tree.state[_LISTED]), 1)
+        return done
+
+    def _named(self, clique: Int[np.ndarray, "k"]) -> Int[np.ndarray, "K"]:
+        """The nodes of the graph that those of a clique of the lowest level are, with those chosen above."""
+        found = self._levels[-1].nodes[clique]
+        for level in reversed(self._levels[:-1]):
+            found = level.nodes[np.append(found, level.tree.chosen[0])]
+        return found
+
+
+# Words of bits that a core looks at in a second, and the most nodes.
+_WORDS_A_SECOND = 1e9
+# Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
+_MEASURED = 0.15
+_MOST_NODES = 2_000
+# Nominal seconds for each pair of nodes until the search begins.
+_PAIR_S = 1e-7
+
+
+class Cliques(Prover):
+    """The largest cliques of a graph that has those of the reduced problem, or its largest independent sets."""
+
+    by = "branch and bound with colourings"
+
+    def __init__(self, presolved: Presolved, *, joined: bool):
+        super().__init__(presolved)
+        self._joined, self._work = joined, 0.0
+        self._search: CliqueSearch | None = None
+        # The work, and the part that was searched, since when the best size is known.
+        self._size, self._since = 0, (0.0, 0.0)
+
+    def _value(self, size: int) -> float:
+        """Of the reduced problem, for a clique of so many nodes."""
+        problem = self.presolved.problem
+        assert problem is not None
+        return float(size if problem.maximise else problem.num_variables - size)
+
+    def advance(self, work: float, best: float) -> bool:
+        """As `Prover.advance`."""
+        presolved, problem = self.presolved, self.presolved.problem
+        assert problem is not None
+        if self._search is None:
+            self._work += work
+            if self._work < problem.num_variables**2 * _PAIR_S:
+                return True
+            self._work, self._search = 0.0, CliqueSearch(_adjacency(problem.source, self._joined))
+        search = self._search
+        if np.isfinite(best):
+            # The size is linear in the value, of slope 1 or -1.
+            known = int(abs(best - presolved.constant - self._value(0)))
+            search.know(known)
+        if search.best > self._size:
+            self._size, self._since = search.best, (self._work, search.done())
+        before = search.best
+        search.advance(int(work * _WORDS_A_SECOND))
+        if search.best > before:
+            chosen = np.full((1, problem.num_variables), not problem.maximise, np.int8)
+            chosen[0, search.found] = problem.maximise
+            self.states = presolved.lift(chosen)
+        self._work += work
+        worked, done = self._work - self._since[0], search.done()
+        if worked > _MEASURED and search.best == before:
+            self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
+        if search.over:
+            self.bound = presolved.lifted_bound(self._value(search.best))
+        return not search.over
+
+
+def of_cliques(presolved: Presolved) -> Prover | str:
+    """Of a problem `maxclique`."""
+    return _of(presolved, joined=True)
+
+
+def of_sets(presolved: Presolved) -> Prover | str:
+    """Of a problem `mis` or `vertex_cover`."""
+    return _of(presolved, joined=False)
+
+
+def _of(presolved: Presolved, joined: bool) -> Prover | str:
+    assert presolved.problem is not None
+    if presolved.problem.num_variables > _MOST_NODES:
+        return f"{Cliques.by} is for up to {_MOST_NODES:,} nodes"
+    return Cliques(presolved, joined=joined)
+
+
+def _adjacency(graph: Graph, joined: bool) -> Bool[np.ndarray, "n n"]:
+    """Of a graph, or of its complement."""
+    adjacency = np.full((graph.num_nodes, graph.num_nodes), not joined)
+    for ends in (graph.edges, graph.edges[:, ::-1]):
+        adjacency[tuple(ends.T)] = joined
+    np.fill_diagonal(adjacency, False)
+    return adjacency

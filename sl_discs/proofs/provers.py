@@ -1,0 +1,129 @@
+"""Provers, which work on bounds and proofs in slices, and `Proofs`, which lets those of a problem take turns.
+
+The kind of a problem names its provers. Work is counted in nominal seconds, roughly those of one core, from numbers
+of operations: what a prover finds with so much work is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import abc
+import collections
+import pkgutil
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Int8
+
+from sl_discs.problems.kind import KINDS
+from sl_discs.reductions.presolve import Presolved, none_found
+
+# Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
+_TURN = 0.05
+# Provers expect to need up to so many times what they will: the last parts of a search are the smallest.
+_PESSIMISTIC = 10
+
+
+class Prover(abc.ABC):
+    """An attempt to bound the answers to a problem, or to find the best one, by what reductions left of it.
+
+    Attributes:
+      by: what it proves something by, in words.
+      bound: a value that no answer to the original problem is better than, in its sense; None: none so far.
+      states: [K, N] answers to the original problem that it has found.
+      expected: nominal seconds that it will still need, as far as it can tell.
+    """
+
+    by: str
+
+    def __init__(self, presolved: Presolved):
+        self.presolved = presolved
+        self.bound: float | None = None
+        self.states: Int8[np.ndarray, "K N"] = none_found(presolved.original.num_variables)
+        self.expected = 0.0
+
+    @abc.abstractmethod
+    def advance(self, work: float, best: float) -> bool:
+        """Works for about so many nominal seconds, knowing the best value so far; whether there is more to do."""
+
+
+# Makes a prover of what reductions left of a problem, or says in words why there is none.
+Factory = Callable[[Presolved], Prover | str]
+
+
+class Proofs:
+    """The provers of a problem, in turns, each with as much work as the others, and what they found so far.
+
+    Attributes:
+      bound: a value that no answer to the original problem is better than; None: not known.
+      by: what the bound is from, in words; empty without one.
+      states: [K, N] an answer that a prover found, better than any that was known then; K is 0 without one.
+      best: its value, or the best value known; infinitely bad without one.
+      refused: why provers could not be used, in words.
+    """
+
+    def __init__(self, presolved: Presolved, seconds: float):
+        """The bound of the problem's kind may take so many seconds; provers begin with `advance`."""
+        problem, reduced = presolved.original, presolved.problem
+        assert reduced is not None
+        self.bound, self.by = problem.bound(seconds), KINDS[problem.kind].bounded_by
+        self.refused: list[str] = []
+        self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
+        self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
+        self._compare(presolved.found)
+        self._waiting: collections.deque[str | Prover] = collections.deque(KINDS[problem.kind].provers)
+        of_reduced = None if reduced is problem else reduced.bound(seconds)
+        if of_reduced is not None:
+            self._take_bound(presolved.lifted_bound(of_reduced), self.by)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing left to prove, or no prover has anything left to do."""
+        return self.closed or not self._waiting
+
+    @property
+    def closed(self) -> bool:
+        """Whether the best value is proved to be that."""
+        return self.bound is not None and self._sign * (self.best - self.bound) >= 0
+
+    def know(self, best: float) -> None:
+        """Takes the exact value of an answer into account."""
+        self.best = self._sign * max(self._sign * self.best, self._sign * best)
+
+    def advance(self, work: float, later: float = 0.0, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Lets provers work for so many nominal seconds, until there is nothing left to prove, or it is over.
+
+        Those that will need more than what there is now, and `later`, as far as they can tell, are given up.
+        """
+        later += work
+        while work > 0 and not self.over and not is_over():
+            prover = self._waiting.popleft()
+            if isinstance(prover, str):
+                made = pkgutil.resolve_name(prover)(self._presolved)
+                if isinstance(made, str):
+                    self.refused.append(made)
+                    continue
+                prover = made
+            turn = min(work, _TURN)
+            work, later = work - turn, later - turn
+            more = prover.advance(turn, self.best)
+            if more and prover.expected > _PESSIMISTIC * later:
+                self.refused.append(f"{prover.by} would take too long")
+            elif more:
+                self._waiting.append(prover)
+            self._take(prover)
+
+    def _take(self, prover: Prover) -> None:
+        self._compare(prover.states)
+        if prover.bound is not None:
+            self._take_bound(prover.bound, prover.by)
+
+    def _compare(self, states: Int8[np.ndarray, "K N"]) -> None:
+        if len(states):
+            values = self._sign * self._presolved.original.evaluate(states).values
+            place = int(np.argmax(values))
+            if values[place] > self._sign * self.best:
+                self.states, self.best = states[place : place + 1], float(self._sign * values[place])
+
+    def _take_bound(self, found: float, by: str) -> None:
+        if self.bound is None or self._sign * (self.bound - found) > 0:
+            self.bound, self.by = found, by

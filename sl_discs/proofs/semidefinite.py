@@ -1,0 +1,229 @@
+"""The semidefinite bound of quadratic functions of spins, by coordinate descent of low rank with a certified dual.
+
+A function constant + s'Cs of spins s, where fields are couplings to one spin more that is always 1, is at most
+constant + sum z for every z with Diag(z) - C positive semidefinite: s'Cs <= s'Diag(z)s = sum z. The best such z is
+the dual of the relaxation in which spins are unit vectors v_i. The mixing method turns one vector after another into
+the direction of its field g_i = sum_j C_ij v_j, and |g_i| tends to the best z.
+
+z = |g| is not quite feasible, so it is stretched by a factor mu, which Lanczos' method estimates, and then checked by
+a Cholesky factorization of M = S (Diag(z) - C) S, where S has powers of two near z^(-1/2), so that M is exact. An
+estimate of the least eigenvalue, or its residual, would not do, since another one may be smaller. A factorization in
+double precision that succeeds is that of M + E with |E| <= gamma trace(M) in the 2-norm, where gamma is about N times
+the unit roundoff (Rump 2006, "Verification of positive definiteness"). So what is factorized is M - theta, with theta
+well above gamma trace(M): then M itself is positive semidefinite, whatever Lanczos' method said.
+
+Sources: Goemans and Williamson 1995, "Improved approximation algorithms for maximum cut and satisfiability problems
+using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing method".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int32
+from scipy import sparse
+
+from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
+from sl_discs.proofs.provers import Prover
+from sl_discs.reductions.presolve import Presolved
+from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
+
+# Entries of a vector: two registers of 512 bits. More would hardly give better duals, which need not be optimal.
+_RANK = 32
+_EPS = float(np.finfo(np.float64).eps)
+# Of the certificate: n and trace come with a factor for operations that libraries replace by two, such as divisions.
+_SAFETY = 8
+# By how much z is stretched beyond Lanczos' estimate, one after another until the certificate succeeds.
+_MARGINS = 3e-4, 3e-3, 3e-2, 0.3
+_LANCZOS_ERROR, _LANCZOS_STEPS = 1e-4, 300
+# Lanczos' method is for more spins.
+_FEW = 64
+# A dual is not below such a part of the sum of a row, so that no scale is out of range.
+_LEAST = 1e-6
+
+
+class Couplings(NamedTuple):
+    """C as rows of a sparse matrix: `starts` [n + 1], and `others` and `weights` [2 M] of the entries."""
+
+    starts: Int32[np.ndarray, "n1"]
+    others: Int32[np.ndarray, "M2"]
+    weights: Float32[np.ndarray, "M2"]
+
+
+def matrix_of(terms: SpinTerms) -> sparse.csr_array:
+    """C [n, n] of the couplings and fields, in which a last spin stands for 1 where there are fields."""
+    size, own = len(terms.fields), np.flatnonzero(terms.fields)
+    rows = np.concatenate([terms.pairs[:, 0], own])
+    columns = np.concatenate([terms.pairs[:, 1], np.full(len(own), size)])
+    size += bool(len(own))
+    upper = sparse.csr_array(
+        (np.concatenate([terms.couplings, terms.fields[own]]) / 2, (rows, columns)), (size, size)
+    )
+    return (upper + upper.T).tocsr()
+
+
+def random_vectors(size: int) -> Float32[np.ndarray, "n R"]:
+    """Unit vectors to begin with; always the same."""
+    vectors = np.random.default_rng(0).normal(size=(size, _RANK)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def mixed(couplings: Couplings, vectors: Float32[np.ndarray, "n R"], sweeps: int) -> float:
+    """Turns every vector so many times, in place; returns the value of the relaxation, sum |g|."""
+    return _mix(couplings, vectors, np.zeros(_RANK, np.float32), sweeps)
+
+
+@inlined(fastmath=REORDERED)
+def _turn(couplings, vectors, field, i):
+    """Turns a vector into the direction of its field, whose norm is returned."""
+    for k in range(field.shape[0]):
+        field[k] = 0
+    for place in range(couplings.starts[i], couplings.starts[i + 1]):
+        weight, j = couplings.weights[place], couplings.others[place]
+        for k in range(field.shape[0]):
+            field[k] += weight * vectors[j, k]
+    square = np.float32(0)
+    for k in range(field.shape[0]):
+        square += field[k] * field[k]
+    norm = np.sqrt(square)
+    if norm > 0:
+        scale = np.float32(1) / norm
+        for k in range(field.shape[0]):
+            vectors[i, k] = scale * field[k]
+    return norm
+
+
+@entered
+def _mix(couplings, vectors, field, sweeps):
+    in_long_vectors()
+    total = 0.0
+    for _ in range(sweeps):
+        total = 0.0
+        for i in range(vectors.shape[0]):
+            total += _turn(couplings, vectors, field, i)
+    return total
+
+
+def certified(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "n"]:
+    """A dual near a given one for which Diag(dual) - matrix surely is positive semidefinite.
+
+    The matrix has zeros on its diagonal. By Gershgorin's circles, the sums of its absolute rows are such a dual; they
+    are the result where stretching the given one does not help.
+    """
+    sums = np.asarray(abs(matrix).sum(axis=1)).reshape(-1)
+    coupled = np.flatnonzero(sums)
+    found = np.zeros(len(dual))
+    if len(coupled) == 0:
+        return found
+    inside, sums = matrix[coupled][:, coupled], sums[coupled]
+    dual = np.clip(dual[coupled], _LEAST * sums, sums)
+    largest = _largest_eigenvalue(inside, dual)
+    stretched = (dual * (largest + margin) for margin in _MARGINS)
+    rounding = 1 + 4 * len(matrix.indices) * _EPS
+    found[coupled] = next((one for one in stretched if _is_feasible(inside, one)), sums * rounding)
+    return found
+
+
+def _largest_eigenvalue(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> float:
+    """Of D^(-1/2) C D^(-1/2) with the dual D: an estimate from below, at least .5."""
+    from scipy.sparse.linalg import ArpackError, eigsh
+
+    size, scale = len(dual), 1 / np.sqrt(dual)
+    scaled = sparse.diags_array(scale) @ matrix @ sparse.diags_array(scale)
+    if size < _FEW:
+        return max(float(np.linalg.eigvalsh(scaled.toarray())[-1]), 0.5)
+    begin = np.random.default_rng(0).normal(size=size)
+    try:
+        [found] = eigsh(
+            scaled, 1, which="LA", v0=begin, tol=_LANCZOS_ERROR, maxiter=_LANCZOS_STEPS, return_eigenvectors=False
+        )
+    except ArpackError:
+        return 1.0
+    return max(float(found), 0.5)
+
+
+def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bool:
+    """Whether Diag(dual) - matrix is positive semidefinite; False also where rounding leaves it open."""
+    from scipy.linalg import lapack
+
+    size = len(dual)
+    scale = 2.0 ** np.round(-np.log2(dual) / 2)
+    entries = matrix.toarray()
+    entries *= -scale
+    entries *= scale[:, None]
+    diagonal = dual * scale * scale
+    theta = _SAFETY * (size + _SAFETY) * _EPS * float(diagonal.sum())
+    entries[np.arange(size), np.arange(size)] = diagonal - theta
+    if not np.isfinite(entries).all():
+        return False
+    _, info = lapack.dpotrf(entries.T, lower=1, overwrite_a=1, clean=0)
+    return info == 0
+
+
+# Entries that a core looks at in a second, and operations of a factorization.
+_ENTRIES_A_SECOND, _OPERATIONS_A_SECOND = 2e8, 2e10
+# Sweeps between two looks at the value, which has converged when it grows by less than such a part; and at most.
+_SWEEPS, _CONVERGED, _MOST_SWEEPS = 10, 1e-5, 400
+# More spins would take hundreds of megabytes, or over a second.
+_MOST_SPINS = 4_000
+
+
+class Semidefinite(Prover):
+    """The semidefinite bound of terms whose maximum is that of the reduced problem."""
+
+    by = "a semidefinite relaxation"
+
+    def __init__(self, presolved: Presolved, terms: SpinTerms):
+        super().__init__(presolved)
+        self._terms, self._matrix = terms, matrix_of(terms)
+        scaled = self._matrix.data / (np.abs(self._matrix.data).max(initial=0) or 1)
+        starts, others = (one.astype(np.int32) for one in (self._matrix.indptr, self._matrix.indices))
+        self._couplings = Couplings(starts, others, scaled.astype(np.float32))
+        self._vectors = random_vectors(self._matrix.shape[0])
+        self._value, self._sweeps, self._work = 0.0, 0, 0.0
+
+    def advance(self, work: float, best: float) -> bool:
+        """As `Prover.advance`."""
+        self._work += work
+        size = self._matrix.shape[0]
+        each = _SWEEPS * (self._matrix.nnz + size) / _ENTRIES_A_SECOND
+        while self._sweeps < _MOST_SWEEPS:
+            if self._work < each:
+                return True
+            self._work -= each
+            self._sweeps += _SWEEPS
+            before, self._value = self._value, mixed(self._couplings, self._vectors, _SWEEPS)
+            if self._value - before <= _CONVERGED * self._value:
+                self._sweeps = _MOST_SWEEPS
+        if self._work < size**3 / 3 / _OPERATIONS_A_SECOND:
+            return True
+        norms = np.linalg.norm(self._matrix @ self._vectors.astype(np.float64), axis=1)
+        dual = certified(self._matrix, norms)
+        problem = self.presolved.problem
+        assert problem is not None
+        # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
+        rounding = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
+        most = math.fsum([self._terms.constant, *dual.tolist(), rounding])
+        self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
+        return False
+
+
+def of_form(presolved: Presolved) -> Prover | str:
+    """Of a problem `qubo` or `ising`."""
+    return _of(presolved, terms_of_form)
+
+
+def of_cut(presolved: Presolved) -> Prover | str:
+    """Of a problem `maxcut`."""
+    return _of(presolved, terms_of_cut)
+
+
+def _of(presolved: Presolved, terms_of: Callable[[Any], SpinTerms]) -> Prover | str:
+    problem = presolved.problem
+    assert problem is not None
+    if problem.num_variables > _MOST_SPINS:
+        return f"the semidefinite bound is for up to {_MOST_SPINS:,} variables"
+    return Semidefinite(presolved, terms_of(problem.source))

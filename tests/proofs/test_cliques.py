@@ -1,0 +1,104 @@
+"""Branch and bound finds largest cliques, in slices of any length; covers and colourings are what they say."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sl_discs
+from sl_discs.instances.graph import Graph
+from sl_discs.proofs import cliques, covers
+from sl_discs.proofs.provers import Proofs
+from sl_discs.reductions.presolve import unreduced
+
+
+def adjacency_of(graph):
+    return nx.to_numpy_array(graph, nodelist=range(len(graph))) > 0
+
+
+def search_of(graph, looks, known=0):
+    search = cliques.CliqueSearch(adjacency_of(graph))
+    search.know(known)
+    while not search.over:
+        search.advance(looks)
+    return search
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 90), st.sampled_from([0.2, 0.5, 0.8]), st.sampled_from([1, 300, 10**9]))
+def test_cliques_are_largest(seed, size, density, looks):
+    """Also of over 64 nodes, which take two words, and with levels of their own orders."""
+    graph = nx.gnp_random_graph(size, density, seed=seed)
+    largest = max(map(len, nx.find_cliques(graph))) if density < 0.8 or size < 40 else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cliques, "_WORTH", 5)
+        search = search_of(graph, looks)
+    assert len(set(search.found.tolist())) == search.best
+    assert all(graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2))
+    if largest is not None:
+        assert search.best == largest
+        known = search_of(graph, looks, largest)
+        assert known.best == largest and len(known.found) == 0
+    assert 0 <= search.done() <= 1
+
+
+def test_dense_graphs_against_a_planted_clique_and_another_solver():
+    """Rules that remove candidates act most on dense graphs: complements of sparse ones, by enumeration of theirs."""
+    for seed in range(30):
+        sparse = nx.gnp_random_graph(40, 0.12, seed=seed)
+        largest = max(map(len, nx.find_cliques(nx.complement(sparse))))
+        assert search_of(nx.complement(sparse), 10**9).best == largest
+
+
+@pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
+def test_solve_proves_sets_of_a_hundred_nodes(kind):
+    graph = nx.gnp_random_graph(100, 0.5 if kind == "maxclique" else 0.1, seed=4)
+    problem = getattr(sl_discs, kind)(graph)
+    result = sl_discs.solve(problem)
+    assert result.optimal and result.feasible and result.bound_by == "branch and bound with colourings"
+    of_sets = graph if kind == "maxclique" else nx.complement(graph)
+    size = search_of(of_sets, 10**9).best
+    assert result.best_value == (100 - size if kind == "vertex_cover" else size)
+
+
+def test_hopeless_problems_are_given_up():
+    """Of 300 nodes and few edges: the part of the tree that was searched shows that it would take days."""
+    problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
+    proofs = Proofs(unreduced(problem), 0.0)
+    proofs.know(44.0)
+    proofs.advance(3.0, 10.0)
+    assert proofs.over and proofs.refused == ["branch and bound with colourings would take too long"]
+    assert cliques.of_sets(unreduced(sl_discs.mis(nx.path_graph(2_001)))).endswith("up to 2,000 nodes")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 30), st.sampled_from([0.1, 0.5, 0.9]), st.booleans())
+def test_classes_are_cliques_or_independent(seed, size, density, as_cliques):
+    graph = nx.gnp_random_graph(size, density, seed=seed)
+    edges = np.array(graph.edges, np.int64).reshape(-1, 2)
+    classes = covers.Classes(Graph.from_arrays("g", size, edges), cliques=as_cliques)
+    for _ in range(20):
+        before = classes.number
+        assert classes.improve() == (classes.number < before) and classes.number <= before
+        assert sorted(set(classes.home.tolist())) == list(range(classes.number))
+        for u, v in itertools.combinations(range(size), 2):
+            if classes.home[u] == classes.home[v]:
+                assert graph.has_edge(u, v) == as_cliques
+
+
+def test_a_partition_into_cliques_is_found():
+    """Thirty cliques of fifteen nodes, and as many edges again between them."""
+    rng = np.random.default_rng(2)
+    graph = nx.disjoint_union_all([nx.complete_graph(15)] * 30)
+    while graph.number_of_edges() < 15_000:
+        u, v = rng.integers(0, 30, 2) * 15 + rng.integers(1, 15, 2)
+        if u // 15 != v // 15:
+            graph.add_edge(int(u), int(v))
+    place = dict(enumerate(rng.permutation(450).tolist()))
+    problem = sl_discs.mis(nx.relabel_nodes(graph, place))
+    prover = covers.of_sets(unreduced(problem))
+    prover.advance(0.1, 0.0)
+    assert prover.bound == 30 and prover.by == "a clique cover"

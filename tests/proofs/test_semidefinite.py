@@ -1,0 +1,126 @@
+"""The semidefinite bound holds on every problem, whatever its scale, and its certificate is checked in fractions."""
+
+import itertools
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy import sparse
+
+import sl_discs
+from sl_discs.proofs import semidefinite
+from sl_discs.proofs.provers import Proofs
+from sl_discs.reductions.presolve import unreduced
+from sl_discs.reductions.quadratic import terms_of_form
+
+
+def bound_of(problem):
+    """The semidefinite bound alone."""
+    view = unreduced(problem)
+    prover = semidefinite.of_cut(view) if problem.kind == "maxcut" else semidefinite.of_form(view)
+    assert not prover.advance(10.0, 0.0)
+    return prover.bound
+
+
+def optimum(problem):
+    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)), np.int8)
+    values = problem.evaluate(states).values
+    return values.max() if problem.maximise else values.min()
+
+
+def positive_semidefinite(matrix):
+    """Exactly, of numbers in double precision: Gaussian elimination in fractions."""
+    rows = [[Fraction(float(number)) for number in row] for row in matrix]
+    while rows:
+        pivot = next((k for k in range(len(rows)) if rows[k][k] > 0), None)
+        if pivot is None:
+            return not any(map(any, rows))
+        one = rows.pop(pivot)
+        head = one.pop(pivot)
+        for row in rows:
+            factor = row.pop(pivot) / head
+            for k in range(len(row)):
+                row[k] -= factor * one[k]
+        if any(rows[k][k] < 0 for k in range(len(rows))):
+            return False
+    return True
+
+
+def scales(rng, count, wide):
+    return rng.normal(size=count) * 10.0 ** rng.integers(-wide, wide + 1, count)
+
+
+@pytest.mark.parametrize("wide", [0, 2, 8], ids="decades {}".format)
+@pytest.mark.parametrize("maximise", [True, False])
+def test_no_form_passes_its_bound(wide, maximise):
+    """Of 120 forms, whose coefficients differ by up to sixteen orders of magnitude."""
+    rng = np.random.default_rng(wide)
+    for number in range(60):
+        size = int(rng.integers(1, 10))
+        coefficients = scales(rng, size * size, wide).reshape(size, size) * (rng.random((size, size)) < 0.7)
+        offset = float(scales(rng, 1, wide)[0])
+        problem = sl_discs.qubo(coefficients, maximise=maximise, offset=offset)
+        if number % 2:
+            problem = sl_discs.ising(coefficients[0], np.triu(coefficients, 1), maximise=maximise, offset=offset)
+        sign = 1 if maximise else -1
+        assert sign * (bound_of(problem) - optimum(problem)) >= 0
+
+
+def test_no_cut_passes_its_bound_and_bounds_are_whole():
+    rng = np.random.default_rng(1)
+    for seed in range(60):
+        graph = nx.gnp_random_graph(int(rng.integers(2, 10)), 0.6, seed=seed)
+        for u, v in graph.edges:
+            graph[u][v]["weight"] = int(rng.integers(-3, 9))
+        problem = sl_discs.maxcut(graph)
+        bound = bound_of(problem)
+        assert bound >= optimum(problem) and bound.is_integer()
+
+
+@pytest.mark.parametrize("wide", [0, 3, 12])
+def test_the_certificate_holds_in_fractions(wide):
+    rng = np.random.default_rng(wide)
+    for _ in range(40):
+        size = int(rng.integers(2, 9))
+        upper = np.triu(scales(rng, size * size, wide).reshape(size, size), 1) * (rng.random((size, size)) < 0.8)
+        matrix = upper + upper.T
+        guess = np.abs(scales(rng, size, wide)) * np.abs(matrix).sum(axis=1)
+        dual = semidefinite.certified(sparse.csr_array(matrix), guess)
+        assert positive_semidefinite(np.diag(dual) - matrix)
+
+
+def test_what_is_hardly_infeasible_is_refused():
+    """The largest eigenvalue of this matrix is N - 1, and no rounding may hide that a dual below is infeasible."""
+    size = 40
+    matrix = np.ones((size, size)) - np.eye(size)
+    for part in 1e-15, 1e-14, 1e-12, 1e-9:
+        dual = np.full(size, (size - 1) * (1 - part))
+        assert not semidefinite._is_feasible(sparse.csr_array(matrix), dual)
+    assert not semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, float(size - 1)))
+    assert semidefinite._is_feasible(sparse.csr_array(matrix), np.full(size, (size - 1) * (1 + 1e-9)))
+
+
+def test_known_values():
+    """A cycle of five edges has 5 (1 + cos(pi / 5)) / 2 = 4.52; a graph with two sides and K3 are tight."""
+    assert bound_of(sl_discs.maxcut(nx.cycle_graph(5))) == 4
+    assert bound_of(sl_discs.maxcut(nx.complete_bipartite_graph(3, 4))) == 12
+    assert bound_of(sl_discs.maxcut(nx.complete_graph(3))) == 2
+    odd = sl_discs.maxcut(nx.cycle_graph(5), name="odd")
+    scaled = sl_discs.ising(None, dict.fromkeys(nx.cycle_graph(5).edges, 0.3))
+    assert bound_of(scaled) == pytest.approx(-0.3 * (2 * 5 * (1 + np.cos(np.pi / 5)) / 2 - 5), rel=2e-3)
+    assert Proofs(unreduced(odd), 1.0).by == "the positive weights"
+
+
+def test_it_is_close_on_random_graphs():
+    """Cuts of 400 nodes are within 9 % of it, and trivial bounds are 50 % off."""
+    problem = sl_discs.maxcut(nx.gnp_random_graph(400, 0.05, seed=3))
+    cut = sl_discs.solve(problem, "metropolis", steps=400_000, chains=8, presolve=False).best_value
+    assert cut <= bound_of(problem) <= 1.09 * cut
+
+
+def test_terms_without_couplings():
+    problem = sl_discs.ising([1.0, -2.0, 0.0], None, offset=0.5)
+    assert bound_of(problem) == pytest.approx(-2.5, rel=1e-2) and bound_of(problem) <= -2.5
+    matrix = semidefinite.matrix_of(terms_of_form(sl_discs.ising([0.0, 0.0], None).source))
+    assert matrix.shape == (2, 2) and (semidefinite.certified(matrix, np.zeros(2)) == 0).all()

@@ -1,0 +1,92 @@
+"""Enumeration and elimination find every best state, also where double precision does not tell."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sl_discs
+from sl_discs.proofs import tables
+from sl_discs.reductions.presolve import presolve, unreduced
+
+
+def optimum(problem):
+    states = np.array(list(itertools.product((0, 1), repeat=problem.num_variables)), np.int8)
+    values = problem.evaluate(states).values
+    return values.max() if problem.maximise else values.min()
+
+
+def provers_of(problem):
+    view = tables.view_of(unreduced(problem))
+    return tables.Enumeration(view), tables.Elimination(view)
+
+
+def run(prover, work):
+    turns = 1
+    while prover.advance(work, 0.0):
+        turns += 1
+    return turns
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.booleans(), st.sampled_from(["whole", "real", "wide"]))
+def test_both_prove_the_optimum(seed, size, spins, numbers):
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-3, 4, (size, size)).astype(float)
+    if numbers != "whole":
+        values = rng.normal(size=(size, size)) * 10.0 ** (rng.choice([0, 9, 17], (size, size)) * (numbers == "wide"))
+    values *= rng.random((size, size)) < 0.6
+    problem = (
+        sl_discs.ising(values[0], np.triu(values, 1)) if spins else sl_discs.qubo(values, maximise=bool(seed % 2))
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "_LOW", 3)
+        provers = provers_of(problem)
+    for prover in provers:
+        run(prover, 1e-4 if seed % 3 else 1.0)
+        best = problem.evaluate(prover.states).values
+        best = best.max() if problem.maximise else best.min()
+        assert best == optimum(problem)
+        # Too many states may be equal up to rounding, but not here.
+        assert prover.bound == best
+
+
+def test_enumeration_is_interrupted_and_goes_on():
+    rng = np.random.default_rng(0)
+    problem = sl_discs.qubo(rng.integers(-9, 10, (18, 18)))
+    whole, parts = tables.Enumeration(unreduced(problem)), tables.Enumeration(unreduced(problem))
+    assert run(whole, 1.0) == 1 and run(parts, 1e-5) > 10
+    assert whole.bound == parts.bound == optimum(problem)
+    assert (problem.evaluate(parts.states).values == whole.bound).all()
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_a_glass_on_a_torus_is_proved(gaussian):
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6, periodic=True))
+    rng = np.random.default_rng(5)
+    couplings = {edge: rng.normal() if gaussian else int(rng.choice([-1, 1])) for edge in graph.edges}
+    result = sl_discs.solve(sl_discs.ising(None, couplings))
+    assert result.optimal and result.bound_by == "elimination of variables" and result.rounds == 0
+    found = sl_discs.solve(sl_discs.ising(None, couplings), "metropolis", steps=72_000, chains=16)
+    assert found.best_value == result.best_value
+
+
+def test_what_is_too_large_says_so():
+    dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
+    assert tables.enumeration(dense) == "enumeration is for up to 30 variables"
+    assert "sparse problems" in tables.elimination(dense)
+
+
+def test_values_of_what_is_left_are_lifted():
+    """Reductions of a cut with whole weights leave halves and a constant."""
+    graph = nx.random_regular_graph(3, 24, seed=2)
+    problem = sl_discs.maxcut(graph)
+    left = presolve(problem)
+    assert 0 < left.problem.num_variables < 24
+    prover = tables.enumeration(left)
+    run(prover, 1.0)
+    value = problem.evaluate(prover.states).values.max()
+    assert prover.bound == value == sl_discs.solve(problem, "metropolis", steps=48_000, chains=16).best_value
