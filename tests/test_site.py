@@ -63,6 +63,18 @@ def test_the_levels_are_those_of_the_report():
         assert set(pooled.values()) <= set(re.findall(r"[+-]\d\.\d", text))
 
 
+def test_the_pooled_gains_are_those_of_the_report():
+    """Gains of localization, on the page; their shares of the published ones, in the README and on two pages."""
+    rows = json.loads((ROOT / "docs/reproduction/claim/report.json").read_text())["claim"]["pooled"]
+    page = (ROOT / "docs/does_localization_help.md").read_text()
+    for row in rows:
+        digits = 3 if row["what"].startswith("nodes") else 2
+        words = f"{row['mean']:+.{digits}f} [{row['low']:+.{digits}f}, {row['high']:+.{digits}f}]"
+        assert f"| {words} |" in page
+        if (row["arm"], digits) == ("defaults", 2) and row["sampler"] != "gwg_one_flip":
+            assert all(words in (ROOT / name).read_text() for name in ("README.md", "docs/reproduction.md"))
+
+
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     table = (ROOT / "docs/index.md").read_text().partition("| extra |")[2].partition("\n\n")[0]
