@@ -445,7 +445,7 @@ class CliqueSearch:
         self.over = not self._levels
 
     def done(self) -> float:
-        """About which part of the tree was searched: of the candidates at the top, below the present one, and so on."""
+        """About which part of the tree was searched: of the candidates at the top, below the present one, etc."""
         done, part = 0.0, 1.0
         for level in self._levels[: _LEVELS + 1]:
             done += part * level.done()
