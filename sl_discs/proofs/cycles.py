@@ -1,10 +1,10 @@
 """Inequalities of short cycles, which tighten the semidefinite bound.
 
 Around a cycle of L spins the product of all s_a s_b is 1. So signs t of its pairs whose product is -1 do not all
-agree with them: sum t s_a s_b <= L - 2. With multipliers m >= 0 these are added to the function that is bounded: it is
-at most sum m (L - 2) plus the maximum of the function with couplings changed by -m t. Unit vectors that relax the
-spins violate some of them; multipliers grow with the violation and shrink with the slack, in steps that become shorter
-(Shor's subgradient method), and any multipliers give a bound.
+agree with them: sum t s_a s_b <= L - 2. With multipliers m >= 0 these are added to the function that is bounded: it
+is at most sum m (L - 2) plus the maximum of the function with couplings changed by -m t. Unit vectors that relax the
+spins violate some of them; multipliers grow with the violation and shrink with the slack, in steps that become
+shorter (Shor's subgradient method), and any multipliers give a bound.
 
 Triangles are used, and in sparse graphs cycles of four pairs; of many, those that are violated most.
 
