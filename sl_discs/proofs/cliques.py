@@ -445,7 +445,7 @@ class CliqueSearch:
         self.over = not self._levels
 
     def done(self) -> float:
-        """About which part of the tree was searched: of the candidates at the top, below this one, and so on."""
+        """About which part of the tree was searched: of the candidates at the top, below the present one, etc."""
         done, part = 0.0, 1.0
         for level in self._levels[: _LEVELS + 1]:
             done += part * level.done()
@@ -463,7 +463,7 @@ class CliqueSearch:
 # Words of bits that a core looks at in a second, and the most nodes.
 _WORDS_A_SECOND = 1e9
 # Nominal seconds with the best size known, after which the part that was searched tells how long the rest takes.
-_MEASURED = 0.15
+_MEASURED = 0.3
 _MOST_NODES = 2_000
 # Nominal seconds for each pair of nodes until the search begins.
 _PAIR_S = 1e-7

@@ -21,7 +21,7 @@ from sl_discs.reductions.presolve import Presolved
 # Ends of edges that a core looks at in a second, and what a node costs in these.
 _ENDS_A_SECOND, _PER_NODE = 1e8, 20
 # Passes without fewer classes after which it is given up.
-_MOST_IN_VAIN = 1_000
+_MOST_IN_VAIN = 100
 
 
 @entered

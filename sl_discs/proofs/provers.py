@@ -20,7 +20,7 @@ from sl_discs.reductions.presolve import Presolved, none_found
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
 _TURN = 0.05
 # Provers expect to need up to so many times what they will: the last parts of a search are the smallest.
-_PESSIMISTIC = 10
+_PESSIMISTIC = 20
 
 
 class Prover(abc.ABC):

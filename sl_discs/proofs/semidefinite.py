@@ -19,7 +19,7 @@ using semidefinite programming"; Wang, Chang and Kolter 2017, "The mixing method
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from jaxtyping import Float32, Float64, Int32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import REORDERED, entered, in_long_vectors, inlined
+from sl_discs.proofs.cycles import Multipliers, find, looks, pairs_of, products
 from sl_discs.proofs.provers import Prover
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.reductions.quadratic import SpinTerms, terms_of_cut, terms_of_form
@@ -163,52 +164,108 @@ def _is_feasible(matrix: sparse.csr_array, dual: Float64[np.ndarray, "n"]) -> bo
     return info == 0
 
 
-# Entries that a core looks at in a second, and operations of a factorization.
-_ENTRIES_A_SECOND, _OPERATIONS_A_SECOND = 2e8, 2e10
+# Entries of vectors' fields that a core looks at in a second, operations of a factorization, pairs that are looked at
+# for cycles, and cycles whose multipliers are moved.
+_ENTRIES_A_SECOND, _OPERATIONS_A_SECOND, _LOOKS_A_SECOND, _CYCLES_A_SECOND = 2e8, 2e10, 4e8, 5e7
 # Sweeps between two looks at the value, which has converged when it grows by less than such a part; and at most.
 _SWEEPS, _CONVERGED, _MOST_SWEEPS = 10, 1e-5, 400
 # More spins would take hundreds of megabytes, or over a second.
 _MOST_SPINS = 4_000
+# Cycles, pairs that are looked at to find them, and pairs for each spin of graphs in which those of four are used.
+_MOST_CYCLES, _MOST_LOOKS, _SPARSE = 100_000, 2e8, 6
+# Steps of the multipliers: the first ones, each with so many sweeps, until the bound is computed; then twice as many.
+_FIRST_STEPS, _MOST_STEPS, _SWEEPS_A_STEP = 50, 800, 2
+# The length of steps, and after how many it is halved.
+_STEP, _SHORTER = 0.5, 50
+# Bounds that become better by less are not worth more steps.
+_WORTH = 3e-4
 
 
 class Semidefinite(Prover):
-    """The semidefinite bound of terms whose maximum is that of the reduced problem."""
+    """The semidefinite bound of terms whose maximum is that of the reduced problem, alone and with cycles."""
 
     by = "a semidefinite relaxation"
 
     def __init__(self, presolved: Presolved, terms: SpinTerms):
         super().__init__(presolved)
-        self._terms, self._matrix = terms, matrix_of(terms)
-        scaled = self._matrix.data / (np.abs(self._matrix.data).max(initial=0) or 1)
-        starts, others = (one.astype(np.int32) for one in (self._matrix.indptr, self._matrix.indices))
-        self._couplings = Couplings(starts, others, scaled.astype(np.float32))
-        self._vectors = random_vectors(self._matrix.shape[0])
-        self._value, self._sweeps, self._work = 0.0, 0, 0.0
+        self._terms, matrix = terms, matrix_of(terms)
+        # A power of 2, so that nothing is rounded.
+        self._scale = 2.0 ** math.ceil(math.log2(np.abs(matrix.data).max(initial=0) or 1.0))
+        self._pairs, entries = pairs_of(matrix)
+        self._given, self._shape = entries / self._scale, matrix.shape
+        self._couplings = Couplings(self._pairs.starts, self._pairs.others, np.zeros(matrix.nnz, np.float32))
+        self._vectors = random_vectors(matrix.shape[0])
+        # What is left to do, by its costs, and the work that was not spent yet.
+        self._costs, self._work = self._run(), 0.0
+        self._next = next(self._costs)
 
     def advance(self, work: float, best: float) -> bool:
         """As `Prover.advance`."""
         self._work += work
-        size = self._matrix.shape[0]
-        each = _SWEEPS * (self._matrix.nnz + size) / _ENTRIES_A_SECOND
-        while self._sweeps < _MOST_SWEEPS:
-            if self._work < each:
-                return True
-            self._work -= each
-            self._sweeps += _SWEEPS
-            before, self._value = self._value, mixed(self._couplings, self._vectors, _SWEEPS)
-            if self._value - before <= _CONVERGED * self._value:
-                self._sweeps = _MOST_SWEEPS
-        if self._work < size**3 / 3 / _OPERATIONS_A_SECOND:
-            return True
-        norms = np.linalg.norm(self._matrix @ self._vectors.astype(np.float64), axis=1)
-        dual = certified(self._matrix, norms)
-        problem = self.presolved.problem
+        while self._next <= self._work:
+            self._work -= self._next
+            following = next(self._costs, None)
+            if following is None:
+                return False
+            self._next = following
+        return True
+
+    def _run(self) -> Iterator[float]:
+        """Yields the nominal seconds of each part of the work before it is done."""
+        size, pairs = self._shape[0], self._pairs
+        sweep = (len(pairs.others) + size) / _ENTRIES_A_SECOND
+        factorization = size**3 / 3 / _OPERATIONS_A_SECOND
+        self._couplings.weights[:] = self._given[pairs.numbers]
+        value = 0.0
+        for _ in range(_MOST_SWEEPS // _SWEEPS):
+            yield _SWEEPS * sweep
+            before, value = value, mixed(self._couplings, self._vectors, _SWEEPS)
+            if value - before <= _CONVERGED * value:
+                break
+        yield factorization
+        most = self._certify(self._given, 0.0, 0.0)
+        four = len(pairs.ends) <= _SPARSE * size
+        search = looks(pairs, four)
+        if search > _MOST_LOOKS:
+            return
+        yield 2 * search / _LOOKS_A_SECOND
+        cycles = find(pairs, products(pairs, self._vectors), four, _MOST_CYCLES)
+        if not len(cycles):
+            return
+        # Couplings of pairs, which have two entries in the matrix.
+        multipliers = Multipliers(2 * self._given, cycles)
+        step, steps = _SWEEPS_A_STEP * sweep + len(pairs.ends) / _ENTRIES_A_SECOND + len(cycles) / _CYCLES_A_SECOND, 0
+        block = _FIRST_STEPS
+        while steps < _MOST_STEPS:
+            for _ in range(block):
+                yield step
+                multipliers.step(products(pairs, self._vectors), _STEP / (1 + steps / _SHORTER))
+                self._couplings.weights[:] = multipliers.changed[pairs.numbers] / 2
+                mixed(self._couplings, self._vectors, _SWEEPS_A_STEP)
+                steps += 1
+            block = steps
+            changed, constant, rounding = multipliers.exact()
+            self._couplings.weights[:] = changed[pairs.numbers] / 2
+            yield factorization + _SWEEPS * sweep
+            mixed(self._couplings, self._vectors, _SWEEPS)
+            before, most = most, min(most, self._certify(changed / 2, constant, rounding))
+            if before - most < _WORTH * abs(before - self._terms.constant):
+                return
+
+    def _certify(self, entries: Float64[np.ndarray, "M"], constant: float, rounding: float) -> float:
+        """Takes the bound by C with some entries, plus a constant, which are scaled; returns it for the terms."""
+        problem, (pairs, scale) = self.presolved.problem, (self._pairs, self._scale)
         assert problem is not None
+        matrix = sparse.csr_array((entries[pairs.numbers], pairs.others, pairs.starts), self._shape)
+        norms = np.linalg.norm(matrix @ self._vectors.astype(np.float64), axis=1)
+        dual = scale * certified(matrix, norms)
         # Each of the terms, and the constant, is a sum of at most as many numbers as were given.
-        rounding = _SAFETY * _EPS * (size + problem.num_terms) * problem.magnitude()
-        most = math.fsum([self._terms.constant, *dual.tolist(), rounding])
-        self.bound = self.presolved.lifted_bound(most if problem.maximise else -most)
-        return False
+        of_terms = _SAFETY * _EPS * (self._shape[0] + problem.num_terms) * problem.magnitude()
+        most = math.fsum([self._terms.constant, *dual.tolist(), scale * constant, scale * rounding, of_terms])
+        bound = self.presolved.lifted_bound(most if problem.maximise else -most)
+        better = min if problem.maximise else max
+        self.bound = bound if self.bound is None else better(self.bound, bound)
+        return most
 
 
 def of_form(presolved: Presolved) -> Prover | str:

@@ -49,7 +49,7 @@ _TRIAL = 0.1
 # Part of the time that provers have beside the annealings, as long as they expect to come to an end.
 _PROOFS = 0.75
 # Nominal seconds of proofs before and after a search without a time limit.
-_BEFORE_S, _AFTER_S = 0.25, 4.0
+_BEFORE_S, _AFTER_S = 0.25, 5.0
 # Up to so many padded sites, rows cost next to nothing.
 _SMALL = 128
 

@@ -53,6 +53,23 @@ def test_dense_graphs_against_a_planted_clique_and_another_solver():
         assert search_of(nx.complement(sparse), 10**9).best == largest
 
 
+# Of 38,000 random graphs, searched for cliques larger by one than a known size, some of those whose largest clique is
+# lost where a class without a node left counts for two infeasible candidates.
+DEMANDING = [
+    (30, 0.76, 801924281), (35, 0.67, 554749700), (25, 0.82, 778060151), (27, 0.73, 41926908), (30, 0.83, 905697540),
+    (35, 0.81, 537233389), (25, 0.88, 274984266), (29, 0.73, 464069525),
+]  # fmt: skip
+
+
+def test_each_class_counts_for_one_infeasible_candidate():
+    rng = np.random.default_rng(0)
+    others = [(int(rng.integers(8, 26)), rng.uniform(0.5, 0.95), seed) for seed in range(200)]
+    for size, density, seed in DEMANDING + others:
+        graph = nx.gnp_random_graph(size, density, seed=seed)
+        largest = max(map(len, nx.find_cliques(graph)))
+        assert search_of(graph, 10**9, largest - 1).best == largest
+
+
 @pytest.mark.parametrize("kind", ["mis", "maxclique", "vertex_cover"])
 def test_solve_proves_sets_of_a_hundred_nodes(kind):
     graph = nx.gnp_random_graph(100, 0.5 if kind == "maxclique" else 0.1, seed=4)

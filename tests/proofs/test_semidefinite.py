@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 import sl_discs
-from sl_discs.proofs import semidefinite
+from sl_discs.proofs import cycles, semidefinite
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
-from sl_discs.reductions.quadratic import terms_of_form
+from sl_discs.reductions.quadratic import terms_of_cut, terms_of_form
 
 
 def bound_of(problem):
@@ -124,3 +124,56 @@ def test_terms_without_couplings():
     assert bound_of(problem) == pytest.approx(-2.5, rel=1e-2) and bound_of(problem) <= -2.5
     matrix = semidefinite.matrix_of(terms_of_form(sl_discs.ising([0.0, 0.0], None).source))
     assert matrix.shape == (2, 2) and (semidefinite.certified(matrix, np.zeros(2)) == 0).all()
+
+
+@pytest.mark.parametrize("four", [True, False])
+def test_cycles_are_all_found(four):
+    """Triangles and cycles of four pairs, each once, against a search over all nodes."""
+    for seed in range(20):
+        graph = nx.gnp_random_graph(9, 0.5, seed=seed)
+        terms = terms_of_cut(sl_discs.maxcut(graph).source)
+        pairs, _ = cycles.pairs_of(semidefinite.matrix_of(terms))
+        values = np.random.default_rng(seed).uniform(-1, 1, len(pairs.ends)).astype(np.float32)
+        found = cycles.find(pairs, values, four, 10**6)
+        ends = [frozenset(map(int, pair)) for pair in pairs.ends]
+        got = [frozenset(ends[k] for k in row if k >= 0) for row in found]
+        expected = set()
+        for nodes in itertools.chain(itertools.permutations(range(9), 3), itertools.permutations(range(9), 4)):
+            around = [frozenset(pair) for pair in zip(nodes, nodes[1:] + nodes[:1], strict=True)]
+            if all(graph.has_edge(*pair) for pair in around) and (four or len(nodes) == 3):
+                expected.add(frozenset(around))
+        assert len(got) == len(set(got)) and set(got) == expected
+        few = cycles.find(pairs, values, four, 5)
+        assert len(few) <= 5 and {tuple(row) for row in few} <= {tuple(row) for row in found}
+
+
+def test_any_multipliers_give_a_bound():
+    """The function is at most that with changed couplings plus a constant, at every state."""
+    rng = np.random.default_rng(7)
+    for seed in range(20):
+        graph = nx.gnp_random_graph(8, 0.7, seed=seed)
+        terms = terms_of_form(
+            sl_discs.ising(None, {edge: rng.normal() for edge in graph.edges}, maximise=True).source
+        )
+        pairs, entries = cycles.pairs_of(semidefinite.matrix_of(terms))
+        multipliers = cycles.Multipliers(
+            2 * entries, cycles.find(pairs, np.ones(len(entries), np.float32), True, 10**6)
+        )
+        for _ in range(10):
+            multipliers.step(rng.uniform(-1, 1, len(entries)).astype(np.float32), 0.5)
+        changed, constant, rounding = multipliers.exact()
+        spins = np.array(list(itertools.product((-1, 1), repeat=8)))
+        around = spins[:, pairs.ends[:, 0]] * spins[:, pairs.ends[:, 1]]
+        assert constant > 0 and 0 < rounding < 1e-10
+        assert (around @ (2 * entries) <= around @ changed + constant + rounding).all()
+
+
+def test_cycles_close_most_of_the_gap_on_a_torus():
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(12, 12, periodic=True))
+    rng = np.random.default_rng(3)
+    problem = sl_discs.ising(None, {edge: int(rng.choice([-1, 1])) for edge in graph.edges})
+    lowest = sl_discs.solve(problem, "metropolis", steps=288_000, chains=16).best_value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(semidefinite, "_MOST_LOOKS", -1)
+        alone = bound_of(problem)
+    assert alone < bound_of(problem) <= lowest and lowest - bound_of(problem) < (lowest - alone) / 3
