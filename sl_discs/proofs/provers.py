@@ -18,7 +18,7 @@ from sl_discs.problems.kind import KINDS
 from sl_discs.reductions.presolve import Presolved, none_found
 
 # Nominal seconds of a turn, after which another prover, the chains or Ctrl-C have theirs.
-_TURN = 0.05
+TURN = 0.05
 # Provers expect to need up to so many times what they will: the last parts of a search are the smallest.
 _PESSIMISTIC = 20
 
@@ -30,7 +30,8 @@ class Prover(abc.ABC):
       by: what it proves something by, in words.
       bound: a value that no answer to the original problem is better than, in its sense; None: none so far.
       states: [K, N] answers to the original problem that it has found.
-      expected: nominal seconds that it will still need, as far as it can tell.
+      expected: nominal seconds that it will still need for a proof, as far as it can tell; None: it cannot yet, or it
+        only bounds.
     """
 
     by: str
@@ -39,7 +40,7 @@ class Prover(abc.ABC):
         self.presolved = presolved
         self.bound: float | None = None
         self.states: Int8[np.ndarray, "K N"] = none_found(presolved.original.num_variables)
-        self.expected = 0.0
+        self.expected: float | None = None
 
     @abc.abstractmethod
     def advance(self, work: float, best: float) -> bool:
@@ -55,17 +56,17 @@ class Proofs:
 
     Attributes:
       bound: a value that no answer to the original problem is better than; None: not known.
-      by: what the bound is from, in words; empty without one.
       states: [K, N] an answer that a prover found, better than any that was known then; K is 0 without one.
       best: its value, or the best value known; infinitely bad without one.
-      refused: why provers could not be used, in words.
+      refused: which provers could not be used, and why, in words.
     """
 
     def __init__(self, presolved: Presolved, seconds: float):
         """The bound of the problem's kind may take so many seconds; provers begin with `advance`."""
         problem, reduced = presolved.original, presolved.problem
         assert reduced is not None
-        self.bound, self.by = problem.bound(seconds), KINDS[problem.kind].bounded_by
+        own = KINDS[problem.kind].bounded_by
+        self.bound, self._by = problem.bound(seconds), own
         self.refused: list[str] = []
         self._presolved, self._sign = presolved, 1.0 if problem.maximise else -1.0
         self.states, self.best = none_found(problem.num_variables), -self._sign * np.inf
@@ -73,7 +74,20 @@ class Proofs:
         self._waiting: collections.deque[str | Prover] = collections.deque(KINDS[problem.kind].provers)
         of_reduced = None if reduced is problem else reduced.bound(seconds)
         if of_reduced is not None:
-            self._take_bound(presolved.lifted_bound(of_reduced), self.by)
+            self._take_bound(presolved.lifted_bound(of_reduced), own)
+
+    @property
+    def by(self) -> str:
+        """What the bound is from, in words; where it proves nothing, also which provers could not be used."""
+        words = [] if self.bound is None else [self._by]
+        if self.refused and not self.closed:
+            words.append(f"({'; '.join(self.refused)})" if words else "; ".join(self.refused))
+        return " ".join(words)
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether a prover expects to end with a proof."""
+        return any(isinstance(one, Prover) and one.expected is not None for one in self._waiting)
 
     @property
     def over(self) -> bool:
@@ -103,10 +117,10 @@ class Proofs:
                     self.refused.append(made)
                     continue
                 prover = made
-            turn = min(work, _TURN)
+            turn = min(work, TURN)
             work, later = work - turn, later - turn
             more = prover.advance(turn, self.best)
-            if more and prover.expected > _PESSIMISTIC * later:
+            if more and prover.expected is not None and prover.expected > _PESSIMISTIC * later:
                 self.refused.append(f"{prover.by} would take too long")
             elif more:
                 self._waiting.append(prover)
@@ -126,4 +140,4 @@ class Proofs:
 
     def _take_bound(self, found: float, by: str) -> None:
         if self.bound is None or self._sign * (self.bound - found) > 0:
-            self.bound, self.by = found, by
+            self.bound, self._by = found, by

@@ -288,7 +288,7 @@ class Elimination(Exact):
             if cost > self._work:
                 return True
             self._work -= cost
-            self.expected = max(self.expected - cost, 0.0)
+            self.expected = max((self.expected or 0.0) - cost, 0.0)
             self._eliminate(v, sorted(scope, key=self._place.__getitem__))
         states, complete = self._best_states()
         self.finish(self._constant, states, complete)

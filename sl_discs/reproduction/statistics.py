@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import stdtr, stdtrit
 
+from sl_discs.experiment.record import Spread, half_width
+
 LEVEL = 0.95
 
 
@@ -34,11 +36,8 @@ class Interval(NamedTuple):
 
 def interval(values: Float64[np.ndarray, "n"]) -> Interval:
     """Student's interval of the mean of independent values, at least one."""
-    mean, n = float(np.mean(values)), len(values)
-    if n == 1:
-        return Interval(mean, None, None, 1)
-    se = float(np.std(values, ddof=1)) / math.sqrt(n)
-    return Interval(mean, se, float(stdtrit(n - 1, 0.5 + LEVEL / 2)) * se, n)
+    spread = Spread.of(values)
+    return Interval(spread.mean, spread.se, None if spread.se is None else half_width(values), spread.n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

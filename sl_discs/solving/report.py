@@ -116,11 +116,11 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
 
 
 def proof(result: Result) -> str:
-    """How good the best answer is at least, in words; empty where no bound is known."""
+    """How good the best answer is at least, or why that is not known, in words; perhaps empty."""
     if result.optimal:
         return f"optimal, proved by {result.bound_by}"
     if result.bound is None:
-        return ""
+        return f"no bound: {result.bound_by}" if result.bound_by else ""
     if result.gap is not None and result.gap > _FAR:
         return f"no useful bound: that by {result.bound_by} is {100 * result.gap:,.0f} % off"
     gap = "" if result.gap is None else f", a gap of {100 * result.gap:.3g} %"

@@ -166,7 +166,7 @@ class Result:
       rounds: number of annealings.
       stopped: why the run ended: `steps`, `time`, `target`, `bound`, `callback` or `interrupt`.
       bound: a value that no answer is better than; None: not known.
-      bound_by: what it is from, in words, such as `a semidefinite relaxation`; empty without one.
+      bound_by: what it is from, in words, such as `a semidefinite relaxation`, and what else could not be used.
       presolved: what exact reductions did before the search; empty: nothing.
       timing: seconds: `construct_s` to construct the problem, `build_s` to build its arrays, `compile_s` to trace and
         compile, `run_s` to sample, `verify_s` to repair, improve and verify the best state of every chain.

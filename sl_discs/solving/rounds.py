@@ -68,7 +68,8 @@ def round_lengths(
 class Watcher:
     """Checks the chains after each call to the engine, and decides when the run ends.
 
-    Proofs, if given, hear of better values, have a turn by `prove`, and end the run when nothing is left to prove.
+    Proofs, if given, hear of better values, have a turn by `prove` when that is `due`, and end the run when nothing
+    is left to prove.
 
     Attributes:
       reason: `target`, `bound`, `callback`, `interrupt` or `time`; empty while there is none.
@@ -83,6 +84,7 @@ class Watcher:
         *,
         target: float | None,
         proofs: Proofs | None,
+        due: Callable[[], bool],
         prove: Callable[[], None],
         callback: Callable[[int, float], object] | None,
         interrupt: Callable[[], object] | None,
@@ -91,7 +93,7 @@ class Watcher:
         self.reason = ""
         self._evaluate, self._chains = evaluate, chains
         self._sign, self.constant = 1.0 if maximise else -1.0, 0.0
-        self._target, self._proofs, self._prove = target, proofs, prove
+        self._target, self._proofs, self._due, self._prove = target, proofs, due, prove
         self._callback, self._interrupt, self._is_over = callback, interrupt, is_over
         self._best = -self._sign * np.inf
         self._before = self._done = 0
@@ -115,17 +117,17 @@ class Watcher:
         return bool(self.reason)
 
     def __call__(self, done: int, best: Best) -> bool:
-        """The callback of `Player.play`; values are recomputed exactly where they are used."""
+        """The watch of `anneal`; values are recomputed exactly where they are used."""
         self._done = done
         values = np.asarray(best.value)[0, : self._chains]
         place = int(np.argmax(values))
-        if values[place] > self._highest and self._is_used(float(values[place])):
+        due = self._proofs is not None and self._due()
+        if values[place] > self._highest and (due or self._is_used(float(values[place]))):
             self._highest = values[place]
             self.reached(self._evaluate(np.asarray(best.x[0, place])[None]).values)
-        if self._proofs is not None and not self.reason:
+        if self._proofs is not None and due and not self.reason:
             self._prove()
-            if self._proofs.closed:
-                self.reason = "bound"
+            self.reason = "bound" if self._proofs.closed else ""
         if self._callback is not None and self._callback(self._before + done, self._best) and not self.reason:
             self.reason = "callback"
         if not self.reason and self._interrupt is not None and self._interrupt():
@@ -135,14 +137,10 @@ class Watcher:
         return bool(self.reason)
 
     def _is_used(self, value: float) -> bool:
-        """Whether somebody asks for the exact value; of proofs that are over, only if it is about as good."""
+        """Whether target, callback or bound ask for the exact value; the bound only if it is about as good."""
         if self._target is not None or self._callback is not None:
             return True
-        if self._proofs is None:
-            return False
-        bound = self._proofs.bound
-        if not self._proofs.over:
-            return True
+        bound = None if self._proofs is None else self._proofs.bound
         if bound is None:
             return False
         return bool(value + self.constant >= self._sign * bound - _ABOUT * max(1.0, abs(bound)))

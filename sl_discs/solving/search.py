@@ -27,7 +27,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
-from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
 from sl_discs.solving.annealing import complete_annealing, objective_of
@@ -46,8 +46,9 @@ _LOOKS = 50
 _MOST_TRIES = 2**30
 # Part of the time that each of several samplers has to show what it can do.
 _TRIAL = 0.1
-# Part of the time that provers have beside the annealings, as long as they expect to come to an end.
-_PROOFS = 0.75
+# Part of the time that provers have beside the annealings where one expects to end with a proof. Otherwise they have
+# this part of the time limit, once as much of it has passed and there are good answers.
+_PROOFS, _BOUNDS = 0.75, 0.05
 # Nominal seconds of proofs before and after a search without a time limit.
 _BEFORE_S, _AFTER_S = 0.25, 5.0
 # Up to so many padded sites, rows cost next to nothing.
@@ -169,7 +170,8 @@ class Search:
         self._collector = Collector(presolved)
         self._watcher = Watcher(
             self._exactly, options.num_chains, self._problem.maximise,
-            target=options.target, proofs=proofs if options.presolve else None, prove=self._prove,
+            target=options.target, proofs=proofs if options.presolve else None,
+            due=lambda: self._lacking() >= TURN, prove=self._prove,
             callback=options.callback, interrupt=options.interrupt, is_over=lambda: self._left() <= 0,
         )  # fmt: skip
         self._begun_at, self._proving_s = clock(), 0.0
@@ -182,19 +184,31 @@ class Search:
     def _left(self) -> float:
         return math.inf if self._options.time_limit is None else self._options.time_limit - self._clock()
 
+    def _is_over(self) -> bool:
+        """Whether time is up, or the user has interrupted the run."""
+        interrupt = self._options.interrupt
+        return self._left() <= 0 or bool(interrupt is not None and interrupt())
+
     def _visit(self, states: Int8[np.ndarray, "K N"]) -> None:
         """Counts states of the original problem as visited, by chains in turn."""
         if len(states):
             shape = self._options.num_chains, states.shape[1]
             self._watcher.reached(self._collector.begin(np.resize(states, shape)))
 
+    def _lacking(self) -> float:
+        """Seconds that provers lack of their part of the time so far; 0 where they have no part, or are over."""
+        limit, passed = self._options.time_limit, self._clock() - self._begun_at
+        if limit is None or self._proofs.over or passed < _BOUNDS * limit:
+            return 0.0
+        part = max(_BOUNDS * limit, _PROOFS * passed * self._proofs.hopeful)
+        return part - self._proving_s
+
     def _prove(self) -> None:
-        """Under a time limit, gives provers what they lack of their share so far."""
-        begin = self._clock()
-        share = _PROOFS * (begin - self._begun_at) - self._proving_s
-        if self._options.time_limit is not None and share > 0 and not self._proofs.over:
-            self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), lambda: self._left() <= 0)
-            self._proving_s += self._clock() - begin
+        """Gives provers what they lack."""
+        begin, share = self._clock(), self._lacking()
+        self._proofs.advance(share, _PROOFS * max(self._left(), 0.0), self._is_over)
+        # Work that they save for a long computation is spent, too.
+        self._proving_s += max(share, self._clock() - begin)
 
     def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
         """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
@@ -222,13 +236,14 @@ class Search:
                 winner = self._share(annealers)
             else:
                 for _ in range(1) if limit is None else itertools.count():
-                    self._round(winner, winner.first)
+                    met = self._round(winner, winner.first)
                     if self._watcher.reason:
                         break
         run_s = self._clock() - build_s
-        if options.presolve and not self._watcher.reason and limit is None:
+        if limit is None and options.presolve and not self._watcher.reason and not self._proofs.over:
+            self._watcher.reached(self._exactly(met).values)
             # Without a time limit, results do not depend on the time that provers take.
-            self._proofs.advance(_AFTER_S, 0.0, lambda: bool(options.interrupt is not None and options.interrupt()))
+            self._proofs.advance(_AFTER_S, 0.0, self._is_over)
         self._visit(self._proofs.states)
         return self._collector.result(
             contraction=self._recorder.contraction(),

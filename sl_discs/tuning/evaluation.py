@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import stdtrit
 
 from sl_discs.command import error_of_file
 from sl_discs.errors import InputError
-from sl_discs.experiment.record import Spread, best_values
+from sl_discs.experiment.record import Spread, best_values, half_width
 from sl_discs.experiment.run import run_sampler
 from sl_discs.experiment.settings import Settings, settings_from
 from sl_discs.files import parse_json, write_atomically
@@ -51,7 +50,7 @@ class Stage:
 def paired(differences: Float64[np.ndarray, "G"]) -> dict[str, Any]:
     """Mean of differences over instances, with its 95% interval by Student's t (None for a single instance)."""
     spread = Spread.of(differences)
-    half = None if spread.se is None else float(stdtrit(spread.n - 1, 0.975)) * spread.se
+    half = None if spread.se is None else half_width(differences)
     interval = None if half is None else [spread.mean - half, spread.mean + half]
     return {"mean": spread.mean, "ci95": interval, "n": spread.n}
 

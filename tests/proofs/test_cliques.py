@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sl_discs
+from sl_discs.engines.base import Best
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs import cliques, covers
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import unreduced
+from sl_discs.solving.rounds import Watcher
 
 
 def adjacency_of(graph):
@@ -119,3 +121,37 @@ def test_a_partition_into_cliques_is_found():
     prover = covers.of_sets(unreduced(problem))
     prover.advance(0.1, 0.0)
     assert prover.bound == 30 and prover.by == "a clique cover"
+
+
+def test_provers_are_hopeful_only_while_one_expects_to_end():
+    """Covers only bound; branch and bound does not know at first, and then knows that this search ends."""
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(3_000, 0.003, seed=1))), 0.0)
+    proofs.advance(0.06)
+    assert not proofs.over and not proofs.hopeful
+    proofs = Proofs(unreduced(sl_discs.mis(nx.gnp_random_graph(200, 0.1, seed=1))), 0.0)
+    proofs.know(40.0)
+    assert not proofs.hopeful
+    proofs.advance(1.0, 30.0)
+    assert not proofs.over and proofs.hopeful
+    assert proofs.by == "a clique cover"
+
+
+def test_better_states_are_evaluated_exactly_only_when_provers_have_a_turn():
+    problem = sl_discs.mis(nx.gnp_random_graph(300, 0.1, seed=1))
+    proofs, evaluated, turns = Proofs(unreduced(problem), 0.0), [], iter([False, False, True, False])
+
+    def evaluate(states):
+        evaluated.append(len(states))
+        return problem.evaluate(states)
+
+    watcher = Watcher(
+        evaluate, 1, True, target=None, proofs=proofs, due=lambda: next(turns), prove=lambda: None, callback=None,
+        interrupt=None, is_over=lambda: False,
+    )  # fmt: skip
+    seen = []
+    for done, nodes in enumerate(([0], [0, 1], [0, 1, 2], [0, 1, 2, 3]), 1):
+        state = np.zeros((1, 1, 300), np.int8)
+        state[0, 0, nodes] = 1
+        watcher(done, Best(np.full((1, 1), float(done), np.float32), state))
+        seen.append(len(evaluated))
+    assert seen == [0, 0, 1, 1]
