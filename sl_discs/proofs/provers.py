@@ -47,8 +47,9 @@ class Prover(abc.ABC):
         """Works for about so many nominal seconds, knowing the best value so far; whether there is more to do."""
 
 
-# Makes a prover of what reductions left of a problem, or says in words why there is none.
-Factory = Callable[[Presolved], Prover | str]
+# Makes a prover of what reductions left of a problem, or says in words why there is none; None: it is for problems of
+# another kind or size, which need not be said.
+Factory = Callable[[Presolved], Prover | str | None]
 
 
 class Proofs:
@@ -113,8 +114,8 @@ class Proofs:
             prover = self._waiting.popleft()
             if isinstance(prover, str):
                 made = pkgutil.resolve_name(prover)(self._presolved)
-                if isinstance(made, str):
-                    self.refused.append(made)
+                if not isinstance(made, Prover):
+                    self.refused += [made] if made else []
                     continue
                 prover = made
             turn = min(work, TURN)

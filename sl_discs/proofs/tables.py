@@ -360,20 +360,18 @@ def _choose(one, zero, slack, choices):
         one[state] = max(one[state], zero[state])
 
 
-def enumeration(presolved: Presolved) -> Prover | str:
-    """Of a problem on zeros and ones without constraints."""
+def enumeration(presolved: Presolved) -> Prover | None:
+    """Of a problem on zeros and ones without constraints; None: it has too many variables."""
     view = view_of(presolved)
     assert view.problem is not None
-    if view.problem.num_variables > MOST_ENUMERATED:
-        return f"{Enumeration.by} is for up to {MOST_ENUMERATED} variables"
-    return Enumeration(view)
+    return Enumeration(view) if view.problem.num_variables <= MOST_ENUMERATED else None
 
 
-def elimination(presolved: Presolved) -> Prover | str:
-    """Likewise."""
+def elimination(presolved: Presolved) -> Prover | None:
+    """Likewise; None: it can be enumerated, or is large or dense."""
     view = view_of(presolved)
     assert view.problem is not None
     size = view.problem.num_variables
     if size <= MOST_ENUMERATED or size > _MOST_VARIABLES or view.problem.num_terms > _MOST_WIDTH * size:
-        return f"{Elimination.by} is for sparse problems of up to {_MOST_VARIABLES:,}"
+        return None
     return Elimination(view)

@@ -195,6 +195,11 @@ class Search:
             shape = self._options.num_chains, states.shape[1]
             self._watcher.reached(self._collector.begin(np.resize(states, shape)))
 
+    def _visit_found(self) -> None:
+        """Counts what provers found as visited, unless the values asked for are those that chains meet."""
+        if self._options.presolve:
+            self._visit(self._proofs.states)
+
     def _lacking(self) -> float:
         """Seconds that provers lack of their part of the time so far; 0 where they have no part, or are over."""
         limit, passed = self._options.time_limit, self._clock() - self._begun_at
@@ -220,7 +225,7 @@ class Search:
         """
         options, problem, limit = self._options, self._problem, self._options.time_limit
         self._visit(self._presolved.found if self._states is None else self._states)
-        self._visit(self._proofs.states)
+        self._visit_found()
         winner = annealers[0]
         total = None if limit is not None else winner.first * options.num_chains
         with progress_bar(total) if options.progress else contextlib.nullcontext(self._bar) as self._bar:
@@ -244,7 +249,7 @@ class Search:
             self._watcher.reached(self._exactly(met).values)
             # Without a time limit, results do not depend on the time that provers take.
             self._proofs.advance(_AFTER_S, 0.0, self._is_over)
-        self._visit(self._proofs.states)
+        self._visit_found()
         return self._collector.result(
             contraction=self._recorder.contraction(),
             stopped=self._watcher.reason or ("steps" if limit is None else "time"),

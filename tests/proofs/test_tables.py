@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import sl_discs
 from sl_discs.proofs import tables
+from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import presolve, unreduced
 
 
@@ -74,10 +75,12 @@ def test_a_glass_on_a_torus_is_proved(gaussian):
     assert found.best_value == result.best_value
 
 
-def test_what_is_too_large_says_so():
+def test_what_is_too_large_has_no_tables():
     dense = unreduced(sl_discs.maxcut(nx.gnp_random_graph(60, 0.9, seed=1)))
-    assert tables.enumeration(dense) == "enumeration is for up to 30 variables"
-    assert "sparse problems" in tables.elimination(dense)
+    assert tables.enumeration(dense) is None and tables.elimination(dense) is None
+    proofs = Proofs(dense, 1.0)
+    proofs.advance(0.1)
+    assert proofs.refused == []
 
 
 def test_values_of_what_is_left_are_lifted():

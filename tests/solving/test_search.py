@@ -92,6 +92,12 @@ def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
         sl_discs.solve(problem, presolve="yes")
 
 
+def test_without_presolving_values_are_those_that_chains_met():
+    problem = sl_discs.mis(nx.gnp_random_graph(100, 0.1, seed=4))
+    met, helped = (sl_discs.solve(problem, "gwg", steps=2, chains=1, presolve=given) for given in (False, True))
+    assert met.best_value < helped.best_value and helped.optimal and not met.optimal
+
+
 def test_last_states_are_not_repaired():
     """At a high temperature half of the nodes of a clique are in the set, although one at most may be."""
     problem = sl_discs.mis(nx.complete_graph(20))
