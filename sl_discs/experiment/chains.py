@@ -33,7 +33,7 @@ from sl_discs.experiment.batches import (
     step_keys,
 )
 from sl_discs.experiment.checkpoint import Checkpoints
-from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.settings import Settings, Temperatures
 from sl_discs.localization.method import NOT_LOCALIZED, SIGN_OF_Y, Method
 from sl_discs.models.base import Model
 from sl_discs.models.terms import Terms
@@ -343,6 +343,7 @@ def anneal(
     keeps_states: bool = False,
     watch: Watch | None = None,
     steps_per_call: int | None = None,
+    temperatures: Temperatures | None = None,
 ) -> Outcome:
     """Runs the whole program of a method; surplus chains are dropped from the outcome.
 
@@ -359,6 +360,7 @@ def anneal(
       watch: called after each call with the number of steps done and the chains' best states so far; True ends
         the run.
       steps_per_call: about how many steps to run between calls of the watch; None: the engine's number.
+      temperatures: instead of those of the settings.
     """
     finished = None if checkpoints is None else checkpoints.finished(part)
     if finished is not None:
@@ -369,6 +371,8 @@ def anneal(
     run_before = chains.run_s
     progress(0)  # shows that the run has begun; the first call compiles
     program = program_of(method, settings)._replace(keeps_states=keeps_states)
+    if temperatures is not None:
+        program = program._replace(temperature=temperatures)
     population = Population(settings, program.temperature)
     noise = method.localization and np.float32(method.localization.initial_noise())
     middle = None if checkpoints is None else checkpoints.middle(part)

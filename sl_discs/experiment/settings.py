@@ -90,6 +90,13 @@ class Temperatures:
         if not isinstance(places, slice):
             return self._at(np.asarray(range(self.chain_length)[places] if np.ndim(places) == 0 else places))
         steps = range(self.chain_length)[places]
+        if self.every > 1 and steps.step == 1 and len(steps):
+            # Each temperature is computed once.
+            first = steps.start // self.every
+            counts = np.full((steps.stop - 1) // self.every + 1 - first, self.every)
+            counts[0] -= steps.start - first * self.every
+            counts[-1] -= counts.sum() - len(steps)
+            return np.repeat(self._at((first + np.arange(len(counts))) * self.every), counts)
         found = np.empty(len(steps), np.float32)
         for begin in range(0, len(steps), _BLOCK):
             block = steps[begin : begin + _BLOCK]
@@ -99,7 +106,7 @@ class Temperatures:
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         return self[:].astype(dtype or np.float32, copy=False)
 
-    def _position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
+    def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
         """The position in the schedule after this part of the chain, both from 0 to 1."""
         if not self.reheats:
             return part
@@ -111,9 +118,10 @@ class Temperatures:
 
     def _at(self, places: np.ndarray) -> Float32[np.ndarray, "*S"]:
         places = places // self.every * self.every
-        part = self._position((places + 1) / self.chain_length)
+        part = self.position((places + 1) / self.chain_length)
         if isinstance(self.schedule, tuple):
-            values = np.asarray(self.schedule)[places * len(self.schedule) // self.chain_length]
+            steps = np.rint(part * self.chain_length).astype(np.int64) - 1
+            values = np.asarray(self.schedule)[np.maximum(steps, 0) * len(self.schedule) // self.chain_length]
         elif self.schedule == "constant":
             values = np.full(part.shape, self.initial)
         elif self.schedule == "linear":

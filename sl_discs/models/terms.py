@@ -218,8 +218,8 @@ def has_whole_values(form: QuadraticForm) -> bool:
     if not (np.array_equal(finest, np.rint(finest)) and np.abs(given).sum() < _LARGEST_SUM):
         return False
     terms = form_coefficients(form)
-    found = [*terms.linear.tolist(), *(terms.scale * terms.weights).tolist(), terms.background, terms.constant]
-    return all(number.is_integer() for number in found)
+    found = np.concatenate([terms.linear, terms.scale * terms.weights, [terms.background, terms.constant]])
+    return np.array_equal(found, np.rint(found))
 
 
 def form_coefficients(form: QuadraticForm) -> Coefficients:

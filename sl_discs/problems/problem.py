@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Int8
+from jaxtyping import Bool, Int, Int8
 
 from sl_discs.errors import InputError, real
 from sl_discs.instances.form import ConstrainedForm, PottsForm, QuadraticForm
@@ -100,7 +100,7 @@ class Problem(Generic[Source]):
         """Which states satisfy the constraints that the objective has no penalties for."""
         return self._kind.allowed(self.source, states)
 
-    @property
+    @functools.cached_property
     def whole_values(self) -> bool:
         """Whether every value is surely a whole number."""
         return self._kind.whole_values(self.source)
@@ -179,8 +179,7 @@ class Problem(Generic[Source]):
                     f"{self.name}: states hold {states[row, place]} at {self.labels[place]!r}; "
                     f"expected whole numbers from 0 to {self.num_values[place] - 1}"
                 )
-        distinct, place = np.unique(states, axis=0, return_inverse=True)
-        place = place.reshape(-1)
+        distinct, place = _distinct(states.astype(np.int8))
         values, feasible, repaired = self._evaluator(distinct)
         return Evaluated(values[place], feasible[place], repaired[place].astype(np.int8))
 
@@ -222,6 +221,15 @@ class Problem(Generic[Source]):
     def __repr__(self) -> str:
         sense = "maximise" if self.maximise else "minimise"
         return f"Problem({self.kind} {self.name!r}, {self.num_variables} variables, {sense})"
+
+
+def _distinct(states: Int8[np.ndarray, "B N"]) -> tuple[Int8[np.ndarray, "D N"], Int[np.ndarray, "B"]]:
+    """The distinct rows, and the place of each row among them; `np.unique` of rows as bytes, many times as fast."""
+    if not states.size:
+        return states, np.arange(len(states))
+    rows = np.ascontiguousarray(states).view(np.dtype((np.void, states.shape[1])))[:, 0]
+    _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+    return states[first], place
 
 
 def _are_values(states: np.ndarray, num_values: tuple[int, ...]) -> Bool[np.ndarray, "*B N"]:

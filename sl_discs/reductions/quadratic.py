@@ -125,21 +125,23 @@ def not_reduced(terms: SpinTerms, complete: bool = True) -> Reduced:
 
 def reduce_terms(terms: SpinTerms) -> Reduced:
     """Applies the rules until none applies; large problems to which some apply are left as they are."""
-    if not _some_rule_applies(terms):
+    candidates = _candidates(terms)
+    if not len(candidates):
         return not_reduced(terms)
     if len(terms.pairs) > _MOST_IN_RULES:
         return not_reduced(terms, complete=False)
-    return _SpinGraph(terms).reduced()
+    return _SpinGraph(terms).reduced(candidates)
 
 
-def _some_rule_applies(terms: SpinTerms) -> bool:
+def _candidates(terms: SpinTerms) -> Int[np.ndarray, "C"]:
+    """The spins to which a rule applies."""
     sizes = np.abs(terms.fields)
     degrees = (sizes > 0) + np.bincount(terms.pairs.ravel(), minlength=len(sizes))
     total, largest = sizes.copy(), sizes.copy()
     for ends in terms.pairs.T:
         np.add.at(total, ends, np.abs(terms.couplings))
         np.maximum.at(largest, ends, np.abs(terms.couplings))
-    return bool(((degrees <= 3) | (2 * largest >= total)).any())
+    return np.flatnonzero((degrees <= 3) | (2 * largest >= total))
 
 
 class _SpinGraph:
@@ -159,9 +161,9 @@ class _SpinGraph:
         self._decided: list[tuple[int, list[int], list[float]]] = []
         self._removed: collections.Counter[str] = collections.Counter()
 
-    def reduced(self) -> Reduced:
+    def reduced(self, candidates: Int[np.ndarray, "C"]) -> Reduced:
         near, looks = self._near, 0
-        queue = dict.fromkeys(range(self._size))  # in order, and each once
+        queue = dict.fromkeys(candidates.tolist())  # in order, and each once
         while queue and looks < _MOST_LOOKS:
             spin = next(iter(queue))
             del queue[spin]

@@ -62,8 +62,8 @@ class Options:
     progress: bool
 
     @property
-    def growing(self) -> bool:
-        """Whether annealings grow until one fills the time limit."""
+    def fills_time(self) -> bool:
+        """Whether annealings are as long as the time limit allows."""
         return self.time_limit is not None and self.steps is None
 
     @property
@@ -129,7 +129,7 @@ class Options:
         owner has chosen one.
         """
         kind = KINDS[problem.kind]
-        if not (self.automatic and self.growing and self.fields == {"scan": SEQUENTIAL} and kind.exchange_penalty):
+        if not (self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL} and kind.exchange_penalty):
             return []
         penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
         exchange = dataclasses.replace(self, sampler="exchange", fields={})

@@ -1,10 +1,11 @@
-"""Whole annealings of growing length that fill a time limit."""
+"""Annealings that fill a time limit, what watches them, and what collects their outcomes."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64, Int8
@@ -12,16 +13,19 @@ from jaxtyping import Float64, Int8
 from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.chains import Outcome
-from sl_discs.experiment.settings import Settings
+from sl_discs.experiment.settings import Temperatures
 from sl_discs.localization.method import LAST_STATE
 from sl_discs.problems import Evaluated
 from sl_discs.proofs.provers import Proofs
 from sl_discs.reductions.presolve import Presolved
 from sl_discs.solving.result import Result, Trajectory, joined
 
-# Part of the remaining time that a last round may plan with; rates vary, and an annealing that is cut short ends hot.
-_SAFE = 0.9
-# A last round is skipped if it is shorter than this part of the longest.
+# Part of the remaining time that a round of fixed length may plan with: rates vary, and an annealing that is cut off
+# ends hot. And where temperatures follow the time, so that a rate that was measured too low does not end it early.
+_SAFE, _AMPLE = 0.9, 2.0
+# The rate is that of so many calls to the engine.
+_RECENT = 3
+# Another round is skipped if it is shorter than this part of the longest.
 _WORTH = 0.25
 # Relative error of the chains' 32-bit values, and of penalties that a repair takes away.
 _ABOUT = 1e-3
@@ -38,31 +42,76 @@ class Clock:
 
 
 def round_lengths(
-    first: int, unit: int, most: int, left: Callable[[], float], pace: float | None = None
+    first: int, unit: int, most: int, left: Callable[[], float], pace: Callable[[], float | None], *, timed: bool
 ) -> Iterator[int]:
-    """Lengths of rounds, each requested after the previous round: doubling, until one that fills the time left.
+    """Lengths of rounds, each requested after the previous round: one measures the rate, and the next fills the time.
+
+    Others follow where that one took less time than expected.
 
     Args:
-      first: steps of the first round, which measures the rate.
+      first: steps of the round that measures the rate.
       unit: lengths are multiples of it.
       most: the most steps of a round.
       left: returns the remaining seconds.
-      pace: seconds per step of an earlier round; if given, the first round here already fills the time left.
+      pace: returns the seconds per step of the latest round; None: there was none, so the first one measures them.
+      timed: whether a round ends by itself when the time is over, and so may be too long.
     """
-    if pace is not None:
-        first = max(unit, int(min(_SAFE * left() / pace, most)) // unit * unit)
-    length = longest = first
+    longest = 0
     while True:
-        before = left()
+        known = pace()
+        length = first
+        if known is not None:
+            length = int(min((_AMPLE if timed else _SAFE) * left() / known, most)) // unit * unit
+            if length < max(unit, _WORTH * longest):
+                return
         yield length
-        after = left()
-        fits = _SAFE * after * length / max(before - after, 1e-9)
-        if fits < max(unit, _WORTH * longest):
-            return
-        # No further round would fit after a doubled one: this round takes all the remaining time.
-        length = fits if fits < 6 * length else 2 * length
-        length = max(unit, int(min(length, most)) // unit * unit)
         longest = max(longest, length)
+
+
+class Plan(NamedTuple):
+    """What was decided after so many steps: the seconds left, the part of the schedule behind, and that of a step."""
+
+    done: int
+    left: float
+    behind: float
+    rate: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimedTemperatures(Temperatures):
+    """Temperatures that follow the time: what is left of the schedule is spread over the steps that still fit in.
+
+    `plan` decides on this anew after each call to the engine, so that the chains are cold when the time is over, even
+    if the rate has changed.
+
+    Attributes:
+      left: returns the seconds that are left.
+      pace: seconds per step, as far as it is known before the first one.
+      plans: that were made, in order.
+    """
+
+    left: Callable[[], float]
+    pace: float
+    plans: list[Plan] = dataclasses.field(default_factory=list)
+
+    def plan(self, done: int) -> bool:
+        """Plans the steps after so many; whether the time is over."""
+        left, behind, pace = self.left(), 0.0, self.pace
+        if self.plans:
+            earlier = self.plans[-_RECENT:][0]
+            behind, pace = float(self._behind(done)), max(earlier.left - left, 1e-9) / (done - earlier.done)
+        fitting = min(max(left / pace, 1.0), max(self.chain_length - done, 1))
+        self.plans.append(Plan(done, left, behind, (1 - behind) / fitting))
+        return left <= 0
+
+    def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
+        """The part of the schedule that is behind after so many steps."""
+        done, _, behind, rate = map(np.array, zip(*self.plans, strict=True))
+        place = np.searchsorted(done, steps, side="right") - 1
+        return np.minimum(behind[place] + (steps - done[place]) * rate[place], 1.0)
+
+    def position(self, part: np.ndarray | np.floating) -> np.ndarray | np.floating:
+        return self._behind(part * self.chain_length)
 
 
 class Watcher:
@@ -186,10 +235,13 @@ class Collector:
             *(np.where(better if first.ndim == 1 else better[:, None], first, second) for first, second in pairs)
         )
 
-    def add(self, outcome: Outcome, settings: Settings, steps: int, constant: float) -> None:
-        """Adds a round, of fewer steps than in the settings if it was cut short.
+    def add(
+        self, outcome: Outcome, every: int, temperatures: Temperatures, steps: int, constant: float, *, whole: bool
+    ) -> None:
+        """Adds a round of so many steps, of which every `every`-th was logged.
 
-        `constant` is the part of the reduced problem's value that the chains' model omits.
+        `constant` is the part of the reduced problem's value that the chains' model omits, and `whole` says whether
+        the round was not cut short.
         """
         size, constant = len(self._presolved.kept), constant + self.constant
         values, states = outcome.best[0][0] + constant, outcome.best[1][0][:, :size]
@@ -198,9 +250,8 @@ class Collector:
             values = np.where(better, values, self._values)
             states = np.where(better[:, None], states, self._states)
         self._values, self._states = values, states
-        if self._final is None or steps == settings.chain_length:
+        if self._final is None or whole:
             self._final, self._final_is = outcome.final[0][:, :size], outcome.final_is
-        every = settings.log_every_steps
         number = every * np.arange(1, len(outcome.trace.value) + 1)
         values = self._sign * (np.asarray(outcome.trace.value)[:, 0].astype(np.float64) + constant)
         low, high = np.quantile(values, (0.1, 0.9), axis=1)
@@ -212,7 +263,7 @@ class Collector:
                 values.mean(axis=1),
                 low,
                 high,
-                settings.temperatures()[number - 1].astype(np.float64),
+                temperatures[number - 1].astype(np.float64),
                 np.asarray(outcome.trace.acceptance)[:, 0].mean(axis=1, dtype=np.float64),
             )
         )

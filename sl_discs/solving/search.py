@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Int8
 
+from sl_discs.engines.base import Best
 from sl_discs.engines.compiled import compile_seconds
 from sl_discs.experiment.batches import shape_of_one
 from sl_discs.experiment.chains import Chains, Outcome, anneal, devices_for
@@ -30,12 +31,13 @@ from sl_discs.problems import Evaluated, Problem
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
+from sl_discs.samplers.registry import is_localized
 from sl_discs.solving.annealing import complete_annealing, objective_of
 from sl_discs.solving.options import MOST_STEPS, Options, as_states, check_fit, layout_seconds
 from sl_discs.solving.result import ContractionRecorder, Result, no_contraction
-from sl_discs.solving.rounds import Clock, Collector, Watcher, round_lengths
+from sl_discs.solving.rounds import Clock, Collector, TimedTemperatures, Watcher, round_lengths
 
-# Steps of the first round under a time limit, few enough for one call to the engine, so that large problems also end
+# Steps of the round that measures the rate, few enough for one call to the engine, so that large problems also end
 # cold: in sweeps for samplers that try one site per step, in steps for others.
 _FIRST_SWEEPS, _FIRST_STEPS = 3, 200
 # Target number of seconds between two checks of the clock on the CPU engine.
@@ -98,7 +100,7 @@ def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, i
     one_site = options.tries_one_site
     # On JAX, the steps of a call, so that rounds share one program.
     unit = 1_000 if not on_host and one_site else 100
-    if not options.growing:
+    if not options.fills_time:
         return options.steps or options.default_steps(num_sites), unit
     least = max(_FIRST_SWEEPS * num_sites if one_site else _FIRST_STEPS, options.n_min)
     return -(-least // unit) * unit, unit
@@ -127,7 +129,26 @@ class Annealer:
 
     def method(self, steps: int) -> Method:
         """The sampler for chains of so many steps."""
-        return self.options.method(steps, fit=self.options.growing)
+        return self.options.method(steps, fit=self.options.fills_time)
+
+    def settings(self, steps: int, every: int) -> Settings:
+        """A run of so many steps, which logs every `every`-th of them.
+
+        Where a step tries one site, the temperature changes once in a sweep, but at least a hundred times.
+        """
+        settings = self.options.settings(steps, every)
+        if "anneal_every" in self.options.annealing or not self.options.tries_one_site:
+            return settings
+        return dataclasses.replace(settings, anneal_every=max(1, min(self.problem.num_variables, steps // 100)))
+
+    @property
+    def timed(self) -> bool:
+        """Whether temperatures can follow the time.
+
+        Levels of localization are numbers of steps, and the CPU engine weighs proposals for a whole run.
+        """
+        options = self.options
+        return not is_localized(options.sampler) and (options.tries_one_site or not self.engine.on_host)
 
     @functools.cached_property
     def chains(self) -> Chains:
@@ -237,7 +258,7 @@ class Search:
                     f"limit of {limit:g} s; one short annealing is played",
                     stacklevel=5,
                 )
-            if options.growing:
+            if options.fills_time:
                 winner = self._share(annealers)
             else:
                 for _ in range(1) if limit is None else itertools.count():
@@ -273,6 +294,11 @@ class Search:
                     return max(annealers, key=lambda annealer: annealer.best)
             best = max(annealer.best for annealer in annealers)
             annealers = [annealer for annealer in annealers if annealer.best == best]
+        else:
+            # A first answer, also for provers.
+            self._fill(annealers[0], _BOUNDS * self._left(), compared=False)
+            if self._watcher.reason:
+                return annealers[0]
         for number, annealer in enumerate(annealers):
             self._fill(annealer, self._left() / (len(annealers) - number), compared=len(annealers) > 1)
             if self._watcher.reason:
@@ -280,45 +306,68 @@ class Search:
         return max(annealers, key=lambda annealer: annealer.best)
 
     def _fill(self, annealer: Annealer, seconds: float, *, compared: bool) -> None:
-        """Rounds of growing length for so many of the seconds that are left; finds `best` where compared."""
+        """Rounds that fill so many of the seconds that are left; finds `best` where compared."""
         end = self._left() - seconds
+
+        def left() -> float:
+            return self._left() - end
+
+        def pace() -> float | None:
+            return annealer.pace
+
         # What draws sites by weight has a number for each of its steps in memory.
         most = _MOST_TRIES if annealer.options.tries_one_site else MOST_STEPS
-        for length in round_lengths(annealer.first, annealer.unit, most, lambda: self._left() - end, annealer.pace):
-            before = self._left()
-            met = self._round(annealer, length)
-            # A later call then needs no short rounds.
-            annealer.pace = max(before - self._left(), 1e-9) / length
+        for length in round_lengths(annealer.first, annealer.unit, most, left, pace, timed=annealer.timed):
+            met = self._round(annealer, length, left)
             if compared:
                 values = self._exactly(met).values
                 annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
             if self._watcher.reason:
                 return
 
-    def _round(self, annealer: Annealer, length: int) -> Int8[np.ndarray, "B N"]:
-        """One annealing of so many steps; returns the best state that each chain met."""
+    def _round(
+        self, annealer: Annealer, length: int, left: Callable[[], float] | None = None
+    ) -> Int8[np.ndarray, "B N"]:
+        """One annealing of so many steps, or as many as the seconds `left` are enough for, if its rate is known.
+
+        Returns the best state that each chain met.
+        """
         options, host = annealer.options, annealer.engine.on_host
         method = annealer.method(length)
-        one_shape = options.growing and not host
+        one_shape = options.fills_time and not host
         # A hundredth of the steps, but no more than the steps of a call, which cannot be interrupted.
         every = max(1, min(length // 100, annealer.engine.steps_per_call(method.sampler)))
         if one_shape:
             every = annealer.unit
-        self.settings = options.settings(length, every)
-        begin = self._clock()
+        self.settings = annealer.settings(length, every)
+        temperatures = self.settings.temperatures()
+        timed = None
+        if left is not None and annealer.timed and annealer.pace is not None:
+            schedule = {field.name: getattr(temperatures, field.name) for field in dataclasses.fields(temperatures)}
+            temperatures = timed = TimedTemperatures(**schedule, left=left, pace=annealer.pace)
+            timed.plan(0)
+
+        def watch(done: int, best: Best) -> bool:
+            over = self._watcher(done, best)
+            return (timed is not None and timed.plan(done)) or over
+
         self._recorder = ContractionRecorder(method, options.num_chains, length)
         look = annealer.unit if one_shape else annealer.look
         if method.localization is not None and not one_shape:
             look = min(look or length, max(1, length // _LOOKS))
         self._watcher.constant = self._collector.constant + annealer.constant
         outcome = annealer.anneal(
-            self._number, method, self.settings, self._states, watch=self._watcher, steps_per_call=look,
+            self._number, method, self.settings, self._states, watch=watch, steps_per_call=look,
             recorder=self._recorder, progress=lambda steps: self._bar(options.sampler, steps * options.num_chains),
+            temperatures=temperatures,
         )  # fmt: skip
-        self._collector.add(outcome, self.settings, self._watcher.next_round(), annealer.constant)
+        played = self._watcher.next_round()
+        whole = played == length or (timed is not None and self._watcher.reason in ("", "time"))
+        self._collector.add(outcome, every, temperatures, played, annealer.constant, whole=whole)
         self._number += 1
+        annealer.pace = max(outcome.run_s, 1e-9) / played
         if host:
-            annealer.look = max(1, int(_LOOK_S * length / max(self._clock() - begin, 1e-9)))
+            annealer.look = max(1, int(_LOOK_S / annealer.pace))
         return outcome.best[1][0]
 
 

@@ -47,9 +47,9 @@ def test_both_samplers_run_on_sets_and_one_on_cuts():
     played = []
     real = Search._round
 
-    def play(self, annealer, length):
+    def play(self, annealer, length, left=None):
         played.append((annealer.options.sampler, annealer.problem.penalty))
-        return real(self, annealer, length)
+        return real(self, annealer, length, left)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Search, "_round", play)

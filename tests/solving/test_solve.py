@@ -16,7 +16,7 @@ from sl_discs import InputError
 from sl_discs.models.terms import Coefficients
 from sl_discs.solving.annealing import objective_of, temperature_range
 from sl_discs.solving.options import check_options
-from sl_discs.solving.rounds import round_lengths
+from sl_discs.solving.rounds import TimedTemperatures, round_lengths
 
 
 def small_problems():
@@ -70,7 +70,7 @@ def test_the_optimum_of_every_kind(name):
 
 
 def test_the_reference_engine_under_a_time_limit():
-    """Rounds of growing length are calls of one shape, for which nothing is compiled anew."""
+    """Rounds of any length are calls of one shape, for which nothing is compiled anew."""
     problem = PROBLEMS["maxcut"]
     sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.1, presolve=False)
     result = sl_discs.solve(problem, chains=4, engine="reference", time_limit=0.8, seed=2, presolve=False)
@@ -176,39 +176,48 @@ def test_all_time_is_accounted_for_and_layout_counts_in_the_limit():
     assert result.stopped == "time" and result.rounds == 1 and result.steps == 3 * 700
 
 
-@pytest.mark.parametrize("rate", [10.0, 1e3, 1e5])
-@pytest.mark.parametrize("limit", [1.0, 7.3, 60.0])
-def test_rounds_double_and_the_last_ones_fill_the_time(rate, limit):
-    lengths = []
-
-    def left():
-        return limit - sum(lengths) / rate
-
-    for length in round_lengths(100, 100, 10**6, left):
-        assert length % 100 == 0 and length <= 10**6
-        lengths.append(length)
-    longest = max(lengths)
-    growing = lengths[: lengths.index(longest)]
-    assert all(later == 2 * earlier for earlier, later in itertools.pairwise(growing))
-    if len(lengths) > 1:
-        assert left() >= 0
-    if limit * rate > 1_000:
-        assert left() <= 0.25 * limit
-        assert longest >= min(0.3 * limit * rate, 10**6)
-
-
-@pytest.mark.parametrize("error", [1.0, 2.0])
-def test_rounds_of_known_pace_begin_with_one_that_fills_the_time(error):
-    """Where an earlier round was slower than this one, another round follows."""
+@pytest.mark.parametrize("pace", [None, 1e-4, 2e-4, 1e-3])
+def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
+    """Another one follows where the rate was measured too low."""
     lengths, limit, rate = [], 7.3, 1e4
 
     def left():
         return limit - sum(lengths) / rate
 
-    for length in round_lengths(100, 100, 10**6, left, pace=error / rate):
+    for length in round_lengths(100, 100, 10**6, left, lambda: 1 / rate if lengths else pace, timed=False):
+        assert length % 100 == 0
         lengths.append(length)
-    assert lengths[0] == pytest.approx(0.9 * limit * rate / error, abs=100)
+    filling = lengths[0 if pace else 1]
+    assert filling == pytest.approx(0.9 * limit / (pace or 1 / rate), abs=200)
     assert 0.75 * limit * rate <= sum(lengths) <= limit * rate
+    once = round_lengths(100, 100, 500, lambda: 1.0, lambda: 1e-4, timed=False)
+    assert [next(once), next(once)] == [500, 500]
+
+
+@pytest.mark.parametrize("pace", [1e-4, 1e-3, 1e-5])
+def test_temperatures_follow_the_time(pace):
+    """Chains are cold when the time is over, whatever rate was expected, though it falls to a third on the way."""
+    now, limit = 0.0, 10.0
+    temperatures = TimedTemperatures(
+        "exp_decay", int(2 * limit / pace), 1.0, 0.01, 0.01, 5, left=lambda: limit - now, pace=pace
+    )
+    done, over = 0, temperatures.plan(0)
+    while not over and done < len(temperatures):
+        steps = min(500, len(temperatures) - done)
+        played = temperatures[done : done + steps]
+        assert (np.diff(played) <= 0).all() and len(np.unique(played)) <= steps // 5 + 1
+        now += steps * (1e-4 if now < 6 else 3e-4)
+        done += steps
+        over = temperatures.plan(done)
+    assert played[-1] < 0.012
+    part = np.log(temperatures[:done]) / np.log(0.01)
+    if pace < 1e-3:
+        assert over and now < limit + 0.2
+        # Half of the time is over after 50,000 steps.
+        assert part[50_000] == pytest.approx(0.5, abs=0.05)
+    else:
+        # So slow a rate has the round end early, but cold.
+        assert done == 20_000 and part[-1] > 0.95
 
 
 def chain_of(weights, linear=None):
