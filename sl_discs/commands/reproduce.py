@@ -10,6 +10,7 @@ sl-discs reproduce main --profile=cpu --data_root=FOLDER --output=results/reprod
   allocation    a bar chart of budgets and grids of the sl_ methods
   trajectories  a plot of the best value so far against steps, from the cells of main
   claim         whether localization helps to optimise, arm by arm, on test graphs that no search has seen
+  field         the default `solve` beside published results of others on the sets that they share
 
 Each finished cell (a method on a dataset with all its settings) is kept in OUTPUT/cells: a stopped command continues
 where it left off, and a command with other settings runs its cells anew. All commands with the same OUTPUT share one
@@ -23,6 +24,7 @@ import dataclasses
 import functools
 import sys
 import time
+from typing import Any
 
 import jax
 
@@ -36,6 +38,7 @@ from sl_discs.experiment.record import commit
 from sl_discs.experiment.settings import ENGINES
 from sl_discs.files import check_writable
 from sl_discs.instances.dataset import check_data_root, load_dataset
+from sl_discs.reproduction import field
 from sl_discs.reproduction.best_known import DATA_SEED, FOLDER, PLANS, describe, path_of, search_set, with_references
 from sl_discs.reproduction.cells import (
     ABLATION,
@@ -55,6 +58,7 @@ from sl_discs.reproduction.cells import (
 )
 from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
 from sl_discs.reproduction.claim_report import Found, claim_section, finished
+from sl_discs.reproduction.field import chosen_cells, field_section
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
 from sl_discs.reproduction.report import ORDER, Composer, write_report
 from sl_discs.reproduction.runs import Runner
@@ -136,6 +140,9 @@ def _run(what: str, command: str) -> int:
         refuse_flags(FLAGS, ["seeds", "instances"], "in `reproduce claim`")
         return _claim(command)
     refuse_flags(FLAGS, ["arms"], f"in `reproduce {what}`")
+    if what == "field":
+        refuse_flags(FLAGS, ["methods", "seeds", "steps", "chains", "engine"], "in `reproduce field`")
+        return _field(command)
     _check_flags()
     profile = PROFILES[FLAGS.profile]
     choice = Choice(
@@ -180,6 +187,38 @@ def _run(what: str, command: str) -> int:
         "compiling; the others were already finished"
     )
     say("\n".join(["saved:", *(f"  {path}" for path in (text, numbers, *drawn, folder / "cells"))]))
+    return 0
+
+
+def _field(command: str) -> int:
+    """Solves what is left of the sets, and reports after each of them."""
+    check_data_root(FLAGS.data_root)
+    chosen = chosen_cells(FLAGS.datasets, field.SIZES[FLAGS.profile])
+    folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
+    made_by, begin = _made_by(command), time.perf_counter()
+    finished: list[tuple[field.Cell, list[dict[str, Any]]]] = []
+    sources = []
+    for dataset, count, cells in chosen:
+        if (reason := dataset.absent(FLAGS.data_root)) is not None:
+            say(f"{dataset.name}: left out: {reason}")
+            sources.append(f"{dataset.name} is left out: {reason}.")
+            continue
+        graphs = dataset.load(FLAGS.data_root, FLAGS.instances or count)
+        for cell in cells:
+            with progress_bar(len(graphs.graphs)) as progress:
+                rows = field.play(cell, graphs, folder / "field", functools.partial(progress, dataset.name, 1))
+            found = field.summary(cell, rows)
+            say(
+                f"{dataset.name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} graphs, "
+                f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
+            )
+            finished.append((cell, rows))
+            paths = write_report(folder, {"field": field_section(finished, sources)}, made_by)
+    if not finished:
+        raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
+    say(f"\n{_summary('field', {'field': field_section(finished, sources)})}\n")
+    say(f"{time.perf_counter() - begin:.0f} s; rows that were finished before were not run again")
+    say("\n".join(["saved:", *(f"  {path}" for path in (*paths, folder / "field"))]))
     return 0
 
 

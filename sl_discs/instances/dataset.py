@@ -73,6 +73,10 @@ def _ertest(r: str) -> Family:
     return Family(f"mis/ertest/r-{r}", "mis", (f"mis_ertest_{r}",), (own,), generators.mis_ertest(r))
 
 
+def _mis_rb(r: str) -> Family:
+    return Family(f"mis/rb/r-{r}", "mis", (f"mis_rb_{r}",), (), generators.mis_rb(r))
+
+
 def _cut(graph_type: str, r: str, generator: Generator) -> Family:
     own = DiscsFiles(
         f"maxcut-{graph_type}/maxcut-{r}", "test-*", discs_files.read_cut_solutions, discs_files.cut_solutions
@@ -95,6 +99,7 @@ _TWITTER = DiscsFiles("twitter", "twitter*", discs_files.read_graphs_and_scores,
 _MIS: dict[str, tuple[str | None, Callable[[Any], Family]]] = {
     "er_density": ("r-0.05, r-0.10, r-0.20, r-0.25 (or another density)", _er_density),
     "ertest": ("r-800, r-10k", _ertest),
+    "rb": ("r-200, r-800", _mis_rb),
     "satlib": (None, lambda r: _only("mis/satlib", _SATLIB, None)),
 }
 _FAMILIES: dict[str, dict[str, tuple[str | None, Callable[[Any], Family]]]] = {

@@ -143,6 +143,14 @@ def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_s
 
     Node g * group_size + v is value v of variable g.
     """
+    conflict = _conflicts(rng, num_groups, group_size, p)
+    group = np.arange(len(conflict)) // group_size
+    allowed = ~conflict & (group[:, None] < group)
+    return Graph.from_arrays(name, len(conflict), np.argwhere(allowed).astype(np.int32), reference=float(num_groups))
+
+
+def _conflicts(rng: np.random.Generator, num_groups: int, group_size: int, p: float) -> Bool[np.ndarray, "N N"]:
+    """Which pairs of values of different variables the constraints exclude."""
     num_nodes = num_groups * group_size
     a = math.log(group_size) / math.log(num_groups)
     r = -a / math.log1p(-p)
@@ -154,9 +162,27 @@ def clique_problem(rng: np.random.Generator, name: str, num_groups: int, group_s
         left = np.flatnonzero(~excluded[first, second])
         excluded[first, second].flat[rng.permutation(left)[: int(p * group_size**2)]] = True
     conflict = excluded.transpose(0, 2, 1, 3).reshape(num_nodes, num_nodes)
-    group = np.arange(num_nodes) // group_size
-    allowed = ~(conflict | conflict.T) & (group[:, None] < group)
-    return Graph.from_arrays(name, num_nodes, np.argwhere(allowed).astype(np.int32), reference=float(num_groups))
+    return conflict | conflict.T
+
+
+def draw_mis_rb(
+    rng: np.random.Generator, name: str, groups: tuple[int, int], sizes: tuple[int, int], nodes: tuple[int, int]
+) -> Graph:
+    """The same constraints as an independent set problem: values of one variable exclude each other, too.
+
+    Numbers of groups and their sizes are uniform in these ranges, p in (0.3, 1); a graph with another number of nodes
+    than in the range is drawn again.
+    """
+    while True:
+        num_groups = int(rng.integers(*groups, endpoint=True))
+        group_size = int(rng.integers(*sizes, endpoint=True))
+        p = float(rng.uniform(0.3, 1.0))
+        if nodes[0] <= num_groups * group_size <= nodes[1]:
+            break
+    excludes = _conflicts(rng, num_groups, group_size, p)
+    group = np.arange(len(excludes)) // group_size
+    excludes |= group[:, None] == group
+    return Graph.from_arrays(name, len(excludes), np.argwhere(np.triu(excludes, 1)).astype(np.int32))
 
 
 # Spin glasses on a 3-D torus with weights +-1: the family of the Optsicom sg3dl05 MaxCut instances.
@@ -224,6 +250,20 @@ def mis_ertest(r: str) -> Generator:
     low, high, p, count = sizes[r]
     sample = functools.partial(draw_mis_er, low=low, high=high, p=p)
     return Generator(f"mis/ertest/{r}", count, f"G(n, {p}), n in {low}..{high}", sample)
+
+
+def mis_rb(r: str) -> Generator:
+    """MIS on Model RB graphs as in the literature on learned solvers: `200` (200-300 nodes) or `800` (800-1,200).
+
+    The distribution is that of the generator published with "Let the flows tell" (Zhang et al., NeurIPS 2023).
+    """
+    ranges = {"200": ((20, 24), (5, 11), (200, 300)), "800": ((40, 54), (20, 24), (800, 1200))}
+    if r not in ranges:
+        raise InputError(f"rb has r-{' and r-'.join(ranges)}, not r-{r}")
+    groups, sizes, nodes = ranges[r]
+    words = f"Model RB, {groups[0]}..{groups[1]} cliques of {sizes[0]}..{sizes[1]} nodes, p in (0.3, 1), unplanted"
+    sample = functools.partial(draw_mis_rb, groups=groups, sizes=sizes, nodes=nodes)
+    return Generator(f"mis/rb/{r}", 500, words, sample)
 
 
 def maxcut_er(r: str) -> Generator:

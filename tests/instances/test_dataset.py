@@ -176,7 +176,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(tmp_path):
         (("mis", "satlib", "_"), r"satlib_test/\*\.cnf .*mis_satlib\*\.npz"),
         (("maxclique", "twitter", "_"), r"twitter/twitter\* .*maxclique_twitter\*\.npz"),
         (("tsp", "ba", "_"), "maxclique, maxcut, mis"),
-        (("mis", "ba", "_"), "er_density, ertest, satlib"),
+        (("mis", "ba", "_"), "er_density, ertest, rb, satlib"),
         (("mis", "ertest", "r-900"), "r-800 and r-10k"),
         (("mis", "ertest", "_"), "r-800, r-10k"),
         (("mis", "er_density", "_"), "r-0.05"),

@@ -1,0 +1,191 @@
+"""Results of others on the sets that papers on combinatorial optimisation share, and those of `solve` beside them.
+
+`sl-discs reproduce field` gives the default `solve` a budget of CPU seconds for each graph. A set and a budget are a
+cell: a file of rows, one a graph, which is kept and continued.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.engines.compiled import compile_seconds
+from sl_discs.engines.registry import num_cores
+from sl_discs.errors import InputError
+from sl_discs.experiment.record import half_width
+from sl_discs.files import Damaged, read_json, write_json
+from sl_discs.instances.dataset import Dataset
+from sl_discs.problems import Problem
+from sl_discs.reproduction.cells import PublishedSet
+from sl_discs.reproduction.markdown import number, table
+from sl_discs.reproduction.report import Section
+from sl_discs.solving.solve import solve
+from sl_discs.version import __version__
+
+PUBLISHED = Path(__file__).with_name("field.json")
+# Of each set the number of graphs, and whether these are the very graphs of the published results.
+SETS = {
+    "mis/ertest/r-800": (128, True),
+    "mis/satlib": (500, True),
+    "mis/rb/r-200": (500, False),
+    "mis/rb/r-800": (500, False),
+    "maxcut/ba/r-ba-4-n-200-300": (500, False),
+    "maxcut/ba/r-ba-4-n-800-1200": (500, False),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """A size by its name in `--profile`: CPU seconds a graph, numbers of graphs of drawn and given sets."""
+
+    seconds: tuple[float, ...]
+    drawn: int
+    given: int
+
+
+SIZES = {
+    "smoke": Size((0.5,), 2, 2),
+    "cpu": Size((1.0, 4.0), 100, 500),
+    "full": Size((1.0, 4.0, 20.0), 500, 500),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A set with a budget of CPU seconds a graph, shared by the cores that this process may use."""
+
+    dataset: str
+    seconds: float
+
+    def path(self, folder: Path) -> Path:
+        """The file of its rows."""
+        return folder / f"{self.dataset.replace('/', '-')}-{self.seconds:g}s.json"
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that the rows depend on, beside the machine."""
+        return {**dataclasses.asdict(self), "cores": num_cores(), "version": __version__}
+
+    def read(self, folder: Path) -> list[dict[str, Any]]:
+        """The finished rows; InputError where the file is damaged, or is of another number of cores or version."""
+        path = self.path(folder)
+        try:
+            saved = read_json(path)
+        except Damaged as error:
+            raise InputError(f"{error}; remove it and run the command again") from error
+        if saved is None:
+            return []
+        if saved["identity"] != self.identity():
+            raise InputError(f"{path} is of {saved['identity']}, not of {self.identity()}; choose another --output")
+        return saved["rows"]
+
+    def write(self, folder: Path, rows: list[dict[str, Any]]) -> None:
+        """Saves rows, atomically."""
+        write_json(self.path(folder), {"identity": self.identity(), "rows": rows}, indent=None)
+
+
+def play(cell: Cell, graphs: Dataset, folder: Path, done: Callable[[], None]) -> list[dict[str, Any]]:
+    """The rows of all graphs, of which those that are missing are run; `done` hears of each."""
+    rows = cell.read(folder)
+    for _ in rows[: len(graphs.graphs)]:
+        done()
+    limit = cell.seconds / num_cores()
+    for graph in graphs.graphs[len(rows) :]:
+        problem = Problem(graphs.problem, graph.name, range(graph.num_nodes), graph)
+        while True:
+            compiled, cpu, wall = compile_seconds(), time.process_time(), time.perf_counter()
+            found = solve(problem, time_limit=limit, seed=len(rows))
+            cpu_s, wall_s = time.process_time() - cpu, time.perf_counter() - wall
+            if compile_seconds() == compiled:
+                break
+        rows.append(
+            {
+                "graph": graph.name, "value": found.best_value, "bound": found.bound, "optimal": found.optimal,
+                "by": found.bound_by, "sampler": found.sampler, "cpu_s": cpu_s, "wall_s": wall_s,
+            }
+        )  # fmt: skip
+        cell.write(folder, rows)
+        done()
+    return rows[: len(graphs.graphs)]
+
+
+def summary(cell: Cell, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The means of a cell."""
+    values = np.array([row["value"] for row in rows], np.float64)
+    return {
+        "dataset": cell.dataset, "seconds": cell.seconds, "n": len(rows), "mean": float(values.mean()),
+        "half_width": half_width(values) if len(rows) > 1 else None,
+        "optimal": sum(row["optimal"] for row in rows),
+        "cpu_s": float(np.mean([row["cpu_s"] for row in rows])),
+    }  # fmt: skip
+
+
+_NOTE = """\
+The default `solve`, with a budget of CPU seconds for each graph. Ours: the mean over graphs with its 95 % interval,
+how many values are proved to be optimal, and the CPU seconds that a graph took. On the graphs of the published means
+the interval only says how much graphs differ. Other sets are drawn anew from the distributions that the papers name,
+so that means differ by the interval, and by that of the published mean. Published times are those of other machines,
+many of a GPU that plays many graphs at a time."""
+
+
+def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], sources: list[str]) -> Section:
+    """The report's section: of each set our rows and those of others, from the best mean down."""
+    published = read_json(PUBLISHED)
+    assert published is not None
+    summaries, blocks = [], ["## The field's table", _NOTE]
+    for name in dict.fromkeys(cell.dataset for cell, _ in cells):
+        ours = [summary(cell, rows) for cell, rows in cells if cell.dataset == name and rows]
+        if not ours:
+            continue
+        summaries += ours
+        lines = [
+            (
+                row["mean"],
+                [
+                    f"**`solve`, {row['seconds']:g} s**",
+                    f"{row['mean']:,.2f}" + (f" ± {row['half_width']:.2f}" if row["half_width"] else ""),
+                    f"{row['cpu_s']:.2f}", f"{row['optimal']} of {row['n']}", "",
+                ],
+            )
+            for row in ours
+        ]  # fmt: skip
+        lines += [
+            (
+                row["mean"],
+                [
+                    row["method"],
+                    f"{row['mean']:,.2f}",
+                    number(row.get("seconds"), 2),
+                    "",
+                    published["sources"][row["source"]],
+                ],
+            )
+            for row in published["sets"][name]
+        ]
+        lines.sort(key=lambda line: -line[0])
+        graphs = f"{ours[0]['n']} of {SETS[name][0]} graphs"
+        kind = "the published ones" if SETS[name][1] else "drawn anew"
+        titles = ["method", "mean", "seconds a graph", "proved", "source"]
+        blocks.append(f"### {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines]))
+    blocks += sources
+    return Section("\n\n".join(blocks), {"field": summaries}, [])
+
+
+def chosen_cells(names: list[str] | None, size: Size) -> list[tuple[PublishedSet, int, list[Cell]]]:
+    """Sets, their numbers of graphs and cells; InputError for an unknown set."""
+    unknown = [name for name in names or [] if name not in SETS]
+    if unknown:
+        raise InputError(f"--datasets: {unknown[0]} is not in the field's table; known: {', '.join(SETS)}")
+    return [
+        (
+            PublishedSet(name, count),
+            min(count, size.given if same else size.drawn),
+            [Cell(name, seconds) for seconds in size.seconds],
+        )
+        for name, (count, same) in SETS.items()
+        if names is None or name in names
+    ]
