@@ -57,7 +57,7 @@ class Kind(abc.ABC):
       provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those
         that `solve` lets work beside its search.
       searches: "module:function" of what makes a local search (`sl_discs.solving.search.LocalSearch`) of a problem, a
-        seed and the seconds that it may take to begin, or None, of those that `auto` also tries under a time limit.
+        seed and the seconds of its trial, or None, of those that `auto` also tries under a time limit.
     """
 
     several_values: ClassVar[bool] = False  # whether variables may have more than two

@@ -39,10 +39,14 @@ _NEVER = 1 << 62
 _BLOCK = 64
 # The mean weight, as a part of the number of nodes, at which weights are lowered, and to which part of them.
 _MOST_MEAN, _KEPT = 0.5, 0.3
-# Larger graphs are for annealing: a step looks at all nodes. Edges take some 60 bytes each.
-_MOST_NODES, _MOST_EDGES = 20_000, 5_000_000
+# Edges take some 60 bytes each.
+_MOST_EDGES = 5_000_000
 # Edges that are laid out in a second, of a graph as it is given and of a complement.
 _LISTED_A_SECOND = 4e6
+# Approximate seconds of a step, for each node and for each of the mean number of neighbours, and the least number of
+# steps for each node after which values tell what longer searches will find.
+_STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
+_LEAST_STEPS = 25
 # Steps that tell how long one takes, and the most of a call.
 _FIRST_STEPS, _MOST_STEPS = 500, 1_000_000
 
@@ -279,7 +283,7 @@ class CoverSearch(LocalSearch):
         self._links = links_of(graph)
         self._draws = [np.random.default_rng([seed, k]) for k in range(searches or num_cores())]
         self._searches = [empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws]
-        self._over = not graph.num_edges
+        self._over = False
 
     @property
     def state(self) -> Int8[np.ndarray, "n"]:
@@ -312,11 +316,12 @@ class CoverSearch(LocalSearch):
 
 
 def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) -> CoverSearch | None:
-    """Of a graph, or of its complement; None if it is too large, or to be laid out in so many seconds."""
+    """Of a graph, or of its complement; None if it is too large for a trial of so many seconds."""
     size, count = graph.num_nodes, graph.num_edges
     if joined:
         count = size * (size - 1) // 2 - count
-    if size > _MOST_NODES or count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND):
+    step_s = _STEP_S + _NODE_S * size + _NEIGHBOUR_S * 2 * count / size
+    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or _LEAST_STEPS * size * step_s > seconds:
         return None
     return CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
 

@@ -1,7 +1,7 @@
 """Annealings of one or more samplers on a problem, how a time limit is shared among them, and answers without any.
 
 Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value as
-good as the best share the rest, one long annealing each: where short runs tell them apart, the best one has nearly all
+good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly all
 of the time, and where only long runs would, none is given up.
 """
 
