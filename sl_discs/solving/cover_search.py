@@ -43,10 +43,10 @@ _MOST_MEAN, _KEPT = 0.5, 0.3
 _MOST_EDGES = 5_000_000
 # Edges that are laid out in a second, of a graph as it is given and of a complement.
 _LISTED_A_SECOND = 4e6
-# Approximate seconds of a step, for each node and for each of the mean number of neighbours, and the least number of
-# steps for each node after which values tell what longer searches will find.
+# Approximate seconds of a step, for each node and for each of the mean number of neighbours.
 _STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
-_LEAST_STEPS = 25
+# Steps for each node that a trial needs, and those after which its value tells what longer searches find.
+_LEAST_STEPS, _TELLING_STEPS = 25, 75
 # Steps that tell how long one takes, and the most of a call.
 _FIRST_STEPS, _MOST_STEPS = 500, 1_000_000
 
@@ -321,9 +321,12 @@ def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) 
     if joined:
         count = size * (size - 1) // 2 - count
     step_s = _STEP_S + _NODE_S * size + _NEIGHBOUR_S * 2 * count / size
-    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or _LEAST_STEPS * size * step_s > seconds:
+    steps = seconds / (size * step_s)
+    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or steps < _LEAST_STEPS:
         return None
-    return CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
+    search = CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
+    search.telling = steps >= _TELLING_STEPS
+    return search
 
 
 def of_sets(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:

@@ -123,6 +123,8 @@ class Annealer:
     pace: float | None = None
     # The best exact value found, times the sign of the problem's sense.
     best: float = -np.inf
+    # Whether it may have the rest of the time.
+    telling = True
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
@@ -171,10 +173,12 @@ class LocalSearch(abc.ABC):
     Attributes:
       name: what it is, in words.
       best: the best exact value found, times the sign of the problem's sense.
+      telling: whether a trial of it is long enough to tell what it would find in the rest of the time.
     """
 
     name: str
     best: float = -np.inf
+    telling: bool = True
 
     @property
     @abc.abstractmethod
@@ -325,6 +329,7 @@ class Search:
                 fill(one, trial, compared=True)
                 if self._watcher.reason:
                     return max(annealers, key=lambda annealer: annealer.best)
+            rivals = [rival for rival in rivals if rival[0].telling]
             best = max(one.best for one, _ in rivals)
             rivals = [rival for rival in rivals if rival[0].best == best]
         for number, (one, fill) in enumerate(rivals):
