@@ -104,6 +104,46 @@ def hidden_clique(size: int, density: float, clique: int, number: int) -> Graph:
     return Graph.from_arrays(f"hidden-{number}", size, np.argwhere(joined))
 
 
+def steiner(dimensions: int, number: int) -> Graph:
+    """A set covering problem on the lines of an affine space of order 3 as an independent set, its nodes permuted.
+
+    A point is a node, and so is each of the three points on a line, joined to the other two and to the point. The
+    largest sets have a node of each line, and the points outside a smallest set that meets all lines. These are the
+    complements of the graphs MANN_a9 (2 dimensions), MANN_a27 and MANN_a81 of DIMACS, by C. Mannino, with
+    largest sets of 16, 126 and 1,100 nodes.
+    """
+    points = list(itertools.product(range(3), repeat=dimensions))
+    place = {point: k for k, point in enumerate(points)}
+    # Of two points, the third on their line makes each coordinate's sum a multiple of 3.
+    lines = {
+        tuple(sorted((place[one], place[other], place[tuple(-(a + b) % 3 for a, b in zip(one, other, strict=True))])))
+        for one, other in itertools.combinations(points, 2)
+    }
+    edges: list[tuple[int, int]] = []
+    for first, line in zip(itertools.count(len(points), 3), sorted(lines)):
+        nodes = range(first, first + 3)
+        edges += [*itertools.combinations(nodes, 2), *zip(line, nodes, strict=True)]
+    order = np.random.default_rng([dimensions, number]).permutation(len(points) + 3 * len(lines))
+    return Graph.from_arrays(f"steiner-{number}", len(order), order[np.array(edges)])
+
+
+def planted_assignment(groups: int, size: int, number: int) -> Graph:
+    """An independent set of model RB at its threshold, with one node in each group planted, as the frb graphs.
+
+    Source: Xu, Boussemart, Hemery and Lecoutre 2007, "Random constraint satisfaction: easy generation of hard
+    (satisfiable) instances". Each constraint excludes a quarter of the pairs of nodes of two groups.
+    """
+    rng = np.random.default_rng([groups, size, number])
+    chosen = rng.integers(size, size=groups)
+    joined = np.kron(np.eye(groups), np.ones((size, size))).astype(bool)
+    for _ in range(round(np.log(size) / np.log(4 / 3) * groups)):
+        one, other = rng.choice(groups, 2, replace=False) * size
+        pairs = np.delete(np.arange(size * size), chosen[one // size] * size + chosen[other // size])
+        u, v = np.divmod(rng.permutation(pairs)[: round(size * size / 4)], size)
+        joined[one + u, other + v] = joined[other + v, one + u] = True
+    return Graph.from_arrays(f"planted-{number}", groups * size, np.argwhere(np.triu(joined, 1)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Tuned:
     """A sampler with its annealing, chosen on other graphs of the family for the best objective in a fixed time.
@@ -191,6 +231,12 @@ CASES = {
         Case("maxcut-planar-800", each(planar_union, 800)),
         Case("mis-sparse-10000", each(sparse, 10_000, 5)),
         Case("mis-triangles", each(triangles, 126)),
+        Case("mis-er-700-800", family("mis", "ertest", "r-800")),
+        Case("mis-random-3000", each(sparse, 3_000, 20)),
+        Case("mis-steiner-27", each(steiner, 3)),
+        Case("mis-steiner-81", each(steiner, 4)),
+        Case("mis-frb-40-19", each(planted_assignment, 40, 19)),
+        Case("mis-frb-50-23", each(planted_assignment, 50, 23)),
         Case("maxclique-hidden", each(hidden_clique, 400, 0.75, 40)),
         Case("maxclique-brock-400", each(hidden_clique, 400, 0.75, 29)),
         Case("maxclique-rb", family("maxclique", "rb", "_"), Tuned("gwg", 2.5, 0.4, 0.05)),

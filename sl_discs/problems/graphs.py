@@ -37,6 +37,7 @@ MIS = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
     provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
+    searches=("sl_discs.solving.cover_search:of_sets",),
     discs_family=("er_density", "r-0.10"),
 ).register()
 
@@ -158,6 +159,7 @@ MAXCLIQUE = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
     provers=("sl_discs.proofs.covers:of_cliques", "sl_discs.proofs.cliques:of_cliques"),
+    searches=("sl_discs.solving.cover_search:of_cliques",),
     in_percent=True,
     discs_family=("rb", "_"),
 ).register()
@@ -213,6 +215,7 @@ VERTEX_COVER = GraphKind(
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
     provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
+    searches=("sl_discs.solving.cover_search:of_covers",),
     maximise=False,
 ).register()
 

@@ -56,6 +56,8 @@ class Kind(abc.ABC):
       bounded_by: what `bound_of` is from, in words.
       provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those
         that `solve` lets work beside its search.
+      searches: "module:function" of what makes a local search (`sl_discs.solving.search.LocalSearch`) of a problem, a
+        seed and the seconds of its trial, or None, of those that `auto` also tries under a time limit.
     """
 
     several_values: ClassVar[bool] = False  # whether variables may have more than two
@@ -71,6 +73,7 @@ class Kind(abc.ABC):
     reduction: str = ""
     bounded_by: str = "a bound of its kind"
     provers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
 
     def register(self) -> Self:
         """Makes this kind known by its name.

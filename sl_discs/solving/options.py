@@ -122,14 +122,24 @@ class Options:
             return min(SWEEPS * num_sites, MOST_STEPS)
         return min(max(_FEWEST_INFORMED, 10 * num_sites), _MOST_INFORMED)
 
+    @property
+    def has_rivals(self) -> bool:
+        """Whether `auto` is free to try others beside its first choice, under a time limit, on the CPU engine."""
+        return self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL}
+
+    @property
+    def uses_local_searches(self) -> bool:
+        """Whether local searches are among them: not where the values asked for are those that chains meet."""
+        return self.has_rivals and self.presolve
+
     def rivals(self, problem: Problem) -> list[tuple[Problem, Options]]:
-        """What `auto` also tries under a time limit, beside its first choice, if the CPU engine can run it.
+        """The samplers that `auto` also tries under a time limit, beside its first choice.
 
         That is `exchange`, where it helps on this kind of problem, with a penalty of its own, unless the problem's
         owner has chosen one.
         """
         kind = KINDS[problem.kind]
-        if not (self.automatic and self.fills_time and self.fields == {"scan": SEQUENTIAL} and kind.exchange_penalty):
+        if not (self.has_rivals and kind.exchange_penalty):
             return []
         penalty = kind.exchange_penalty if problem.penalty == kind.penalty else problem.penalty
         exchange = dataclasses.replace(self, sampler="exchange", fields={})

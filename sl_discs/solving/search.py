@@ -1,19 +1,22 @@
 """Annealings of one or more samplers on a problem, how a time limit is shared among them, and answers without any.
 
-Of several samplers each first has a tenth of the time. Those that found a value as good as the best share the rest,
-one long annealing each: where short runs tell them apart, the best sampler has nearly all of the time, and where only
-long runs would, none is given up.
+Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value as
+good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly all
+of the time, and where only long runs would, none is given up.
 """
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import functools
 import itertools
 import math
+import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int8
@@ -28,6 +31,7 @@ from sl_discs.localization.method import Method
 from sl_discs.models.enumeration import MOST_STATES, largest_states
 from sl_discs.models.quadratic import sparse_is_cheaper
 from sl_discs.problems import Evaluated, Problem
+from sl_discs.problems.kind import KINDS
 from sl_discs.proofs.provers import TURN, Proofs
 from sl_discs.reductions.presolve import Presolved, unreduced
 from sl_discs.reductions.presolve import presolve as reduced_exactly
@@ -53,6 +57,8 @@ _TRIAL = 0.1
 _PROOFS, _BOUNDS = 0.75, 0.05
 # Nominal seconds of proofs before and after a search without a time limit.
 _BEFORE_S, _AFTER_S = 0.25, 5.0
+# For the watcher, where no chain has moved.
+_NO_CHAINS = Best(np.full((1, 1), -np.inf), np.zeros((1, 1, 0), np.int8))
 # Up to so many padded sites, rows cost next to nothing.
 _SMALL = 128
 
@@ -80,9 +86,10 @@ def annealed(problem: Problem, options: Options) -> Result:
             f"limit of {options.time_limit:g} s; one short annealing will be played",
             stacklevel=4,
         )
-    annealers = [Annealer(reduced, options)]
+    annealers, searches = [Annealer(reduced, options)], []
     if not too_large:
         annealers += [Annealer(*rival) for rival in options.rivals(reduced)]
+        searches = local_searches(reduced, options)
     proofs = Proofs(presolved, 0.0 if too_large else options.bound_seconds)
     if not too_large:
         # Without a good answer, provers cannot tell how long they will take.
@@ -92,7 +99,7 @@ def annealed(problem: Problem, options: Options) -> Result:
         if options.presolve and proofs.closed:
             compiling = compile_seconds() - compiled_before
             return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
-    return Search(presolved, options, proofs, clock).run(annealers, compiled_before, warned=too_large)
+    return Search(presolved, options, proofs, clock).run(annealers, searches, compiled_before, warned=too_large)
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
@@ -117,6 +124,8 @@ class Annealer:
     pace: float | None = None
     # The best exact value found, times the sign of the problem's sense.
     best: float = -np.inf
+    # Whether it may have the rest of the time.
+    telling = True
 
     def __init__(self, problem: Problem, options: Options):
         self._terms = terms = objective_of(problem)
@@ -178,6 +187,44 @@ def _rounded(degree: int | None, num_sites: int) -> int | None:
     return longer if sparse_is_cheaper(longer, num_sites) else degree
 
 
+class LocalSearch(abc.ABC):
+    """A search beside the annealings of a problem under a time limit, which the kind of the problem names.
+
+    Attributes:
+      name: what it is, in words.
+      best: the best exact value found, times the sign of the problem's sense.
+      telling: whether a trial of it is long enough to tell what it would find in the rest of the time.
+    """
+
+    name: str
+    best: float = -np.inf
+    telling: bool = True
+
+    @property
+    @abc.abstractmethod
+    def state(self) -> Int8[np.ndarray, "n"]:
+        """The best state found, as zeros and ones."""
+
+    @abc.abstractmethod
+    def advance(self, seconds: float) -> bool:
+        """Goes on for about so many seconds; whether there is more to do."""
+
+
+def found_by(searches: Sequence[LocalSearch], winner: Annealer) -> list[str]:
+    """Which of them found better answers than the best sampler, in words."""
+    return [f"the best answer is by {one.name}" for one in searches if one.best > winner.best]
+
+
+def local_searches(problem: Problem, options: Options) -> list[LocalSearch]:
+    """Those that `auto` uses on what reductions left of a problem."""
+    if not options.uses_local_searches:
+        return []
+    assert options.time_limit is not None
+    makers = map(pkgutil.resolve_name, KINDS[problem.kind].searches)
+    made = [make(problem, options.seed, _TRIAL * options.time_limit) for make in makers]
+    return [one for one in made if one is not None]
+
+
 class Search:
     """Rounds of annealing on one problem, from their first step to a result."""
 
@@ -236,11 +283,19 @@ class Search:
         # Work that they save for a long computation is spent, too.
         self._proving_s += max(share, self._clock() - begin)
 
-    def run(self, annealers: Sequence[Annealer], compiled_before: float, *, warned: bool) -> Result:
+    def run(
+        self,
+        annealers: Sequence[Annealer],
+        searches: Sequence[LocalSearch],
+        compiled_before: float,
+        *,
+        warned: bool,
+    ) -> Result:
         """Anneals, and verifies the answers; InputError where the chains do not fit into memory.
 
         Args:
           annealers: the samplers.
+          searches: what shares a time limit with them.
           compiled_before: seconds that this thread had spent compiling.
           warned: whether the user knows already that the time limit is too short.
         """
@@ -259,7 +314,7 @@ class Search:
                     stacklevel=5,
                 )
             if options.fills_time:
-                winner = self._share(annealers)
+                winner = self._share(annealers, searches)
             else:
                 for _ in range(1) if limit is None else itertools.count():
                     met = self._round(winner, winner.first)
@@ -278,29 +333,32 @@ class Search:
             bound_by=self._proofs.by,
             timing={"build_s": build_s, "compile_s": compile_seconds() - compiled_before, "run_s": run_s},
             engine=winner.engine.name,
-            engine_note=winner.note,
+            engine_note="; ".join(words for words in (winner.note, *found_by(searches, winner)) if words),
             sampler=winner.options.sampler,
             annealing={field: getattr(self.settings, field) for field in winner.options.annealing},
             seed=options.seed,
         )
 
-    def _share(self, annealers: Sequence[Annealer]) -> Annealer:
+    def _share(self, annealers: Sequence[Annealer], searches: Sequence[LocalSearch] = ()) -> Annealer:
         """Fills the seconds that are left; returns the sampler that found the best value, the first of equal ones."""
-        if len(annealers) > 1:
+        rivals: list[tuple[Any, Callable]] = [(one, self._fill) for one in annealers]
+        rivals += [(one, self._advance) for one in searches]
+        if len(rivals) > 1:
             trial = _TRIAL * self._left()
-            for annealer in annealers:
-                self._fill(annealer, trial, compared=True)
+            for one, fill in rivals:
+                fill(one, trial, compared=True)
                 if self._watcher.reason:
                     return max(annealers, key=lambda annealer: annealer.best)
-            best = max(annealer.best for annealer in annealers)
-            annealers = [annealer for annealer in annealers if annealer.best == best]
+            rivals = [rival for rival in rivals if rival[0].telling]
+            best = max(one.best for one, _ in rivals)
+            rivals = [rival for rival in rivals if rival[0].best == best]
         else:
             # A first answer, also for provers.
             self._fill(annealers[0], _BOUNDS * self._left(), compared=False)
             if self._watcher.reason:
                 return annealers[0]
-        for number, annealer in enumerate(annealers):
-            self._fill(annealer, self._left() / (len(annealers) - number), compared=len(annealers) > 1)
+        for number, (one, fill) in enumerate(rivals):
+            fill(one, self._left() / (len(rivals) - number), compared=len(rivals) > 1)
             if self._watcher.reason:
                 break
         return max(annealers, key=lambda annealer: annealer.best)
@@ -324,6 +382,21 @@ class Search:
                 annealer.best = max(annealer.best, float((values if self._problem.maximise else -values).max()))
             if self._watcher.reason:
                 return
+
+    def _advance(self, search: LocalSearch, seconds: float, *, compared: bool = True) -> None:
+        """A local search for so many of the seconds that are left; finds its `best`."""
+        end, more = self._left() - seconds, True
+        states = np.empty((0, 0), np.int8)
+        while more and (left := self._left() - end) > 0:
+            more = search.advance(min(left, _LOOK_S))
+            before, states = states, search.state[None]
+            if not np.array_equal(states, before):
+                [value] = self._exactly(states).values
+                search.best = max(search.best, float(value if self._problem.maximise else -value))
+                self._visit(self._presolved.lift(states))
+            if self._watcher(0, _NO_CHAINS):
+                break
+        self._watcher.next_round()
 
     def _round(
         self, annealer: Annealer, length: int, left: Callable[[], float] | None = None

@@ -53,7 +53,7 @@ def solve(
         of all counts. The time is checked between calls to the engine, about ten times per second on CPU cores, and
         may be exceeded by that much. If none is left for sampling, a warning says so (in advance, if the problem is
         much too large for the limit), and one short annealing is run all the same. On sets, cliques and covers `auto`
-        also tries `exchange`, see `sl_discs.solving.search`.
+        also tries `exchange` and a local search on vertex covers, see `sl_discs.solving.search`.
       target: a value: the run ends as soon as a value this good is found, which is checked between calls to the
         engine.
       chains: number of parallel chains; None: 32, but fewer on the CPU engine under a time limit in which 32 chains

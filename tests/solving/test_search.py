@@ -20,6 +20,7 @@ class Claimed(NamedTuple):
 
     sampler: str
     best: float
+    telling: bool = True
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,26 @@ def test_the_time_is_shared_by_success(monkeypatch, values, winner, given):
     searching = Search(unreduced(problem), check_options(time_limit=10.0, chains=2), None, Clock())
     assert searching._share([*map(Claimed, ("metropolis", "exchange"), values)]).sampler == winner
     assert filled == given
+
+
+@pytest.mark.parametrize(
+    ("claimed", "telling", "rest"),
+    [(6.0, True, [("covers", 10.0)]), (6.0, False, [("metropolis", 10.0)]), (4.0, True, [("metropolis", 10.0)]),
+     (5.0, True, [("metropolis", 5.0), ("covers", 10.0)])],
+    ids=["better", "too short to tell", "worse", "equal"],
+)  # fmt: skip
+def test_a_local_search_has_the_rest_where_its_trial_tells(monkeypatch, claimed, telling, rest):
+    filled = []
+
+    def fill(self, one, seconds, *, compared):
+        filled.append((one.sampler, seconds))
+
+    monkeypatch.setattr(Search, "_fill", fill)
+    monkeypatch.setattr(Search, "_advance", fill)
+    monkeypatch.setattr(Search, "_left", lambda self: 10.0)
+    searching = Search(unreduced(sl_discs.mis([(0, 1)])), check_options(time_limit=10.0, chains=2), None, Clock())
+    winner = searching._share([Claimed("metropolis", 5.0)], [Claimed("covers", claimed, telling)])
+    assert winner.sampler == "metropolis" and filled == [("metropolis", 1.0), ("covers", 1.0), *rest]
 
 
 def test_both_samplers_run_on_sets_and_one_on_cuts():

@@ -1,0 +1,344 @@
+"""Smallest vertex covers by a local search with edge weights; also largest independent sets, and cliques as those.
+
+Once a cover of k nodes is found, one of k - 1 is looked for: a step takes a node out and puts an end of an uncovered
+edge in. The node that goes leaves the least weight uncovered (of equal ones, that which has been there longest); the
+edge is drawn at random; and the end that comes covers the most weight, but not before a neighbour has moved since it
+went. Edges that are then uncovered gain weight, so that the search leaves local optima by making them worse, and
+weights are lowered where their mean has become large, so that old ones are forgotten.
+
+Where covers are small changes of each other and all have conflicts around them, as in set covering problems and
+near-threshold constraint satisfaction problems, this finds what annealing does not.
+
+Source: Cai, Su, Luo and Sattar 2013, "NuMVC: an efficient local search algorithm for minimum vertex cover".
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Int, Int8, Int32, Int64, UInt32
+from scipy import sparse
+
+from sl_discs.engines.compiled import compiled
+from sl_discs.engines.cpu.jit import entered, in_long_vectors, inlined
+from sl_discs.engines.registry import in_threads, num_cores
+from sl_discs.instances.graph import Graph, complement
+from sl_discs.problems import Problem
+from sl_discs.solving.search import LocalSearch
+
+# Entries of `state`: numbers of uncovered edges, of nodes in the cover and in the best one, steps so far, the sum of
+# all weights, and the node that came last.
+_UNCOVERED, _SIZE, _BEST, _STEP, _TOTAL, _LAST = range(6)
+# Added to the scores of nodes outside the cover, which do not go. All weights together stay below.
+_FAR = 1 << 30
+_NEVER = 1 << 62
+# Nodes that are compared at once, with vector instructions.
+_BLOCK = 64
+# The mean weight, as a part of the number of nodes, at which weights are lowered, and to which part of them.
+_MOST_MEAN, _KEPT = 0.5, 0.3
+# Edges take some 60 bytes each.
+_MOST_EDGES = 5_000_000
+# Edges that are laid out in a second, of a graph as it is given and of a complement.
+_LISTED_A_SECOND = 4e6
+# Approximate seconds of a step, for each node and for each of the mean number of neighbours.
+_STEP_S, _NODE_S, _NEIGHBOUR_S = 2e-7, 2.5e-10, 3e-9
+# Steps for each node that a trial needs, and those after which its value tells what longer searches find.
+_LEAST_STEPS, _TELLING_STEPS = 25, 75
+# Steps that tell how long one takes, and the most of a call.
+_FIRST_STEPS, _MOST_STEPS = 500, 1_000_000
+
+
+class Links(NamedTuple):
+    """A graph of n nodes and E edges as lists of neighbours, whose entries are numbered: each edge has two.
+
+    Attributes:
+      starts: [n + 1] the first entry of each node.
+      others: [2 E] the neighbour.
+      edges: [2 E] the edge.
+      entries: [E, 2] the entries of an edge: that of its end with the smaller number, and the other's.
+    """
+
+    starts: Int64[np.ndarray, "n+1"]
+    others: UInt32[np.ndarray, "2E"]
+    edges: UInt32[np.ndarray, "2E"]
+    entries: UInt32[np.ndarray, "E 2"]
+
+
+def links_of(graph: Graph) -> Links:
+    """The lists of a graph."""
+    size, count = graph.num_nodes, graph.num_edges
+    heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
+    matrix = sparse.csr_array((np.tile(np.arange(count, dtype=np.uint32), 2), (heads, tails)), (size, size))
+    starts, others, edges = matrix.indptr.astype(np.int64), matrix.indices.astype(np.uint32), matrix.data
+    entries = np.empty((count, 2), np.uint32)
+    second = np.repeat(np.arange(size), np.diff(starts)) > others
+    entries[edges, second.astype(np.intp)] = np.arange(2 * count)
+    return Links(starts, others, edges, entries)
+
+
+class Covers(NamedTuple):
+    """Where a search is; P is n rounded up to blocks, with nodes that are never in the cover.
+
+    Attributes:
+      far: [P] `_FAR` of nodes outside the cover, 0 of those inside.
+      scores: [P] the weight of each node's edges to nodes outside: what is uncovered if the node goes, or covered if
+        it comes.
+      free: [n] whether a neighbour has moved since the node went.
+      moved: [n] the step in which it came or went last; different and negative before that.
+      weights: [2 E] of edges, at both of their entries.
+      uncovered: [E] the edges without an end in the cover come first.
+      places: [E] where in this list an edge is, if it is uncovered.
+      best: [n] the smallest cover so far.
+      state: as above.
+    """
+
+    far: Int32[np.ndarray, "P"]
+    scores: Int32[np.ndarray, "P"]
+    free: Bool[np.ndarray, "n"]
+    moved: Int64[np.ndarray, "n"]
+    weights: Int32[np.ndarray, "2E"]
+    uncovered: UInt32[np.ndarray, "E"]
+    places: UInt32[np.ndarray, "E"]
+    best: Bool[np.ndarray, "n"]
+    state: Int64[np.ndarray, "6"]
+
+
+def empty_cover(links: Links, order: Int[np.ndarray, "n"]) -> Covers:
+    """No node is in the cover; nodes with equal scores come in this order, a permutation."""
+    size, count = len(links.starts) - 1, len(links.entries)
+    padded = -(-size // _BLOCK) * _BLOCK
+    return Covers(
+        far=np.full(padded, _FAR, np.int32),
+        scores=np.pad(np.diff(links.starts), (0, padded - size)).astype(np.int32),
+        free=np.ones(size, np.bool_),
+        moved=order.astype(np.int64) - size,
+        weights=np.ones(2 * count, np.int32),
+        uncovered=np.arange(count, dtype=np.uint32),
+        places=np.arange(count, dtype=np.uint32),
+        best=np.ones(size, np.bool_),
+        state=np.array([count, 0, size, 0, count, -1], np.int64),
+    )
+
+
+@inlined
+def _lightest(covers):
+    """The node of the cover that uncovers the least weight if it goes; of equal ones the oldest."""
+    scores, far, moved = covers.scores, covers.far, covers.moved
+    least = np.int32(2 * _FAR - 1)
+    for node in range(scores.shape[0]):
+        least = min(least, np.int32(scores[node] + far[node]))
+    found, oldest = -1, _NEVER
+    for block in range(scores.shape[0] // _BLOCK):
+        equal = 0
+        for node in range(block * _BLOCK, block * _BLOCK + _BLOCK):
+            equal += np.int32(scores[node] + far[node]) == least
+        if equal:
+            for node in range(block * _BLOCK, block * _BLOCK + _BLOCK):
+                if np.int32(scores[node] + far[node]) == least and moved[node] < oldest:
+                    found, oldest = node, moved[node]
+    return found
+
+
+@inlined
+def _heaviest(covers):
+    """The node outside the cover with the most uncovered weight; of equal ones the oldest."""
+    scores, far, moved = covers.scores, covers.far, covers.moved
+    most = np.int32(0)
+    for node in range(moved.shape[0]):
+        most = max(most, np.int32(scores[node] & -(far[node] >> 30)))
+    found, oldest = -1, _NEVER
+    for node in range(moved.shape[0]):
+        if far[node] and scores[node] == most and moved[node] < oldest:
+            found, oldest = node, moved[node]
+    return found
+
+
+@inlined
+def _remove(links, covers, node):
+    covers.far[node] = _FAR
+    covers.free[node] = False
+    covers.moved[node] = covers.state[_STEP]
+    covers.state[_SIZE] -= 1
+    for k in range(links.starts[node], links.starts[node + 1]):
+        other = links.others[k]
+        covers.scores[other] += covers.weights[k]
+        covers.free[other] = True
+        if covers.far[other]:
+            edge, place = links.edges[k], covers.state[_UNCOVERED]
+            covers.uncovered[place] = edge
+            covers.places[edge] = place
+            covers.state[_UNCOVERED] += 1
+
+
+@inlined
+def _add(links, covers, node):
+    covers.far[node] = 0
+    covers.moved[node] = covers.state[_STEP]
+    covers.state[_SIZE] += 1
+    covers.state[_LAST] = node
+    for k in range(links.starts[node], links.starts[node + 1]):
+        other = links.others[k]
+        covers.scores[other] -= covers.weights[k]
+        covers.free[other] = True
+        if covers.far[other]:
+            covers.state[_UNCOVERED] -= 1
+            last, place = covers.uncovered[covers.state[_UNCOVERED]], covers.places[links.edges[k]]
+            covers.uncovered[place] = last
+            covers.places[last] = place
+
+
+@inlined
+def _weigh(links, covers):
+    """Uncovered edges gain weight."""
+    for place in range(covers.state[_UNCOVERED]):
+        edge = covers.uncovered[place]
+        for side in range(2):
+            entry = links.entries[edge, side]
+            covers.weights[entry] += 1
+            covers.scores[links.others[entry]] += 1
+    covers.state[_TOTAL] += covers.state[_UNCOVERED]
+
+
+@inlined
+def _forget(links, covers):
+    """Lowers all weights."""
+    total = 0
+    for node in range(covers.moved.shape[0]):
+        score = 0
+        for k in range(links.starts[node], links.starts[node + 1]):
+            covers.weights[k] = np.int32(_KEPT * covers.weights[k])
+            total += covers.weights[k]
+            if covers.far[links.others[k]]:
+                score += covers.weights[k]
+        covers.scores[node] = score
+    covers.state[_TOTAL] = total // 2
+
+
+@entered
+def play(links, covers, draws):
+    """Makes a step for each of the numbers drawn uniformly from [0, 1), [S]; returns how many it made.
+
+    The first step first fills the cover greedily. A search with nothing left to do makes fewer steps.
+    """
+    in_long_vectors()
+    state, far, scores, moved = covers.state, covers.far, covers.scores, covers.moved
+    most = min(_MOST_MEAN * moved.shape[0] * links.entries.shape[0], _FAR - 1)
+    if state[_STEP] == 0:
+        while state[_UNCOVERED]:
+            _add(links, covers, _heaviest(covers))
+    for done in range(draws.shape[0]):
+        state[_STEP] += 1
+        while state[_UNCOVERED] == 0:
+            state[_BEST] = state[_SIZE]
+            for node in range(moved.shape[0]):
+                covers.best[node] = far[node] == 0
+            # No edge can be covered by fewer nodes.
+            if state[_SIZE] <= 1:
+                return done
+            _remove(links, covers, _lightest(covers))
+        last = state[_LAST]
+        before, barred = far[last], state[_SIZE] > 1
+        if barred:
+            far[last] = _FAR
+        node = _lightest(covers)
+        far[last] = before
+        _remove(links, covers, node)
+        edge = covers.uncovered[np.int64(draws[done] * state[_UNCOVERED])]
+        second, first = links.others[links.entries[edge, 0]], links.others[links.entries[edge, 1]]
+        chosen = first
+        if not covers.free[first]:
+            chosen = second
+        elif covers.free[second]:
+            better = np.int64(scores[second]) - scores[first]
+            if better > 0 or (better == 0 and moved[second] < moved[first]):
+                chosen = second
+        _add(links, covers, chosen)
+        _weigh(links, covers)
+        if state[_TOTAL] > most:
+            _forget(links, covers)
+    return draws.shape[0]
+
+
+def _compile() -> Callable[..., int]:
+    """`play`, compiled by a call without steps."""
+    links = links_of(Graph.from_arrays("", 2, np.array([[0, 1]])))
+    play(links, empty_cover(links, np.arange(2)), np.zeros(0))
+    return play
+
+
+class CoverSearch(LocalSearch):
+    """A search on each core, which differ in their random numbers and share the graph.
+
+    Where they are depends on the seed, the number of cores and the number of steps alone.
+    """
+
+    name = "a local search on vertex covers with edge weights"
+
+    def __init__(self, graph: Graph, seed: int, *, covers: bool, searches: int | None = None):
+        """`covers`: whether ones are the nodes of the cover, and not those of the independent set."""
+        self._covers, self._pace = covers, 0.0
+        self._links = links_of(graph)
+        self._draws = [np.random.default_rng([seed, k]) for k in range(searches or num_cores())]
+        self._searches = [empty_cover(self._links, draws.permutation(graph.num_nodes)) for draws in self._draws]
+        self._over = False
+
+    @property
+    def state(self) -> Int8[np.ndarray, "n"]:
+        """The best state of all searches."""
+        best = min(self._searches, key=lambda one: one.state[_BEST]).best
+        return (best == self._covers).astype(np.int8)
+
+    def play(self, steps: int) -> bool:
+        """Makes so many steps of each search; whether there is more to do."""
+        loop = compiled(("cover_search",), _compile)
+        draws = [one.random(steps) for one in self._draws]
+        ended = []
+
+        def advance(place: int) -> None:
+            ended.append(loop(self._links, self._searches[place], draws[place]) < steps)
+
+        if not self._over:
+            in_threads(advance, range(len(self._searches)), len(self._searches))
+            self._over = any(ended)
+        return not self._over
+
+    def advance(self, seconds: float) -> bool:
+        """As `LocalSearch.advance`."""
+        steps = min(int(seconds / self._pace), _MOST_STEPS) if self._pace else _FIRST_STEPS
+        compiled(("cover_search",), _compile)
+        begin = time.perf_counter()
+        more = self.play(max(steps, 1))
+        self._pace = (time.perf_counter() - begin) / max(steps, 1)
+        return more
+
+
+def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) -> CoverSearch | None:
+    """Of a graph, or of its complement; None if it is too large for a trial of so many seconds."""
+    size, count = graph.num_nodes, graph.num_edges
+    if joined:
+        count = size * (size - 1) // 2 - count
+    step_s = _STEP_S + _NODE_S * size + _NEIGHBOUR_S * 2 * count / size
+    steps = seconds / (size * step_s)
+    if count > min(_MOST_EDGES, seconds * _LISTED_A_SECOND) or steps < _LEAST_STEPS:
+        return None
+    search = CoverSearch(complement(graph) if joined else graph, seed, covers=covers)
+    search.telling = steps >= _TELLING_STEPS
+    return search
+
+
+def of_sets(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Of a problem `mis`."""
+    return _of(problem.source, seed, seconds, covers=False, joined=False)
+
+
+def of_covers(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Of a problem `vertex_cover`."""
+    return _of(problem.source, seed, seconds, covers=True, joined=False)
+
+
+def of_cliques(problem: Problem, seed: int, seconds: float) -> CoverSearch | None:
+    """Of a problem `maxclique`."""
+    return _of(problem.source, seed, seconds, covers=False, joined=True)

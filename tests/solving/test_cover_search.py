@@ -1,0 +1,209 @@
+"""The local search on vertex covers: always covers, smallest ones on small graphs, and a fair rival of annealing."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sl_discs
+from sl_discs.instances.graph import Graph, complement, graph_from_networkx
+from sl_discs.solving import search
+from sl_discs.solving.cover_search import CoverSearch, of_cliques, of_covers, of_sets
+from sl_discs.solving.search import Search
+
+LIMIT_S = 0.5
+
+
+def graph_of(given: nx.Graph) -> Graph:
+    return graph_from_networkx(given, "graph")
+
+
+def planted(groups: int, size: int, constraints: int, seed: int) -> tuple[Graph, np.ndarray]:
+    """A graph of model RB with a planted independent set of one node in each group, which is a largest one.
+
+    A constraint excludes a quarter of the pairs of nodes of two groups, but not the planted one.
+    """
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(size, size=groups)
+    graph = nx.disjoint_union_all([nx.complete_graph(size)] * groups)
+    for _ in range(constraints):
+        one, other = rng.choice(groups, 2, replace=False)
+        pairs = [pair for pair in np.ndindex(size, size) if pair != (chosen[one], chosen[other])]
+        for place in rng.choice(len(pairs), size * size // 4, replace=False):
+            graph.add_edge(one * size + pairs[place][0], other * size + pairs[place][1])
+    state = np.zeros(groups * size, np.int8)
+    state[np.arange(groups) * size + chosen] = 1
+    return graph_of(graph), state
+
+
+def is_cover(graph: Graph, state: np.ndarray) -> bool:
+    return bool(state[graph.edges].any(axis=1).all())
+
+
+def smallest_cover(graph: Graph) -> int:
+    states = np.array(list(itertools.product((0, 1), repeat=graph.num_nodes)))
+    covers = states[:, graph.edges].any(axis=2).all(axis=1)
+    return int(states[covers].sum(axis=1).min())
+
+
+def check_counts(graph: Graph, searching: CoverSearch) -> None:
+    """Recounts everything that the loop keeps up to date."""
+    links = searching._links
+    for covers in searching._searches:
+        outside = covers.far[: graph.num_nodes] > 0
+        entries = links.entries.astype(int)
+        weights = covers.weights[entries[:, 0]]
+        np.testing.assert_array_equal(weights, covers.weights[entries[:, 1]])
+        scores = np.zeros(graph.num_nodes, int)
+        for end in 0, 1:
+            np.add.at(scores, graph.edges[:, end], weights * outside[graph.edges[:, 1 - end]])
+        np.testing.assert_array_equal(covers.scores[: graph.num_nodes], scores)
+        open_edges = np.flatnonzero(outside[graph.edges].all(axis=1))
+        uncovered, size, best, _, total, _ = covers.state
+        assert sorted(covers.uncovered[:uncovered]) == open_edges.tolist()
+        assert (size, best, total) == ((~outside).sum(), covers.best.sum(), weights.sum())
+        assert is_cover(graph, covers.best)
+
+
+SMALL = {
+    "path": nx.path_graph(9),
+    "star": nx.star_graph(8),
+    "an edge": nx.path_graph(2),
+    "complete": nx.complete_graph(7),
+    "Petersen": nx.petersen_graph(),
+    "with nodes alone": nx.disjoint_union(nx.cycle_graph(5), nx.empty_graph(3)),
+    "two parts": nx.disjoint_union(nx.cycle_graph(5), nx.complete_graph(4)),
+    "no edges": nx.empty_graph(3),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_smallest_covers(name):
+    graph = graph_of(SMALL[name])
+    searching = CoverSearch(graph, 1, covers=True, searches=2)
+    searching.play(300)
+    assert is_cover(graph, searching.state) and searching.state.sum() == smallest_cover(graph)
+    check_counts(graph, searching)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
+def test_smallest_covers_of_any_small_graph(size, seed, density):
+    """Weights are forgotten many times on graphs this small."""
+    graph = graph_of(nx.gnp_random_graph(size, density, seed=seed))
+    searching = CoverSearch(graph, seed, covers=True, searches=1)
+    for steps in 1, 3, 50, 500:
+        searching.play(steps)
+        check_counts(graph, searching)
+    assert searching.state.sum() == smallest_cover(graph)
+
+
+def test_nothing_is_left_to_do_where_one_node_covers_all():
+    assert not CoverSearch(graph_of(nx.star_graph(5)), 0, covers=True).play(10)
+    assert not CoverSearch(graph_of(nx.empty_graph(4)), 0, covers=True).play(10)
+    assert CoverSearch(graph_of(nx.cycle_graph(5)), 0, covers=True).play(10)
+
+
+def test_searches_depend_on_the_seed_and_the_number_of_steps_alone():
+    graph = graph_of(nx.gnp_random_graph(150, 0.1, seed=1))
+    whole, parts, other = (CoverSearch(graph, seed, covers=True, searches=2) for seed in (5, 5, 6))
+    whole.play(3_000)
+    other.play(3_000)
+    for steps in 1, 999, 2_000:
+        parts.play(steps)
+    for one, two in zip(whole._searches, parts._searches, strict=True):
+        assert all(map(np.array_equal, one, two))
+    assert not np.array_equal(whole._searches[0].moved, whole._searches[1].moved)
+    assert not np.array_equal(whole._searches[0].moved, other._searches[0].moved)
+
+
+def test_a_planted_set_is_found_in_every_form():
+    graph, state = planted(20, 10, 160, seed=0)
+    problems = sl_discs.mis(graph), sl_discs.vertex_cover(graph), sl_discs.maxclique(complement(graph))
+    for problem, make in zip(problems, (of_sets, of_covers, of_cliques), strict=True):
+        searching = make(problem, 1, 1.0)
+        searching.play(50_000)
+        found = problem.evaluate(searching.state[None])
+        np.testing.assert_array_equal(found.states, searching.state[None])  # no repair
+        assert found.values[0] == (20 if problem.maximise else graph.num_nodes - 20)
+    assert is_cover(graph, 1 - state) and state.sum() == 20
+
+
+def test_graphs_that_are_too_large_for_a_trial_have_no_search():
+    problem = sl_discs.mis(nx.gnp_random_graph(200, 0.5, seed=0))
+    assert of_sets(problem, 0, 1.0) is not None and of_sets(problem, 0, 1e-3) is None
+    many = sl_discs.mis(nx.cycle_graph(10_000))
+    assert of_sets(many, 0, 10.0) is not None and of_sets(many, 0, 0.1) is None
+    assert of_cliques(sl_discs.maxclique(nx.empty_graph(200)), 0, 1e-3) is None
+
+
+# As a rival of annealing in `solve`.
+
+
+@pytest.fixture
+def advanced(monkeypatch):
+    """The local searches that `solve` lets work."""
+    seen = []
+    real = Search._advance
+
+    def advance(self, one, seconds, *, compared=True):
+        seen.append(one)
+        return real(self, one, seconds, compared=compared)
+
+    monkeypatch.setattr(Search, "_advance", advance)
+    return seen
+
+
+def hard(kind: str = "mis") -> sl_discs.problems.Problem:
+    """Annealing does not find the planted set, which is not proved to be largest in this time."""
+    graph, _ = planted(45, 21, 480, seed=2)
+    return getattr(sl_discs, kind)(complement(graph) if kind == "maxclique" else graph)
+
+
+@pytest.mark.parametrize("kind", ["mis", "vertex_cover", "maxclique"])
+def test_the_best_answer_may_be_its(advanced, monkeypatch, kind):
+    """Here annealing has no time."""
+    problem = hard(kind)
+    monkeypatch.setattr(Search, "_fill", lambda self, one, seconds, *, compared: self._round(one, one.first))
+    found = sl_discs.solve(problem, time_limit=LIMIT_S, seed=1)
+    assert advanced and CoverSearch.name in found.engine_note and found.feasible
+    assert problem.value(found.best_sample) == found.best_value == advanced[0].best * (1 if problem.maximise else -1)
+
+
+def test_it_is_for_auto_and_answers_after_reductions(advanced):
+    problem = sl_discs.mis(nx.gnp_random_graph(60, 0.3, seed=1))
+    for how in {"presolve": False}, {"sampler": "metropolis"}, {"sampler": "metropolis", "presolve": True}:
+        sl_discs.solve(problem, time_limit=0.1, chains=2, **how)
+    sl_discs.solve(problem, steps=1_000, chains=2)
+    sl_discs.solve(sl_discs.maxcut(problem.source), time_limit=0.1, chains=2)
+    assert not advanced
+    graph = nx.gnp_random_graph(200, 0.5, seed=3)
+    graph.add_edges_from((node, 1_000 + node) for node in range(0, 40, 2))
+    found = sl_discs.solve(sl_discs.mis(graph), time_limit=LIMIT_S)
+    assert found.presolved and nx.is_empty(graph.subgraph(found.best_set)) and set(found.best_sample) == set(graph)
+
+
+@pytest.mark.parametrize("end", ["target", "interrupt", "callback", "bound", "time"])
+def test_it_ends_where_annealing_does(monkeypatch, end):
+    """Where annealing leaves it all the time."""
+    problem, begun = hard(), []
+    monkeypatch.setattr(Search, "_fill", lambda self, one, seconds, *, compared: self._round(one, one.first))
+    monkeypatch.setattr(search, "_TRIAL", 0.9)
+    real = CoverSearch.advance
+    monkeypatch.setattr(CoverSearch, "advance", lambda self, seconds: begun.append(0) or real(self, seconds))
+    how = {
+        "target": {"target": 40},
+        "interrupt": {"interrupt": lambda: len(begun) > 2},
+        "callback": {"callback": lambda steps, best: len(begun) > 2},
+        "time": {},
+        "bound": {},
+    }[end]
+    if end == "bound":
+        graph, _ = planted(25, 8, 140, seed=1)
+        problem = sl_discs.mis(graph)
+    found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
+    assert found.stopped == end
+    assert end != "bound" or found.optimal
