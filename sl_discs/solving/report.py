@@ -112,7 +112,7 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
         return False, f"not verified: the answer violates {violated[0]}{more}"
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
-    return True, f"verified: {KINDS[problem.kind].recounted}"
+    return True, f"verified: {KINDS[problem.kind].recounted_of(problem.source)}"
 
 
 def proof(result: Result) -> str:
@@ -142,7 +142,7 @@ def _section(number: int, run: Run) -> str:
     said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
-<h1>{KINDS[problem.kind].title}: {html.escape(problem.name)}</h1>
+<h1>{KINDS[problem.kind].title_of(problem.source)}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span><br>
 {proof(result)}</p>
