@@ -16,7 +16,7 @@ from sl_discs.problems.kind import KINDS
 # What is left of a problem after reductions, and the way back.
 
 # How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
-_ROUNDED = 2.0**-40
+ROUNDED = 2.0**-40
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Presolved:
             bound = worst([bound + self.constant, *found])
             if not problem.whole_values:
                 # Coefficients of what is left are rounded.
-                bound += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+                bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()
         return problem.rounded_bound(bound)
 
     def __repr__(self) -> str:

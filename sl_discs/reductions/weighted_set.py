@@ -8,9 +8,9 @@ that holds u, v can take its place.
 Clique: where the neighbours of v are all joined to each other, and heavier than v, v is removed and its weight is
 subtracted from each of them. A set that holds one of them has the weight of v from there; v joins any other.
 
-Fold: where v has two neighbours x and y that are not joined, is at least as heavy as each, and lighter than both, some
-heaviest set holds v or both. v becomes the node that stands for both, joined to the neighbours of both, of weight
-w(x) + w(y) - w(v).
+Fold: where v has two neighbours x and y that are not joined, is at least as heavy as each, and lighter than both
+together, some heaviest set holds v or both. v becomes the node that stands for both, joined to the neighbours of
+both, of weight w(x) + w(y) - w(v).
 
 Source: Lamm, Schulz, Strash, Williger and Zhang, "Exactly solving the maximum weight independent set problem on large
 real-world graphs", 2019.
@@ -62,8 +62,8 @@ from sl_discs.reductions.arcs import (
 class WeightedWork(NamedTuple):
     """As `Work`, with weights of nodes.
 
-    A node that is taken has a set in `notes`, of which it must not meet any, or with INSTEAD one node in `notes`, which
-    is taken together with that one where the node stands for both.
+    A node that was taken has nodes in `notes`, and is not taken where one of these is. A node that was folded has one
+    in `notes`, which is taken together with INSTEAD where the node was, as it stands for both.
 
     Attributes:
       weights: [N] of nodes in what is left of the graph.
@@ -191,7 +191,7 @@ def _fold(work, node):
 
 @entered
 def reduce_weights(work, most_looks):
-    """Applies the rules until none applies, or until about `most_looks` arcs were looked at; says whether it ended."""
+    """As `reduce_graph`, by the rules for weights."""
     graph, state = work.graph, work.state
     link_all(graph)
     for node in range(graph.nodes.shape[0]):
