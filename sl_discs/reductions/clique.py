@@ -220,4 +220,4 @@ def _grown_clique(adjacency: sparse.csr_matrix, weights: Float64[np.ndarray, "N"
             clique.append(node)
             candidates = np.intersect1d(candidates, others[starts[node] : starts[node + 1]], assume_unique=True)
         best = max(best, clique, key=lambda one: _weight(weights, one))
-    return np.array(best)
+    return np.array(best, np.intp)

@@ -2,8 +2,9 @@
 
 Neighbourhood: a node that is at least as heavy as all its neighbours together is taken.
 
-Dominated: u is removed where a neighbour v is at least as heavy and has no neighbours that u does not have: in a set
-that holds u, v can take its place.
+Dominated: a neighbour u of v is removed where v is at least as heavy as u and all neighbours of v that are not joined
+to u: in a set that holds u, v can take the place of these. If v is at least as heavy as all its neighbours but u, it
+can take their place in any set without u, so that its neighbours that are joined to u are removed.
 
 Clique: where the neighbours of v are all joined to each other, and heavier than v, v is removed and its weight is
 subtracted from each of them. A set that holds one of them has the weight of v from there; v joins any other.
@@ -12,8 +13,9 @@ Fold: where v has two neighbours x and y that are not joined, is at least as hea
 together, some heaviest set holds v or both. v becomes the node that stands for both, joined to the neighbours of
 both, of weight w(x) + w(y) - w(v).
 
-Source: Lamm, Schulz, Strash, Williger and Zhang, "Exactly solving the maximum weight independent set problem on large
-real-world graphs", 2019.
+Sources: Lamm, Schulz, Strash, Williger and Zhang, "Exactly solving the maximum weight independent set problem on large
+real-world graphs", 2019; Gu, Zheng, Cai and Peng, "Towards computing a near-maximum weighted independent set on massive
+graphs", 2021.
 """
 
 from __future__ import annotations
@@ -50,7 +52,6 @@ from sl_discs.reductions.arcs import (
     link_all,
     make_work,
     mark_neighbours,
-    marked_neighbours,
     new_stamp,
     note_taken,
     pop,
@@ -92,44 +93,66 @@ def _note(work, node, instead, end):
 
 
 @inlined
-def _take_heavy(work, node):
-    """Takes a node that is as heavy as its neighbours, and removes those; whether it is."""
-    graph, weights = work.graph, work.weights
-    nodes, arcs = graph.nodes, graph.arcs
+def _weight_of_neighbours(work, node):
+    nodes, arcs = work.graph.nodes, work.graph.arcs
     total, arc = 0.0, nodes[node, FIRST]
     while arc >= 0:
-        total += weights[arcs[arc, TO]]
+        total += work.weights[arcs[arc, TO]]
         arc = arcs[arc, AFTER]
     work.state[LOOKS] += nodes[node, DEGREE] + 1
-    if weights[node] < total:
-        return False
+    return total
+
+
+@inlined
+def _take_heavy(work, node):
+    """Takes a node that is at least as heavy as its neighbours, and removes those."""
+    nodes, arcs = work.graph.nodes, work.graph.arcs
     degree = nodes[node, DEGREE]
     rule = ISOLATED if degree == 0 else PENDANT if degree == 1 else NEIGHBOURHOOD
     while nodes[node, FIRST] >= 0:
         remove(work, arcs[nodes[node, FIRST], TO], rule)
     _note(work, node, -1, work.state[NUM_NOTES])
     remove(work, node, rule)
-    return True
 
 
 @inlined
-def _remove_dominated(work, node):
-    """Removes the neighbours that a node dominates; whether its neighbours were a clique, and how many went."""
-    graph, lists = work.graph, work.lists
+def _remove_dominated(work, node, total):
+    """Removes neighbours that a node can replace; whether its neighbours were a clique, and how many went.
+
+    `total` is the weight of all neighbours.
+    """
+    graph, lists, weights = work.graph, work.lists, work.weights
     nodes, arcs = graph.nodes, graph.arcs
     stamp, others = mark_neighbours(work, node), nodes[node, DEGREE] - 1
-    joined, dominated, arc = True, 0, nodes[node, FIRST]
+    joined, dominated, heaviest, arc = True, 0, -1, nodes[node, FIRST]
     while arc >= 0:
         u = arcs[arc, TO]
-        if marked_neighbours(work, u, stamp) < others:
-            joined = False
-        elif work.weights[u] <= work.weights[node]:
+        if heaviest < 0 or weights[u] > weights[heaviest]:
+            heaviest = u
+        count, apart, near = 0, total, nodes[u, FIRST]
+        while near >= 0:
+            other = arcs[near, TO]
+            if nodes[other, MARK] == stamp:
+                count += 1
+                apart -= weights[other]
+            near = arcs[near, AFTER]
+        work.state[LOOKS] += nodes[u, DEGREE]
+        joined &= count == others
+        if apart <= weights[node]:
             lists[dominated, LIST] = u
             dominated += 1
         arc = arcs[arc, AFTER]
     rule = CLIQUE if joined else DOMINATED
     for k in range(dominated):
         remove(work, lists[k, LIST], rule)
+    if total - weights[heaviest] <= weights[node]:
+        # The heaviest neighbour may have gone, and then the node is as heavy as the rest.
+        arc = nodes[heaviest, FIRST]
+        while arc >= 0:
+            other, arc = arcs[arc, TO], arcs[arc, AFTER]
+            if other != node and nodes[other, MARK] == stamp:
+                remove(work, other, rule)
+                dominated += 1
     return joined, dominated
 
 
@@ -200,9 +223,13 @@ def reduce_weights(work, most_looks):
         if state[QUEUE_LENGTH] == 0:
             return True
         node = pop(work)
-        if not graph.nodes[node, ALIVE] or _take_heavy(work, node):
+        if not graph.nodes[node, ALIVE]:
             continue
-        joined, dominated = _remove_dominated(work, node)
+        total = _weight_of_neighbours(work, node)
+        if work.weights[node] >= total:
+            _take_heavy(work, node)
+            continue
+        joined, dominated = _remove_dominated(work, node, total)
         if joined:
             _take_from_clique(work, node)
         elif dominated == 0 and graph.nodes[node, DEGREE] == 2:
