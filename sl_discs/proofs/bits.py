@@ -1,14 +1,14 @@
-"""Sets of nodes as the bits of 64-bit words, for compiled loops."""
+"""Sets of nodes as the bits of 64-bit words, for compiled loops, and the order in which they are coloured."""
 
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Bool, UInt64
+from jaxtyping import Bool, Int64, UInt64
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from sl_discs.engines.cpu.jit import inlined
+from sl_discs.engines.cpu.jit import entered, inlined
 
 ONE = np.uint64(1)
 
@@ -50,3 +50,24 @@ def add(bits, node):
 def drop(bits, node):
     """Takes a node out of a set."""
     bits[node >> 6] &= ~(ONE << np.uint64(node & 63))
+
+
+def degeneracy_order(adjacency: Bool[np.ndarray, "n n"]) -> Int64[np.ndarray, "n"]:
+    """The nodes so that the last one has the least degree, the one before it in what is left, and so on."""
+    order = np.empty(len(adjacency), np.int64)
+    _sort(adjacency, adjacency.sum(axis=1), order)
+    return order
+
+
+@entered
+def _sort(adjacency, degrees, order):
+    size = degrees.shape[0]
+    for place in range(size - 1, -1, -1):
+        node = 0
+        for other in range(size):
+            if degrees[other] < degrees[node]:
+                node = other
+        order[place] = node
+        for other in range(size):
+            degrees[other] -= adjacency[node, other]
+        degrees[node] = 2 * size

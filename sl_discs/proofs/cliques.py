@@ -25,7 +25,7 @@ from jaxtyping import Bool, Int, Int32, Int64, UInt64
 from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
-from sl_discs.proofs.bits import ONE, add, bits_of, drop, lowest, ones
+from sl_discs.proofs.bits import ONE, add, bits_of, degeneracy_order, drop, lowest, ones
 from sl_discs.proofs.provers import Prover
 from sl_discs.proofs.weighted_cliques import WeightedSearch
 from sl_discs.reductions.presolve import ROUNDED, Presolved
@@ -319,21 +319,6 @@ def _search(tree, most_looks, deepest):
     return False
 
 
-@entered
-def _sort(adjacency, degrees, order):
-    """Finds the order of which the last node has the least degree, the one before it in what is left, and so on."""
-    size = degrees.shape[0]
-    for place in range(size - 1, -1, -1):
-        node = 0
-        for other in range(size):
-            if degrees[other] < degrees[node]:
-                node = other
-        order[place] = node
-        for other in range(size):
-            degrees[other] -= adjacency[node, other]
-        degrees[node] = 2 * size
-
-
 class Level(NamedTuple):
     """A tree with its nodes in the order of degeneracy, of which `nodes` are the names in the level above."""
 
@@ -350,8 +335,7 @@ class Level(NamedTuple):
 def make_level(adjacency: Bool[np.ndarray, "N N"], nodes: Int[np.ndarray, "n"], best: int) -> Level:
     """For the cliques of some nodes of a graph, of which only those larger than `best` are looked for."""
     inside = adjacency[nodes][:, nodes]
-    order = np.empty(len(nodes), np.int64)
-    _sort(inside, inside.sum(axis=1), order)
+    order = degeneracy_order(inside)
     inside = inside[order][:, order]
     level = Level(nodes[order], inside, make_tree(inside))
     level.tree.state[_BEST] = best

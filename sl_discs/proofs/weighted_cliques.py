@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt64
 
 from sl_discs.engines.cpu.jit import called, entered
-from sl_discs.proofs.bits import bits_of, drop, lowest
+from sl_discs.proofs.bits import bits_of, degeneracy_order, drop, lowest
 
 # Entries of `state`: the depth in the tree (-1: the search is over), words of bits that were looked at, and how many
 # nodes the best clique has that was found.
@@ -176,8 +176,7 @@ class WeightedSearch:
     """
 
     def __init__(self, adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, "n"]):
-        # The heaviest nodes are first in the sets.
-        self._order = np.argsort(-weights, kind="stable")
+        self._order = degeneracy_order(adjacency)
         self._adjacency, self._weights = adjacency[self._order][:, self._order], weights[self._order]
         self.best, self.found, self.over = 0.0, np.empty(0, np.int64), False
         self._tree = _make_tree(self._adjacency, self._weights, self.best)

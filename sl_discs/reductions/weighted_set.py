@@ -13,9 +13,9 @@ Fold: where v has two neighbours x and y that are not joined, is at least as hea
 together, some heaviest set holds v or both. v becomes the node that stands for both, joined to the neighbours of
 both, of weight w(x) + w(y) - w(v).
 
-Sources: Lamm, Schulz, Strash, Williger and Zhang, "Exactly solving the maximum weight independent set problem on large
-real-world graphs", 2019; Gu, Zheng, Cai and Peng, "Towards computing a near-maximum weighted independent set on massive
-graphs", 2021.
+Sources: Lamm, Schulz, Strash, Williger and Zhang, "Exactly solving the maximum weight independent set problem on
+large real-world graphs", 2019; Gu, Zheng, Cai and Peng, "Towards computing a near-maximum weighted independent set on
+massive graphs", 2021.
 """
 
 from __future__ import annotations
