@@ -356,6 +356,8 @@ def _weights_of_nodes(name: str, given: Any, weight: Weight, labels: Sequence[Ha
         if not is_networkx(given):
             raise InputError(f"{name}: weight={weight!r} is for a networkx graph; give an array or {{node: weight}}")
         weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
+    if isinstance(weight, list | tuple) and len(weight) == len(labels):
+        weight = dict(zip(labels, weight, strict=True))
     if not isinstance(weight, Mapping):
         return checked_node_weights(name, weight, labels)
     if len(weight) > len(labels) or any(label not in weight for label in labels):
