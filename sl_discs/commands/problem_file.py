@@ -61,6 +61,7 @@ def define_flags(define: Any) -> None:
     words = "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula."
     define.enum("problem", None, problems, words)
     define_format(define)
+    define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
     words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
@@ -71,7 +72,6 @@ def define_format(define: Any) -> None:
     """Adds the flags for the format of a file, and for what it does not say."""
     define.enum("format", None, list(READERS), "Format of FILE; by default that of its header or suffix.")
     define.integer("colors", None, "Number of colours, 2 to 127; required for coloring.")
-    define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
 
 
 def the_file(paths: list[str]) -> Path:

@@ -111,7 +111,9 @@ def _solve(given: Given) -> int:
                 best = run.result.best_sample
                 answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
             origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
-            say(f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted))}")
+            say(
+                f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted, FLAGS.weights))}"
+            )
         if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
             say(f"report: {page}")
     if interrupted:
@@ -172,9 +174,9 @@ def _check(given: Given) -> int:
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem is read from the answers; a colouring also needs --colors, and weights of nodes --weights, as
-    they were given to solve. The exit code is 0 if every answer is feasible and has the value that it claims, 1 if
-    one does not, and 2 after a one-line message about bad input.
+    The kind of problem, and whether weights of nodes count, is read from the answers; a colouring also needs --colors,
+    as it was given to solve. The exit code is 0 if every answer is feasible and has the value that it claims, 1 if one
+    does not, and 2 after a one-line message about bad input.
     """
     if len(given.arguments) != 2:
         raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
@@ -183,7 +185,7 @@ def _check(given: Given) -> int:
     if digest_of(path) != answers.sha256:
         say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
     found, _ = read_problems(
-        path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors, weights=CHECK_FLAGS.weights
+        path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors, weights=answers.weights
     )
     problems = [one.problem for one in found]
     if answers.interrupted and len(answers.answers) < len(problems):
