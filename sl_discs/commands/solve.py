@@ -111,9 +111,8 @@ def _solve(given: Given) -> int:
                 best = run.result.best_sample
                 answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
             origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
-            say(
-                f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted, FLAGS.weights))}"
-            )
+            saved = Answers(*origin, tuple(answers), interrupted, FLAGS.weights)
+            say(f"saved: {write_answers(Path(FLAGS.save), saved)}")
         if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
             say(f"report: {page}")
     if interrupted:
@@ -174,9 +173,9 @@ def _check(given: Given) -> int:
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem, and whether weights of nodes count, is read from the answers; a colouring also needs --colors,
-    as it was given to solve. The exit code is 0 if every answer is feasible and has the value that it claims, 1 if one
-    does not, and 2 after a one-line message about bad input.
+    The kind of problem, and whether weights of nodes count, is read from the answers; a colouring also needs
+    --colors, as it was given to solve. The exit code is 0 if every answer is feasible and has the value that it
+    claims, 1 if one does not, and 2 after a one-line message about bad input.
     """
     if len(given.arguments) != 2:
         raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")

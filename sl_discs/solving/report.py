@@ -235,8 +235,8 @@ class Answer:
 class Answers:
     """The answers to all problems of a file, in its order.
 
-    If the run was interrupted, the last answer is the best that was found, and later problems have none. `weights` says
-    whether the weights of nodes in the file count.
+    If the run was interrupted, the last answer is the best that was found, and later problems have none. `weights`
+    says whether the weights of nodes in the file count.
     """
 
     kind: str

@@ -126,7 +126,7 @@ GRAPHS = {
     "dimacs: loop": ("p edge 3 1\ne 2 2\n", ":2: an edge from node 2 to itself"),
     "dimacs: negative weight": (
         "p edge 3 1\nn 2 -1\ne 1 2\n",
-        ":2: the weight of node 2 is -1.0; expected at least 0",
+        ":2: the weight of node 2 is -1.0",
     ),
     "dimacs: weight of node 4": ("p edge 3 1\ne 1 2\nn 4 1\n", ":3: node 4, but nodes are 1 to 3"),
     "dimacs: two weights": ("p edge 3 1\nn 1 2\nn 2 2\nn 1 3\n", ":4: node 1 has a weight already"),
