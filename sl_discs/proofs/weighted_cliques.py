@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int, Int32, Int64, UInt64
+from jaxtyping import Bool, Float64, Int32, Int64, UInt64
 
 from sl_discs.engines.cpu.jit import called, entered
 from sl_discs.proofs.bits import bits_of, degeneracy_order, drop, lowest
@@ -37,7 +37,7 @@ class _Tree(NamedTuple):
       candidates: [D, W] of each depth.
       listed: [D, n] candidates to be tried, from the last to the first.
       bounds: [D, n] of cliques of the candidates up to this one.
-      count: [D] how many there are.
+      width: [D] how many there are.
       last: [D] the place of the next one to be tried; -1: there is none.
       chosen: [D] the clique.
       total: [D] its weight up to each depth.
@@ -54,7 +54,7 @@ class _Tree(NamedTuple):
     candidates: UInt64[np.ndarray, "D W"]
     listed: Int32[np.ndarray, "D n"]
     bounds: Float64[np.ndarray, "D n"]
-    count: Int64[np.ndarray, "D"]
+    width: Int64[np.ndarray, "D"]
     last: Int64[np.ndarray, "D"]
     chosen: Int32[np.ndarray, "D"]
     total: Float64[np.ndarray, "D"]
@@ -79,7 +79,7 @@ def _make_tree(adjacency: Bool[np.ndarray, "n n"], weights: Float64[np.ndarray, 
         candidates=candidates,
         listed=np.zeros((depth, size), np.int32),
         bounds=np.zeros((depth, size)),
-        count=np.zeros(depth, np.int64),
+        width=np.zeros(depth, np.int64),
         last=last,
         chosen=np.zeros(depth, np.int32),
         total=np.zeros(depth),
@@ -131,7 +131,7 @@ def _cover(tree, depth):
                 if bound > most:
                     tree.listed[depth, count], tree.bounds[depth, count] = node, bound
                     count += 1
-    tree.count[depth], tree.last[depth] = count, count - 1
+    tree.width[depth], tree.last[depth] = count, count - 1
 
 
 @entered
@@ -194,14 +194,14 @@ class WeightedSearch:
         _search(tree, tree.state[_LOOKS] + looks)
         if tree.best[0] > self.best:
             self.best = float(tree.best[0])
-            self.found: Int[np.ndarray, "k"] = self._order[tree.found[: tree.state[_FOUND]]]
+            self.found = self._order[tree.found[: tree.state[_FOUND]]]
         self.over = bool(tree.state[_DEPTH] < 0)
 
     def done(self) -> float:
         """About which part of the tree was searched: of the candidates at the top, below the present one, etc."""
         tree, done, part = self._tree, 0.0, 1.0
         for depth in range(min(_TOLD, int(tree.state[_DEPTH]) + 1)):
-            count = int(tree.count[depth])
+            count = int(tree.width[depth])
             if tree.last[depth] == _NOT_COVERED or not count:
                 break
             done += part * max(0.0, 1 - (int(tree.last[depth]) + 2) / count)

@@ -288,7 +288,7 @@ def reduce_sets(problem: Problem[Graph]) -> Presolved:
         return unreduced(problem, complete)
     lists, notes = work.lists[:taken].copy(), work.notes[: work.state[NUM_NOTES]].copy()
     before, after, gained = np.ones(size), np.ones(len(kept)), np.ones(taken)
-    if isinstance(work, WeightedWork):
+    if isinstance(work, WeightedWork) and graph.node_weights is not None:
         before, after, gained = graph.node_weights, work.weights[kept], work.gained[:taken]
     left = None
     if len(kept):

@@ -102,9 +102,10 @@ def presolve(problem: Problem) -> Presolved:
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
-    how (`clique_cover`). With weights of nodes, only by rules that are exact for these (`weighted_set`). `maxclique`: nodes that are in no clique larger than one found at once (`clique`). `qubo`,
-    `ising` and `maxcut`: dominant couplings, spins with up to three couplings (`quadratic`), and, where
-    `dwave-preprocessing` is installed and there are linear terms, roof duality. Other kinds have no rules.
+    how (`clique_cover`); with weights of nodes, rules that are exact for these (`weighted_set`). `maxclique`: nodes
+    that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
+    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
+    terms, roof duality. Other kinds have no rules.
 
     A coefficient of what is left is rounded as sums in double precision are.
     """
