@@ -94,7 +94,9 @@ def _tell_graphs(graphs: list[Graph]) -> str:
     several = f"{len(graphs)} graphs, " if len(graphs) != 1 else ""
     nodes, edges = _span(graph.num_nodes for graph in graphs), _span(graph.num_edges for graph in graphs)
     told = _numbers("weights", [graph.weights for graph in graphs if graph.weights is not None])
-    return f"{several}{nodes} nodes, {edges} edges, {told}"
+    of_nodes = [graph.node_weights for graph in graphs if graph.node_weights is not None]
+    also = f", {_numbers('weights of nodes', of_nodes)}" if of_nodes else ""
+    return f"{several}{nodes} nodes, {edges} edges, {told}{also}"
 
 
 def _tell_models(forms: list[QuadraticForm]) -> str:

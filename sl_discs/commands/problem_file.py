@@ -23,6 +23,7 @@ from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
 from sl_discs.problems import Problem
 from sl_discs.problems.categorical import coloring
+from sl_discs.problems.graph_kind import GRAPH_KINDS
 from sl_discs.problems.kind import KINDS, PENALTY
 from sl_discs.problems.problem import in_order
 
@@ -60,6 +61,7 @@ def define_flags(define: Any) -> None:
     words = "Problem to pose. Required for a graph; known for a file of a model, and mis for a SAT formula."
     define.enum("problem", None, problems, words)
     define_format(define)
+    define.boolean("weights", False, "Use the weights of nodes in FILE, in mis, maxclique and vertex_cover.")
     words = f"Penalty of a conflict in mis, maxclique and vertex_cover, at least 1; default: {PENALTY}."
     define.float("penalty", None, words)
     words = "A field of the sampler's config as NAME=VALUE, such as --field=sigma=4.0."
@@ -119,11 +121,12 @@ def read_problems(
     penalty: float | None = None,
     time_limit: float | None = None,
     colors: int | None = None,
+    weights: bool = False,
 ) -> tuple[list[Read], float]:
     """The problems of a file, and the seconds that reading took; warns about these if there is a time limit.
 
     InputError if the file cannot be read, a graph comes without a problem or its number of colours, or there are no
-    conflicts to penalise.
+    conflicts to penalise or weights of nodes to use.
     """
     if (colors is not None) != (kind == COLORING):
         raise InputError(f"--colors=K and --problem={COLORING} go together; give both or neither")
@@ -135,10 +138,17 @@ def read_problems(
     read_s = time.perf_counter() - begin
     if time_limit is not None and read_s > time_limit >= expected_s:
         warn(f"reading took {read_s:.1f} s, which --time_limit={time_limit:g} does not count")
-    return [Read(_problem_of(one, kind, penalty, colors), _given(one)) for one in instances], read_s
+    return [_read(one, kind, penalty, colors, weights) for one in instances], read_s
 
 
-def _problem_of(instance: Instance, kind: str | None, penalty: float | None, colors: int | None) -> Problem:
+def _read(one: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool) -> Read:
+    problem = _problem_of(one, kind, penalty, colors, weights)
+    return Read(problem, _given(one, weights))
+
+
+def _problem_of(
+    instance: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool
+) -> Problem:
     content = instance.content
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)
@@ -146,21 +156,29 @@ def _problem_of(instance: Instance, kind: str | None, penalty: float | None, col
             raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(ON_GRAPHS)}")
         if penalty is not None and KINDS[kind].penalty is None:
             raise InputError(f"--penalty has no effect in {kind}, which has no penalty; leave it out")
+        if weights and not (kind in GRAPH_KINDS and GRAPH_KINDS[kind].heaviest):
+            raise InputError(f"--weights has no effect in {kind}, where weights of nodes do not count; leave it out")
+        if weights and content.node_weights is None:
+            raise InputError(f"{instance.path}: --weights, but the file has no weights of nodes; leave it out")
         if colors is not None:
             return dataclasses.replace(coloring(content, colors), labels=in_order(instance.labels))
+        source = GRAPH_KINDS[kind].counted(content if weights else dataclasses.replace(content, node_weights=None))
         return Problem(
-            kind, content.name, in_order(instance.labels), content, penalty or KINDS[kind].penalty or PENALTY
+            kind, content.name, in_order(instance.labels), source, penalty or KINDS[kind].penalty or PENALTY
         )
+    if weights:
+        raise InputError("--weights has no effect in a quadratic model, which has no nodes; leave it out")
     if penalty is not None:
         raise InputError("--penalty has no effect in a quadratic model, which has no conflicts; leave it out")
     return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
 
 
-def _given(instance: Instance) -> tuple[tuple[str, str], ...]:
+def _given(instance: Instance, of_nodes: bool) -> tuple[tuple[str, str], ...]:
     content = instance.content
     if isinstance(content, Graph):
         weights = "" if content.weights is None or (content.weights == 1).all() else ", weighted"
-        size = f"{content.num_nodes:,} nodes, {content.num_edges:,} edges{weights}"
+        nodes = " with weights" if of_nodes else ""
+        size = f"{content.num_nodes:,} nodes{nodes}, {content.num_edges:,} edges{weights}"
     else:
         size = f"{content.num_variables:,} variables, {len(content.couplings):,} quadratic terms"
     return ("file", f"{instance.path.name} ({instance.format})"), ("size", size)

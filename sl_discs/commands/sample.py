@@ -89,7 +89,9 @@ def _sample(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     arguments = _checked_arguments()
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
+    found, read_s = read_problems(
+        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
+    )
     runs: list[Run] = []
     note = ""
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:

@@ -3,7 +3,8 @@
 sl-discs solve FILE [--problem=PROBLEM] [--sampler=auto] [--time_limit=10]
     [--target=VALUE] [--save=ANSWERS.json] [--report=RUN.html]
 
-PROBLEM: mis, maxcut, maxclique, vertex_cover, coloring (with --colors=K), qubo or ising.
+PROBLEM: mis, maxcut, maxclique, vertex_cover (these but maxcut also with --weights of nodes), coloring (with
+--colors=K), qubo or ising.
 FILE: rudy (Gset), DIMACS (.clq, .col), METIS, an edge list, MatrixMarket, OR-Library's bqp, qbsolv, COO, a SAT
 formula (its conflict graph) or an .npz archive, plain or compressed (gzip, bzip2, xz). The format is recognised by
 content. Problems in one file are solved one after the other. The value of every answer is recomputed in exact
@@ -84,7 +85,9 @@ def _solve(given: Given) -> int:
     one_device_per_core()
     keep_programs()
     arguments = _checked_arguments()
-    found, read_s = read_problems(path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors)
+    found, read_s = read_problems(
+        path, FLAGS.problem, FLAGS.format, FLAGS.penalty, FLAGS.time_limit, FLAGS.colors, FLAGS.weights
+    )
     runs, good = [], True
     with notice_of_end(signal.SIGINT, said=_STOPPING) as notice:
         for one in found:
@@ -108,7 +111,8 @@ def _solve(given: Given) -> int:
                 best = run.result.best_sample
                 answers.append(Answer(run.problem.name, run.result.best_value, list(best), list(best.values())))
             origin = runs[0].problem.kind, path.name, digest_of(path), given.typed
-            say(f"saved: {write_answers(Path(FLAGS.save), Answers(*origin, tuple(answers), interrupted))}")
+            saved = Answers(*origin, tuple(answers), interrupted, FLAGS.weights)
+            say(f"saved: {write_answers(Path(FLAGS.save), saved)}")
         if FLAGS.report and (page := or_warn(lambda: write_report(Path(FLAGS.report), runs, given.typed, note))):
             say(f"report: {page}")
     if interrupted:
@@ -169,9 +173,9 @@ def _check(given: Given) -> int:
 
     sl-discs check FILE ANSWERS.json
 
-    The kind of problem is read from the answers; a colouring also needs --colors, as it was given to solve. The exit
-    code is 0 if every answer is feasible and has the value that it claims, 1 if one does not, and 2 after a one-line
-    message about bad input.
+    The kind of problem, and whether weights of nodes count, is read from the answers; a colouring also needs
+    --colors, as it was given to solve. The exit code is 0 if every answer is feasible and has the value that it
+    claims, 1 if one does not, and 2 after a one-line message about bad input.
     """
     if len(given.arguments) != 2:
         raise InputError(f"{len(given.arguments)} files were given; give a FILE and its ANSWERS, see --help")
@@ -179,7 +183,9 @@ def _check(given: Given) -> int:
     answers = read_answers(saved)
     if digest_of(path) != answers.sha256:
         say(f"{path} differs from the file that was solved ({answers.source}); answers are checked all the same")
-    found, _ = read_problems(path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors)
+    found, _ = read_problems(
+        path, answers.kind, CHECK_FLAGS.format, colors=CHECK_FLAGS.colors, weights=answers.weights
+    )
     problems = [one.problem for one in found]
     if answers.interrupted and len(answers.answers) < len(problems):
         say(f"the run was interrupted: {len(answers.answers)} of {len(problems)} problems have an answer")

@@ -2,7 +2,8 @@
 
 Nothing in them is pickled, so an archive from a stranger is safe to open. Arrays of graphs: `names [G]`,
 `num_nodes [G]`, `edge_ptr [G+1]`, `edges [E, 2]` (0-based; graph k owns the rows from `edge_ptr[k]` up to
-`edge_ptr[k+1]`), optionally `edge_weight [E]` and `reference [G]` (best known objective; NaN where there is none).
+`edge_ptr[k+1]`), optionally `edge_weight [E]`, `node_weight [sum of num_nodes]` (graph after graph) and
+`reference [G]` (best known objective; NaN where there is none).
 
 Arrays of forms: `names [G]`, `num_variables [G]`, `linear [sum of num_variables]` (form after form),
 `pair_ptr [G+1]`, `pairs [M, 2]` with `couplings [M]`, `offset [G]`, `spins [G]` and `maximise [G]` (booleans), and
@@ -38,12 +39,15 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
       InputError: the file is missing, cut short or not an archive; an array is missing, has the wrong type or
         a length that contradicts another; a requested graph is not simple; or the range exceeds the archive.
     """
-    arrays = read_npz(path, _REQUIRED, (*_REQUIRED, "edge_weight", "reference"))
+    arrays = read_npz(path, _REQUIRED, (*_REQUIRED, "edge_weight", "node_weight", "reference"))
     count = _check_index(path, arrays, "edges", "edge_ptr", {"num_nodes": "iu", "reference": "fiub"})
     names, num_nodes, ptr, edges = (arrays[key] for key in _REQUIRED)
-    weights, reference = arrays.get("edge_weight"), arrays.get("reference")
+    weights, of_nodes, reference = (arrays.get(key) for key in ("edge_weight", "node_weight", "reference"))
     if weights is not None:
         _check_array(path, "edge_weight", weights, len(edges), "fiub")
+    if of_nodes is not None:
+        ends = np.cumsum([0, *num_nodes.tolist()])
+        _check_array(path, "node_weight", of_nodes, int(ends[-1]), "fiub")
     stop = count if stop is None else stop
     if not 0 <= start <= stop <= count:
         raise InputError(f"{path}: graphs {start} to {stop} were asked for, but the archive holds {count}")
@@ -52,7 +56,8 @@ def read_archive(path: str | os.PathLike, start: int = 0, stop: int | None = Non
         rows = slice(int(ptr[k]), int(ptr[k + 1]))
         its_weights = None if weights is None else weights[rows]
         its_reference = None if reference is None else float(reference[k])
-        return Graph.from_arrays(str(names[k]), int(num_nodes[k]), edges[rows], its_weights, its_reference)
+        its_nodes = None if of_nodes is None else of_nodes[ends[k] : ends[k + 1]]
+        return Graph.from_arrays(str(names[k]), int(num_nodes[k]), edges[rows], its_weights, its_reference, its_nodes)
 
     return _made(f"{path}: graph", range(start, stop), graph)
 
@@ -79,7 +84,8 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
     """Writes graphs as an archive into an open file.
 
     Edges take two bytes per index if every graph has fewer than 65,536 nodes. `edge_weight` is written if any
-    graph has weights (edges of an unweighted graph get weight 1); `reference` is always written.
+    graph has weights (edges of an unweighted graph get weight 1), and `node_weight` likewise; `reference` is always
+    written.
     """
     largest = max((graph.num_nodes for graph in graphs), default=0)
     edges = [np.zeros((0, 2), np.int32), *(graph.edges for graph in graphs)]
@@ -93,6 +99,10 @@ def save_graphs(file: BinaryIO, graphs: Sequence[Graph]) -> None:
     if any(graph.weights is not None for graph in graphs):
         arrays["edge_weight"] = np.concatenate(
             [np.ones(graph.num_edges) if graph.weights is None else graph.weights for graph in graphs]
+        )
+    if any(graph.node_weights is not None for graph in graphs):
+        arrays["node_weight"] = np.concatenate(
+            [np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights for graph in graphs]
         )
     save_npz(file, arrays)
 

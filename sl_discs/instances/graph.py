@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,15 @@ _NODE_BYTES = 200
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """A simple undirected graph with optional edge weights, the input of all graph problems.
+    """A simple undirected graph with optional weights of edges and nodes, the input of all graph problems.
 
     Attributes:
       name: name of this instance in results.
       num_nodes: number of nodes, isolated ones included; nodes are 0..num_nodes-1.
       edges: [E, 2] with u < v in each row, no row twice.
-      weights: [E], or None for an unweighted graph.
+      weights: [E] of edges, or None for an unweighted graph.
       reference: best known objective, or None.
+      node_weights: [N] of nodes, at least 0, or None.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Graph:
     edges: Int32[np.ndarray, "E 2"]
     weights: Float64[np.ndarray, "E"] | None = None
     reference: float | None = None
+    node_weights: Float64[np.ndarray, "N"] | None = None
 
     @property
     def num_edges(self) -> int:
@@ -44,7 +46,7 @@ class Graph:
         return len(self.edges)
 
     @classmethod
-    def from_arrays(cls, name, num_nodes, edges, weights=None, reference=None) -> Graph:
+    def from_arrays(cls, name, num_nodes, edges, weights=None, reference=None, node_weights=None) -> Graph:
         """Checks arrays of any integer or float dtype and puts them in the canonical form.
 
         Edges may be given in either direction; the order of rows is kept.
@@ -52,8 +54,8 @@ class Graph:
         Raises:
           InputError: no nodes, more than `check_size` allows, an index out of range, a self-loop, a repeated edge (in
             either direction, so also an asymmetric pair of weights), a weight that is not finite or a whole
-            number that is not exact in double precision, weights too large to be added up, or arrays of unequal
-            length.
+            number that is not exact in double precision, weights too large to be added up, arrays of unequal
+            length, or a weight of a node below 0.
         """
         if whole(f"{name}: num_nodes", num_nodes) < 1:
             raise InputError(f"{name}: the graph is empty; give at least one node")
@@ -92,7 +94,37 @@ class Graph:
                 raise InputError(f"{name}: the weight of edge {tuple(int(v) for v in edges[row])} is {weights[row]}")
         if reference is not None and not np.isfinite(reference):
             reference = None
-        return cls(str(name), int(num_nodes), edges, weights, reference)
+        if node_weights is not None:
+            node_weights = checked_node_weights(name, node_weights, range(num_nodes))
+        return cls(str(name), int(num_nodes), edges, weights, reference, node_weights)
+
+    def lighter_ends(self) -> Float64[np.ndarray, "E"]:
+        """The smaller of the weights of each edge's ends; 1 without weights of nodes."""
+        if self.node_weights is None:
+            return np.ones(self.num_edges)
+        return self.node_weights[self.edges].min(axis=1)
+
+
+def checked_node_weights(name: str, weights: Any, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:
+    """Weights of nodes from numbers of any dtype, in the order of the labels.
+
+    Raises:
+      InputError: there is not one weight for each node, one is negative or not a finite number, or they are too large
+        to be added up; the message names the node.
+    """
+    weights = real_array(f"{name}: weights of nodes", weights)
+    if weights.shape != (len(labels),):
+        raise InputError(
+            f"{name}: weights of nodes of shape {weights.shape} for {len(labels)} nodes; give one for each node"
+        )
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        node = int(np.argmax(wrong))
+        raise InputError(
+            f"{name}: the weight of node {labels[node]!r} is {weights[node]}; expected a finite number of at least 0"
+        )
+    check_sum(name, weights)
+    return weights
 
 
 def check_size(name: str, num_nodes: int) -> None:
@@ -135,6 +167,8 @@ MOST_EDGES = 5 * 10**7
 def complement(graph: Graph) -> Graph:
     """The graph on the same nodes with exactly the edges that this one lacks, sorted; it has no reference.
 
+    Weights of nodes stay as they are.
+
     Raises:
       InputError: the graph has weights other than 1, which its missing edges would lack, or there would be over 50
         million edges.
@@ -156,7 +190,7 @@ def complement(graph: Graph) -> Graph:
         others = np.flatnonzero(missing) + node + 1
         edges[filled : filled + len(others)] = np.stack([np.full(len(others), node), others], axis=1)
         filled += len(others)
-    return Graph.from_arrays(graph.name, n, edges)
+    return Graph.from_arrays(graph.name, n, edges, node_weights=graph.node_weights)
 
 
 # networkx graphs, live or pickled, as `Graph`.

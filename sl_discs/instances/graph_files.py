@@ -6,6 +6,7 @@ A reader takes a `Source` and the problem to be posed, and returns pairs of a gr
 from __future__ import annotations
 
 import collections
+import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from sl_discs.errors import InputError
-from sl_discs.instances.graph import Graph, edge_codes, first_rows, have_repeats
+from sl_discs.instances.graph import Graph, checked_node_weights, edge_codes, first_rows, have_repeats
 from sl_discs.instances.text import (
     Block,
     Lines,
@@ -86,7 +87,12 @@ def read_rudy(source: Source, problem: str | None = None) -> Labelled:
 
 
 def write_rudy(path: str | os.PathLike, graph: Graph) -> None:
-    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none."""
+    """Writes a graph atomically; weights are read back exactly, and are written as 1 if the graph has none.
+
+    InputError where the graph has weights of nodes.
+    """
+    if graph.node_weights is not None:
+        raise InputError(f"{path}: rudy has no weights of nodes, but {graph.name} has; write DIMACS or npz")
     write_lines(path, f"{graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "{} {} {}\n"))
 
 
@@ -97,15 +103,20 @@ def _edge_words(graph: Graph, template: str, at_once: int = 2**16) -> Iterator[s
         if graph.weights is None:
             words = ["1"] * len(u)
         else:
-            words = [repr(w).removesuffix(".0") for w in graph.weights[start : start + at_once].tolist()]
+            words = list(map(_shortest, graph.weights[start : start + at_once].tolist()))
         yield "".join(map(template.format, u, v, words))
+
+
+def _shortest(weight: float) -> str:
+    return repr(weight).removesuffix(".0")
 
 
 # DIMACS graphs (.clq, .col): `p edge n m` or `p col n m`, then `e i j` with nodes from 1 to n; `c` is a comment.
 #
 # An edge may be repeated in either direction, as in many colouring files; it still counts as one edge. m may be the
-# number of distinct edges, twice that, or the number of `e` lines, since files differ. Lines `n`, `d`, `v` and `x`
-# (weights of nodes, geometry) are irrelevant to the problems solved here and are skipped.
+# number of distinct edges, twice that, or the number of `e` lines, since files differ. `n i w` gives node i the
+# weight w; nodes without such a line have the weight 1 where others have one. Lines `d`, `v` and `x` (geometry) are
+# irrelevant to the problems solved here and are skipped.
 #
 # Source: "Clique and Coloring Problems Graph Format", DIMACS Second Implementation Challenge, 1993.
 
@@ -119,10 +130,13 @@ def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
     if words[0] != b"p" or len(words) != 4:
         raise InputError(f"{source.path}:{number}: {show(b' '.join(words))} is not a header; write {_DIMACS_HEADER}")
     num_nodes, promised = header_counts(source.path, number, words[2:], (2,), _DIMACS_HEADER)
-    edges = _dimacs_edges(source.path, lines.blocks())
+    of_nodes: list[Block] = []
+    edges = _dimacs_edges(source.path, lines.blocks(), of_nodes)
     rows = read_rows(source.path, edges, ("-ii",), "an edge, 'e i j'")
     ends = rows.indices(1, num_nodes)
     graph = simple_graph(source.name, num_nodes, ends, None, rows.refuse, merge=True)
+    if of_nodes:
+        graph = dataclasses.replace(graph, node_weights=_dimacs_weights(source.path, num_nodes, of_nodes))
     if promised not in (len(rows), graph.num_edges, 2 * graph.num_edges):
         raise InputError(
             f"{source.path}:{number}: the header promises {promised} edges, but there are {graph.num_edges} "
@@ -132,14 +146,31 @@ def read_dimacs(source: Source, problem: str | None = None) -> Labelled:
 
 
 def write_dimacs(path: str | os.PathLike, graph: Graph) -> None:
-    """Writes an unweighted graph atomically."""
+    """Writes a graph without weights of edges atomically; weights of nodes are read back exactly."""
     if graph.weights is not None and (graph.weights != 1).any():
-        raise InputError(f"{path}: DIMACS graphs have no weights, but {graph.name} has; write rudy or npz")
-    write_lines(path, f"p edge {graph.num_nodes} {graph.num_edges}\n", _edge_words(graph, "e {} {}\n"))
+        raise InputError(f"{path}: DIMACS graphs have no weights of edges, but {graph.name} has; write rudy or npz")
+    weights = [] if graph.node_weights is None else graph.node_weights.tolist()
+    of_nodes = (f"n {node} {_shortest(weight)}\n" for node, weight in enumerate(weights, 1))
+    header = f"p edge {graph.num_nodes} {graph.num_edges}\n"
+    write_lines(path, header, itertools.chain(of_nodes, _edge_words(graph, "e {} {}\n")))
 
 
-def _dimacs_edges(path: Path, blocks: Iterable[Block]) -> Iterator[Block]:
-    """The lines of edges."""
+def _dimacs_weights(path: Path, num_nodes: int, blocks: Iterable[Block]) -> np.ndarray:
+    """The weights [N] of nodes; those without a line have the weight 1."""
+    rows = read_rows(path, blocks, ("-if",), "the weight of a node, 'n i w'")
+    nodes, values = rows.columns
+    rows.refuse((nodes < 1) | (nodes > num_nodes), f"node {{0}}, but nodes are 1 to {num_nodes}; correct the line")
+    again = np.ones(len(nodes), bool)
+    again[np.unique(nodes, return_index=True)[1]] = False
+    rows.refuse(again, "node {0} has a weight already; give each node one")
+    rows.refuse(~(values >= 0), "the weight of node {0} is {1}; expected at least 0")
+    weights = np.ones(num_nodes)
+    weights[nodes - 1] = values
+    return weights
+
+
+def _dimacs_edges(path: Path, blocks: Iterable[Block], of_nodes: list[Block]) -> Iterator[Block]:
+    """The lines of edges; those of nodes are added to `of_nodes`."""
     for lines, numbers in blocks:
         if b"\n".join([b"", *lines]).count(b"\ne ") != len(lines):
             tags = [line.split(None, 1)[0] for line in lines]
@@ -150,7 +181,9 @@ def _dimacs_edges(path: Path, blocks: Iterable[Block]) -> Iterator[Block]:
                     raise InputError(
                         f"{path}:{number}: {show(line.strip())} is not a line of the format; write 'e i j'"
                     )
-            kept = [k for k, tag in enumerate(tags) if tag == b"e"]
+            nodes, kept = ([k for k, tag in enumerate(tags) if tag == word] for word in (b"n", b"e"))
+            if nodes:
+                of_nodes.append(([lines[k] for k in nodes], [numbers[k] for k in nodes]))
             lines, numbers = [lines[k] for k in kept], [numbers[k] for k in kept]
         if lines:
             yield lines, numbers
@@ -209,8 +242,8 @@ def _texts(path: Path, names: dict[bytes, int]) -> tuple[str, ...]:
 # The digits of fmt say, from the right, whether edges have weights (each neighbour is followed by one), nodes have
 # weights (ncon of them, 1 by default, at the start of the line) and nodes have sizes (before the weights). An edge is
 # listed in the lines of both its ends with the same weight, and m counts it once. A node without neighbours has an
-# empty line; lines that start with `%` are comments. Weights are whole numbers. Weights and sizes of nodes are
-# irrelevant to the problems solved here and are skipped.
+# empty line; lines that start with `%` are comments. Weights are whole numbers. Several weights of each node, and
+# sizes of nodes, are irrelevant to the problems solved here and are skipped.
 #
 # Source: G. Karypis, METIS manual 5.1.0, section 4.1.1.
 
@@ -242,8 +275,13 @@ def read_metis(source: Source, problem: str | None = None) -> Labelled:
     neighbour = (place >= 0) & (place % step == 0)
     u = np.repeat(np.arange(num_nodes), counts)[neighbour]
     weights = values[(place >= 0) & (place % 2 == 1)] if step == 2 else None
+    one_weight = fmt[1] == "1" and skipped - int(fmt[0]) == 1
+    of_nodes = values[place == -1] if one_weight else None
     edges = Rows(path, "", [values[neighbour]], [numbers[u]])
     graph = _mutual(source.name, num_nodes, u, values[neighbour] - 1, weights, edges)
+    if of_nodes is not None:
+        of_nodes = checked_node_weights(source.name, of_nodes, range(1, num_nodes + 1))
+        graph = dataclasses.replace(graph, node_weights=of_nodes)
     check_count(path, number, num_edges, graph.num_edges, "edges")
     return [(graph, range(1, num_nodes + 1))]
 

@@ -1,7 +1,7 @@
 """Kinds of problems on a graph: data and pure functions for the model, its violations, repair, objective and bound.
 
 Verification uses no number computed on a device: states are repaired and counted on the host. Sets are counted in
-integers; a sum of weights is exact and rounded once.
+integers; a sum of weights, of nodes or edges, is exact and rounded once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float64, Int, Int8
 from sl_discs.errors import InputError
 from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
-from sl_discs.models.terms import Coefficients
+from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
 
 _PERCENT = "% of reference"
@@ -30,18 +30,20 @@ class Edges(NamedTuple):
       u: [E] first ends, as indices.
       v: [E] second ends.
       weights: [E], or None.
+      node_weights: [N], or None.
     """
 
     ends: Int[np.ndarray, "E 2"]
     u: Int[np.ndarray, "E"]
     v: Int[np.ndarray, "E"]
     weights: Float64[np.ndarray, "E"] | None
+    node_weights: Float64[np.ndarray, "N"] | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> Edges:
         """The edges of a graph."""
         u, v = (graph.edges[:, end].astype(np.intp) for end in (0, 1))
-        return cls(graph.edges, u, v, graph.weights)
+        return cls(graph.edges, u, v, graph.weights, graph.node_weights)
 
     def inside(self, chosen: Bool[np.ndarray, "N"]) -> Bool[np.ndarray, "E"]:
         """Whether each edge joins two chosen nodes."""
@@ -60,15 +62,15 @@ Chosen = Bool[np.ndarray, "N"]
 
 
 def set_size(edges: Edges, chosen: Chosen) -> float:
-    """The number of chosen nodes."""
-    return float(np.count_nonzero(chosen))
+    """The number of chosen nodes, or their exact weight in a graph with weights of nodes."""
+    return float(np.count_nonzero(chosen)) if edges.node_weights is None else exact_sum(edges.node_weights[chosen])
 
 
 class Verified(NamedTuple):
     """A state after repair, with its exact objective.
 
     Attributes:
-      objective: of `solution`: the size of a set or clique, the weight of a cut.
+      objective: of `solution`: the size or weight of a set or clique, the weight of a cut.
       feasible: whether `solution` satisfies the constraints, recounted after the repair.
       solution: [N] zeros and ones.
     """
@@ -96,6 +98,7 @@ class GraphKind(Kind):
       whole: whether all objectives on a graph are whole numbers; None: they are where they count nodes.
       maximise: whether the best objective is the largest.
       weighted: whether the weights of edges count.
+      heaviest: the heading of a report on a graph with weights of nodes; empty: these do not count.
       in_percent: whether results are compared as percentages of each graph's reference, instead of directly.
       searched_references: whether generated graphs have no references, so that the reproduction searches for them.
       discs_family: graph_type and cfg_str of the default dataset for DISCS; None: DISCS does not have this problem.
@@ -114,6 +117,7 @@ class GraphKind(Kind):
     maximise: bool = True
     penalty: float | None = PENALTY
     weighted: bool = False
+    heaviest: str = ""
     in_percent: bool = False
     searched_references: bool = False
     discs_family: tuple[str, str] | None = None
@@ -171,7 +175,22 @@ class GraphKind(Kind):
         return self.bound(source, seconds) if self.bound else None
 
     def whole_values(self, source: Graph) -> bool:
-        return self.whole(source) if self.whole else self.count is set_size
+        if self.whole or self.count is not set_size:
+            return self.whole is not None and self.whole(source)
+        return source.node_weights is None or are_whole(source.node_weights)
+
+    def counted(self, source: Graph) -> Graph:
+        """The graph without weights of nodes where these do not count, or all are 1."""
+        weights = source.node_weights
+        plain = weights is not None and not (self.heaviest and (weights != 1).any())
+        return dataclasses.replace(source, node_weights=None) if plain else source
+
+    def title_of(self, source: Graph) -> str:
+        return self.title if source.node_weights is None else self.heaviest
+
+    def recounted_of(self, source: Graph) -> str:
+        exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
+        return self.recounted + exactly
 
     def num_terms(self, source: Graph) -> int:
         return source.num_edges

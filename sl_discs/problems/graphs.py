@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
-from sl_discs.errors import InputError
-from sl_discs.instances.graph import Graph, graph_from_networkx, is_networkx
+from sl_discs.errors import InputError, real
+from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
 from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.conflicts import TwoImprovement, drop_conflicts
 from sl_discs.problems.forms import entries, is_sparse
@@ -17,23 +19,32 @@ from sl_discs.problems.graph_kind import Chosen, Edges, GraphKind
 from sl_discs.problems.kind import EXCHANGE_PENALTY, PENALTY
 from sl_discs.problems.problem import Problem, timed
 
+# What `weight` may be: the attribute of nodes of a networkx graph, weights by label, or [N] in the order of labels.
+Weight = str | Mapping[Hashable, float] | Sequence[float] | np.ndarray | None
+
 # Maximum independent set: f(x) = |x| - penalty * (edges inside), so c = 1 and J = -penalty A.
 #
-# With a penalty above 1 every maximiser is feasible.
+# With weights w of nodes, |x| is w.x, and an edge counts as much as its lighter end: J_uv = -penalty min(w_u, w_v).
+# Dropping the lighter end of a conflict then never costs, so every maximiser is feasible with a penalty above 1, up
+# to nodes of weight 0, which are dropped for nothing. The same holds of the conflicts of cliques and covers.
+
+
+def _node_weights(graph: Graph) -> Float64[np.ndarray, "N"]:
+    return np.ones(graph.num_nodes) if graph.node_weights is None else graph.node_weights
+
 
 MIS = GraphKind(
     name="mis",
     problem="maximum independent set",
     title="Largest independent set",
+    heaviest="Heaviest independent set",
     unit="set size",
     recounted="recounted from the edges as given, none of which lies inside the set",
     answer="{ones:,} nodes in the set",
-    model=lambda graph, penalty: Coefficients(
-        np.ones(graph.num_nodes), graph.edges, np.ones(graph.num_edges), -penalty
-    ),
+    model=lambda graph, penalty: Coefficients(_node_weights(graph), graph.edges, graph.lighter_ends(), -penalty),
     violations=Edges.num_inside,
-    repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)]),
-    improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges),
+    repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], edges.node_weights),
+    improve=lambda graph: TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights),
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
     provers=("sl_discs.proofs.covers:of_sets", "sl_discs.proofs.cliques:of_sets"),
@@ -43,20 +54,30 @@ MIS = GraphKind(
 
 
 @timed
-def mis(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
-    """The largest independent set: nodes of which no two are joined.
+def mis(
+    graph: Any,
+    *,
+    weight: Weight = None,
+    num_nodes: int | None = None,
+    penalty: float = PENALTY,
+    name: str = "",
+) -> Problem:
+    """The largest, or heaviest, independent set: nodes of which no two are joined.
 
     Args:
       graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
+        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
-      penalty: of a conflict in the sampled model; at least 1.
+      penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
       name: used in results; empty: the graph's own name, or `mis`.
 
     Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, a penalty below 1, or a
+        node without a weight or with one that is negative or not a finite number.
     """
-    return _problem(MIS, graph, None, num_nodes, penalty, name)
+    return _problem(MIS, graph, None, num_nodes, penalty, name, weight)
 
 
 # Maximum cut: f(x) is the weight of the edges between the two sides, so c = row sums of w and J = -2 w.
@@ -127,11 +148,22 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
 # a function on {0,1}^N that is the same, but its derivative is off by penalty/2 and gives no exact gains.
 
 
+#
+# Weights of nodes make pairs unequal, so they are listed, unless that takes too much memory: then each counts as much
+# as the heaviest node, which is exact as well.
+
+_MOST_LISTED = 5 * 10**6
+
+
 def _maxclique_model(graph: Graph, penalty: float) -> Coefficients:
-    size = graph.num_nodes
-    terms = Coefficients(np.ones(size), graph.edges, np.zeros(graph.num_edges), -penalty, background=1.0)
-    few_missing = size * (size - 1) // 2 - graph.num_edges < graph.num_edges
-    return terms.listed() if few_missing else terms
+    size, weights = graph.num_nodes, graph.node_weights
+    background = 1.0 if weights is None else float(weights.max())
+    terms = Coefficients(_node_weights(graph), graph.edges, np.zeros(graph.num_edges), -penalty, background)
+    missing = size * (size - 1) // 2 - graph.num_edges
+    if missing >= graph.num_edges and (weights is None or missing > _MOST_LISTED):
+        return terms
+    terms = terms.listed()
+    return terms if weights is None else terms._replace(weights=weights[terms.edges].min(axis=1))
 
 
 def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
@@ -140,21 +172,24 @@ def _maxclique_violations(edges: Edges, chosen: Chosen) -> int:
 
 
 def _maxclique_improve(graph: Graph) -> TwoImprovement | None:
-    """Of independent sets of the complement, where that has fewer edges than the graph."""
+    """Of independent sets of the complement, where its edges are listed."""
     terms = _maxclique_model(graph, 1.0)
-    return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges)
+    return None if terms.background else TwoImprovement(graph.num_nodes, terms.edges, graph.node_weights)
 
 
 MAXCLIQUE = GraphKind(
     name="maxclique",
     problem="maximum clique",
     title="Largest clique",
+    heaviest="Heaviest clique",
     unit="clique size",
     recounted="recounted from the edges as given, which join every pair of its nodes",
     answer="{ones:,} nodes in the clique",
     model=_maxclique_model,
     violations=_maxclique_violations,
-    repair=lambda edges, chosen: drop_conflicts(chosen, edges.ends[edges.inside(chosen)], joined=True),
+    repair=lambda edges, chosen: drop_conflicts(
+        chosen, edges.ends[edges.inside(chosen)], edges.node_weights, joined=True
+    ),
     improve=_maxclique_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.clique:reduce_maxclique",
@@ -166,38 +201,49 @@ MAXCLIQUE = GraphKind(
 
 
 @timed
-def maxclique(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
-    """The largest clique: nodes of which every two are joined.
+def maxclique(
+    graph: Any,
+    *,
+    weight: Weight = None,
+    num_nodes: int | None = None,
+    penalty: float = PENALTY,
+    name: str = "",
+) -> Problem:
+    """The largest, or heaviest, clique: nodes of which every two are joined.
 
     Args:
       graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
+        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
-      penalty: of a conflict in the sampled model; at least 1.
+      penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
       name: used in results; empty: the graph's own name, or `maxclique`.
 
     Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, a penalty below 1, or a
+        node without a weight or with one that is negative or not a finite number.
     """
-    return _problem(MAXCLIQUE, graph, None, num_nodes, penalty, name)
+    return _problem(MAXCLIQUE, graph, None, num_nodes, penalty, name, weight)
 
 
 # Minimum vertex cover: f(x) = -|x| - penalty * (edges without a chosen end), which is maximised.
 #
 # An edge is uncovered where (1 - x_u)(1 - x_v) = 1, so c = penalty * degrees - 1, J = -penalty A, and the constant
-# -penalty * (number of edges) remains. With a penalty above 1 every maximiser is a cover. The nodes that are left out
-# are an independent set, so this is MIS with ones and zeros exchanged: the repair adds the node that covers most
-# uncovered edges, until none is left.
+# -penalty * (number of edges) remains; with weights of nodes, -|x| is -w.x and each edge counts min(w_u, w_v) times.
+# With a penalty above 1 every maximiser is a cover. The nodes that are left out are an independent set, so this is
+# MIS with ones and zeros exchanged: the repair adds the node that covers most uncovered edges, until none is left.
 
 
 def _vertex_cover_model(graph: Graph, penalty: float) -> Coefficients:
-    degrees = np.bincount(graph.edges.ravel(), minlength=graph.num_nodes)
-    ones = np.ones(graph.num_edges)
-    return Coefficients(penalty * degrees - 1, graph.edges, ones, -penalty, constant=-penalty * graph.num_edges)
+    lighter = graph.lighter_ends()
+    degrees = np.bincount(graph.edges.ravel(), np.repeat(lighter, 2), graph.num_nodes)
+    linear, constant = penalty * degrees - _node_weights(graph), -penalty * math.fsum(lighter)
+    return Coefficients(linear, graph.edges, lighter, -penalty, constant=constant)
 
 
 def _vertex_cover_improve(graph: Graph):
-    improved = TwoImprovement(graph.num_nodes, graph.edges)
+    improved = TwoImprovement(graph.num_nodes, graph.edges, graph.node_weights)
     return lambda chosen: ~improved(~chosen)
 
 
@@ -205,12 +251,13 @@ VERTEX_COVER = GraphKind(
     name="vertex_cover",
     problem="minimum vertex cover",
     title="Smallest vertex cover",
+    heaviest="Lightest vertex cover",
     unit="cover size",
     recounted="recounted from the edges as given, each of which has an end in the cover",
     answer="{ones:,} nodes in the cover",
     model=_vertex_cover_model,
     violations=lambda edges, chosen: edges.num_inside(~chosen),
-    repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)]),
+    repair=lambda edges, chosen: ~drop_conflicts(~chosen, edges.ends[edges.inside(~chosen)], edges.node_weights),
     improve=_vertex_cover_improve,
     exchange_penalty=EXCHANGE_PENALTY,
     reduction="sl_discs.reductions.independent_set:reduce_sets",
@@ -221,20 +268,30 @@ VERTEX_COVER = GraphKind(
 
 
 @timed
-def vertex_cover(graph: Any, *, num_nodes: int | None = None, penalty: float = PENALTY, name: str = "") -> Problem:
-    """The smallest vertex cover: nodes of which every edge has one at least.
+def vertex_cover(
+    graph: Any,
+    *,
+    weight: Weight = None,
+    num_nodes: int | None = None,
+    penalty: float = PENALTY,
+    name: str = "",
+) -> Problem:
+    """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
     Args:
       graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
+        the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
-      penalty: of a conflict in the sampled model; at least 1.
+      penalty: of a conflict in the sampled model, in units of the lighter node's weight; at least 1.
       name: used in results; empty: the graph's own name, or `vertex_cover`.
 
     Raises:
-      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, or a penalty below 1.
+      InputError: a directed graph or multigraph, a self-loop, an edge given twice, no nodes, a penalty below 1, or a
+        node without a weight or with one that is negative or not a finite number.
     """
-    return _problem(VERTEX_COVER, graph, None, num_nodes, penalty, name)
+    return _problem(VERTEX_COVER, graph, None, num_nodes, penalty, name, weight)
 
 
 # A kind of one's own.
@@ -265,18 +322,56 @@ def register_problem(kind: GraphKind) -> Callable[..., Problem]:
     else:
 
         def construct(  # type: ignore[misc]  # of other arguments than the one above
-            graph: Any, *, num_nodes: int | None = None, penalty: float = kind.penalty or PENALTY, name: str = ""
+            graph: Any,
+            *,
+            weight: Weight = None,
+            num_nodes: int | None = None,
+            penalty: float = kind.penalty or PENALTY,
+            name: str = "",
         ) -> Problem:
-            return _problem(kind, graph, None, num_nodes, penalty, name)
+            if weight is not None and not kind.heaviest:
+                raise InputError(f"{kind.name}: weights of nodes do not count here; leave out weight")
+            return _problem(kind, graph, None, num_nodes, penalty, name, weight)
 
     construct.__name__ = construct.__qualname__ = kind.name
     construct.__doc__ = f"{kind.task} Arguments are those of `sl_discs.{'maxcut' if kind.weighted else 'mis'}`."
     return timed(construct)
 
 
-def _problem(kind: GraphKind, given: Any, weights: Any, num_nodes: int | None, penalty: float, name: str) -> Problem:
+def _problem(
+    kind: GraphKind,
+    given: Any,
+    weights: Any,
+    num_nodes: int | None,
+    penalty: float,
+    name: str,
+    weight: Weight = None,
+) -> Problem:
     name, labels, graph = read_graph(kind.name, given, weights, num_nodes, name, weighted=kind.weighted)
-    return Problem(kind.name, name, labels, graph, penalty)
+    if weight is not None:
+        graph = dataclasses.replace(graph, node_weights=_weights_of_nodes(name, given, weight, labels))
+    return Problem(kind.name, name, labels, kind.counted(graph), penalty)
+
+
+def _weights_of_nodes(name: str, given: Any, weight: Weight, labels: Sequence[Hashable]) -> Float64[np.ndarray, "N"]:
+    """Weights in the order of the labels, from what the constructors take; those by label may not be missing."""
+    if isinstance(weight, str):
+        if not is_networkx(given):
+            raise InputError(f"{name}: weight={weight!r} is for a networkx graph; give an array or {{node: weight}}")
+        weight = {node: data[weight] for node, data in given.nodes(data=True) if weight in data}
+    if isinstance(weight, list | tuple) and len(weight) == len(labels):
+        weight = dict(zip(labels, weight, strict=True))
+    if not isinstance(weight, Mapping):
+        return checked_node_weights(name, weight, labels)
+    if len(weight) > len(labels) or any(label not in weight for label in labels):
+        known = set(labels)
+        unknown = [node for node in weight if node not in known]
+        if unknown:
+            raise InputError(f"{name}: a weight of {unknown[0]!r}, which is not a node; remove it")
+        missing = next(label for label in labels if label not in weight)
+        raise InputError(f"{name}: node {missing!r} has no weight; give every node one")
+    numbers = [real(f"{name}: the weight of node {label!r}", weight[label], least=0) for label in labels]
+    return checked_node_weights(name, numbers, labels)
 
 
 # Graphs in the forms that constructors take.

@@ -128,6 +128,14 @@ class Kind(abc.ABC):
             return bound
         return float(np.floor(bound + _ROUNDED) if self.maximises(source) else np.ceil(bound - _ROUNDED))
 
+    def title_of(self, source: Any) -> str:
+        """The heading of a report on a source."""
+        return self.title
+
+    def recounted_of(self, source: Any) -> str:
+        """A text on how an answer to a source is verified."""
+        return self.recounted
+
     def sampled(self, source: Any, penalty: float) -> Terms:
         """The function of which exp(f/temperature) is sampled; InputError where this kind cannot be."""
         return self.terms(source, penalty)

@@ -128,7 +128,8 @@ class Problem(Generic[Source]):
         """Feasible states, made at least as good by an exact local search where there is one for this problem.
 
         Of independent sets and covers, and of cliques in graphs with at least half of all edges: a node is exchanged
-        for two (in a cover two for one) until that is not possible any more, see `sl_discs.problems.conflicts`.
+        for two (in a cover two for one) until that is not possible any more, or no gain with weights of nodes, see
+        `sl_discs.problems.conflicts`.
         """
         improver = self._improver
         return states if improver is None else np.stack([improver(state) for state in states])

@@ -1,5 +1,7 @@
 """Largest cliques by branch and bound on sets of bits, and largest independent sets as cliques of the complement.
 
+With weights of nodes, the search is that of `weighted_cliques`.
+
 A node of the search tree has a clique and its candidates, which are joined to all of it. Candidates are coloured
 greedily, so that joined ones differ: no clique of them has more nodes than there are colours. Candidates of the first
 colours, as many as a clique may have without being larger than the best one, need not be tried. Two rules let more
@@ -19,19 +21,18 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int, Int32, Int64, UInt64
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from sl_discs.engines.cpu.jit import called, entered, in_long_vectors, inlined
+from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
+from sl_discs.proofs.bits import ONE, add, bits_of, degeneracy_order, drop, lowest, ones
 from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import Presolved
+from sl_discs.proofs.weighted_cliques import WeightedSearch
+from sl_discs.reductions.presolve import ROUNDED, Presolved
 
 # Entries of `state`: the depth in the tree (-1: the search is over), the size of the best clique, words of bits that
 # were looked at, and the number of candidates at depth 0.
 _DEPTH, _BEST, _LOOKS, _LISTED = range(4)
-_ONE = np.uint64(1)
 # Added to numbers of nodes, of which there are far fewer.
 _BARRED = 1 << 40
 _NOT_COLOURED = -2
@@ -83,7 +84,7 @@ def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
     words = -(-size // 64)
     depth = int(adjacency.sum(axis=1).max()) + 2
     tree = Tree(
-        adjacent=_bits(adjacency),
+        adjacent=bits_of(adjacency),
         candidates=np.zeros((depth, words), np.uint64),
         listed=np.zeros((depth, size), np.int32),
         colours=np.zeros((depth, size), np.int32),
@@ -99,45 +100,9 @@ def make_tree(adjacency: Bool[np.ndarray, "n n"]) -> Tree:
         forced=np.zeros((2, size), np.int64),
         state=np.zeros(4, np.int64),
     )
-    tree.candidates[0] = _bits(np.ones((1, size), np.bool_))[0]
+    tree.candidates[0] = bits_of(np.ones((1, size), np.bool_))[0]
     tree.last[0] = _NOT_COLOURED
     return tree
-
-
-def _bits(sets: Bool[np.ndarray, "K n"]) -> UInt64[np.ndarray, "K W"]:
-    padded = np.zeros((len(sets), -(-sets.shape[1] // 64) * 64), np.bool_)
-    padded[:, : sets.shape[1]] = sets
-    return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
-
-
-@intrinsic
-def _lowest(typing_context, word):
-    """The place of the lowest bit of a word that is not 0."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), codegen
-
-
-@intrinsic
-def _ones(typing_context, word):
-    """The number of bits of a word."""
-
-    def codegen(context, builder, signature, arguments):
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), codegen
-
-
-@inlined
-def _add(bits, node):
-    bits[node >> 6] |= _ONE << np.uint64(node & 63)
-
-
-@inlined
-def _drop(bits, node):
-    bits[node >> 6] &= ~(_ONE << np.uint64(node & 63))
 
 
 @inlined
@@ -149,7 +114,7 @@ def _count(tree, sets, near, offsets, most):
     for j in range(near.shape[0]):
         word = near[j]
         for k in range(most):
-            counts[k] += np.int64(_ones(sets[j, k] & word))
+            counts[k] += np.int64(ones(sets[j, k] & word))
     least = _BARRED
     for k in range(most):
         least = min(least, counts[k])
@@ -163,7 +128,7 @@ def _member(sets, k, near):
     j = 0
     while not sets[j, k] & near[j]:
         j += 1
-    return (j << 6) + np.int64(_lowest(sets[j, k] & near[j]))
+    return (j << 6) + np.int64(lowest(sets[j, k] & near[j]))
 
 
 @called
@@ -171,7 +136,7 @@ def _recoloured(tree, node, most):
     """Whether a node found a place in one of the first classes, perhaps after its only neighbour there moved on."""
     in_long_vectors()
     classes, counts, near = tree.classes, tree.counts, tree.adjacent[node]
-    bit = _ONE << np.uint64(node & 63)
+    bit = ONE << np.uint64(node & 63)
     least = _count(tree, classes, near, tree.barred, most)
     if least > 1:
         return False
@@ -193,7 +158,7 @@ def _recoloured(tree, node, most):
             other = 0
             while counts[other]:
                 other += 1
-            its = _ONE << np.uint64(single & 63)
+            its = ONE << np.uint64(single & 63)
             classes[single >> 6, k] &= ~its
             classes[single >> 6, other] |= its
             classes[node >> 6, k] |= bit
@@ -241,7 +206,7 @@ def _infeasible(tree, node, most):
         if begin == end:
             return False
         k, forced = tree.forced[0, begin], tree.forced[1, begin]
-        if not fitting[forced >> 6, k] >> np.uint64(forced & 63) & _ONE:
+        if not fitting[forced >> 6, k] >> np.uint64(forced & 63) & ONE:
             _bar(tree, near, k, begin)
             return True
         one = tree.adjacent[forced]
@@ -260,10 +225,10 @@ def _bar(tree, near, k, number):
         for j in range(near.shape[0]):
             members = tree.classes[j, k] & near[j]
             while members:
-                one = (j << 6) + np.int64(_lowest(members))
-                members &= members - _ONE
+                one = (j << 6) + np.int64(lowest(members))
+                members &= members - ONE
                 for place in range(number):
-                    if not tree.adjacent[tree.forced[1, place], one >> 6] >> np.uint64(one & 63) & _ONE:
+                    if not tree.adjacent[tree.forced[1, place], one >> 6] >> np.uint64(one & 63) & ONE:
                         of = tree.forced[0, place]
                         if not tree.barred[of]:
                             tree.barred[of] = _BARRED
@@ -292,10 +257,10 @@ def _colour(tree, depth):
             present[k] = 0
         for k in range(begin, words):
             while fitting[k]:
-                node = (k << 6) + np.int64(_lowest(fitting[k]))
-                _drop(fitting, node)
-                _drop(left, node)
-                _add(present, node)
+                node = (k << 6) + np.int64(lowest(fitting[k]))
+                drop(fitting, node)
+                drop(left, node)
+                add(present, node)
                 for j in range(k, words):
                     fitting[j] &= ~tree.adjacent[node, j]
                 tree.state[_LOOKS] += words
@@ -307,8 +272,8 @@ def _colour(tree, depth):
         before = count
         for k in range(words):
             while present[k]:
-                node = (k << 6) + np.int64(_lowest(present[k]))
-                _drop(present, node)
+                node = (k << 6) + np.int64(lowest(present[k]))
+                drop(present, node)
                 if most <= 0 or not (_recoloured(tree, node, most) or _infeasible(tree, node, most)):
                     tree.listed[depth, count], tree.colours[depth, count] = node, colour + 1
                     count += 1
@@ -336,7 +301,7 @@ def _search(tree, most_looks, deepest):
         node = tree.listed[depth, place]
         tree.last[depth] -= 1
         tree.chosen[depth] = node
-        _drop(tree.candidates[depth], node)
+        drop(tree.candidates[depth], node)
         some = False
         for k in range(words):
             tree.candidates[depth + 1, k] = tree.candidates[depth, k] & tree.adjacent[node, k]
@@ -352,21 +317,6 @@ def _search(tree, most_looks, deepest):
             for k in range(depth + 1):
                 tree.best[k] = tree.chosen[k]
     return False
-
-
-@entered
-def _sort(adjacency, degrees, order):
-    """Finds the order of which the last node has the least degree, the one before it in what is left, and so on."""
-    size = degrees.shape[0]
-    for place in range(size - 1, -1, -1):
-        node = 0
-        for other in range(size):
-            if degrees[other] < degrees[node]:
-                node = other
-        order[place] = node
-        for other in range(size):
-            degrees[other] -= adjacency[node, other]
-        degrees[node] = 2 * size
 
 
 class Level(NamedTuple):
@@ -385,8 +335,7 @@ class Level(NamedTuple):
 def make_level(adjacency: Bool[np.ndarray, "N N"], nodes: Int[np.ndarray, "n"], best: int) -> Level:
     """For the cliques of some nodes of a graph, of which only those larger than `best` are looked for."""
     inside = adjacency[nodes][:, nodes]
-    order = np.empty(len(nodes), np.int64)
-    _sort(inside, inside.sum(axis=1), order)
+    order = degeneracy_order(inside)
     inside = inside[order][:, order]
     level = Level(nodes[order], inside, make_tree(inside))
     level.tree.state[_BEST] = best
@@ -414,11 +363,11 @@ class CliqueSearch:
     def _begin(self) -> None:
         self._levels = [make_level(self._adjacency, np.arange(len(self._adjacency)), self.best)]
 
-    def know(self, size: int) -> None:
+    def know(self, size: float) -> None:
         """Takes into account that there is a clique of so many nodes."""
         if size > self.best and not self.over:
             # Fewer candidates have to be tried from the top on.
-            self.best = size
+            self.best = int(size)
             self._begin()
 
     def advance(self, looks: int) -> None:
@@ -477,15 +426,18 @@ class Cliques(Prover):
     def __init__(self, presolved: Presolved, *, joined: bool):
         super().__init__(presolved)
         self._joined, self._work = joined, 0.0
-        self._search: CliqueSearch | None = None
+        self._search: CliqueSearch | WeightedSearch | None = None
         # The work, and the part that was searched, since when the best size is known.
-        self._size, self._since = 0, (0.0, 0.0)
+        self._size, self._since = 0.0, (0.0, 0.0)
+        assert presolved.problem is not None
+        graph = presolved.problem.source
+        self._all = float(graph.num_nodes) if graph.node_weights is None else exact_sum(graph.node_weights)
 
-    def _value(self, size: int) -> float:
-        """Of the reduced problem, for a clique of so many nodes."""
+    def _value(self, size: float) -> float:
+        """Of the reduced problem, for a clique of so many nodes, or of this weight."""
         problem = self.presolved.problem
         assert problem is not None
-        return float(size if problem.maximise else problem.num_variables - size)
+        return float(size if problem.maximise else self._all - size)
 
     def advance(self, work: float, best: float) -> bool:
         """As `Prover.advance`."""
@@ -495,12 +447,13 @@ class Cliques(Prover):
             self._work += work
             if self._work < problem.num_variables**2 * _PAIR_S:
                 return True
-            self._work, self._search = 0.0, CliqueSearch(_adjacency(problem.source, self._joined))
+            adjacency, weights = _adjacency(problem.source, self._joined), problem.source.node_weights
+            self._work = 0.0
+            self._search = CliqueSearch(adjacency) if weights is None else WeightedSearch(adjacency, weights)
         search = self._search
         if np.isfinite(best):
             # The size is linear in the value, of slope 1 or -1.
-            known = int(abs(best - presolved.constant - self._value(0)))
-            search.know(known)
+            search.know(abs(best - presolved.constant - self._value(0)))
         if search.best > self._size:
             self._size, self._since = search.best, (self._work, search.done())
         before = search.best
@@ -514,7 +467,8 @@ class Cliques(Prover):
         if worked > _MEASURED and search.best == before:
             self.expected = worked * (1 - done) / max(done - self._since[1], 1e-9)
         if search.over:
-            self.bound = presolved.lifted_bound(self._value(search.best))
+            error = 0.0 if problem.whole_values else ROUNDED * self._all
+            self.bound = presolved.lifted_bound(self._value(search.best + error))
         return not search.over
 
 

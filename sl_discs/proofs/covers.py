@@ -3,10 +3,15 @@
 Nodes are put one after another into the first clique, or colour, that they fit. In an order that keeps the classes
 of before together this never needs more of them, and often fewer (iterated greedy: Culberson 1992, "Iterated greedy
 graph coloring and the difficulty landscape"). A pass takes O(edges).
+
+With weights of nodes, each class counts as much as the least of its weights, which is subtracted from all of them.
+Nodes that have some weight left are put into classes again, until none has: a set or clique weighs no more than all
+classes together.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,9 +19,10 @@ from jaxtyping import Int, Int32
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered
+from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs.provers import Prover
-from sl_discs.reductions.presolve import Presolved
+from sl_discs.reductions.presolve import ROUNDED, Presolved
 
 # Ends of edges that a core looks at in a second, and what a node costs in these.
 _ENDS_A_SECOND, _PER_NODE = 1e8, 20
@@ -56,7 +62,14 @@ def _pass(starts, others, order, cliques, home, counts, sizes):
 
 
 class Classes:
-    """A partition of a graph's nodes into cliques, or into colours: `home` [N] has the class of each."""
+    """A partition of a graph's nodes into cliques, or into colours.
+
+    Attributes:
+      home: [N] the class of each node.
+      number: of classes.
+      bound: the number of classes, or with weights of nodes the least weight of all classes together so far.
+      placed: how many nodes the last pass put into classes.
+    """
 
     def __init__(self, graph: Graph, *, cliques: bool):
         size = graph.num_nodes
@@ -65,28 +78,44 @@ class Classes:
         self._starts, self._others = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
         self._cliques, self._counts, self._sizes = cliques, np.zeros(size + 1, np.int64), np.zeros(size + 1, np.int64)
         self._rng = np.random.default_rng(0)
+        self._weights = np.ones(size) if graph.node_weights is None else graph.node_weights
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
+        self.number, self.placed, self.bound = 0, 0, np.inf
         degrees = np.diff(self._starts)
-        # Nodes that are hard to place go first.
-        self.number = self._place(np.argsort(degrees if cliques else -degrees, kind="stable"))
+        # Nodes that are heavy, or else hard to place, go first.
+        self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)))
 
-    def _place(self, order: Int[np.ndarray, "N"]) -> int:
-        return int(_pass(self._starts, self._others, order, self._cliques, self.home, self._counts, self._sizes))
+    def _place(self, order: Int[np.ndarray, "N"]) -> None:
+        home, rest, bound = self.home, self._weights.copy(), 0.0
+        self.placed = 0
+        while len(order):
+            number = _pass(self._starts, self._others, order, self._cliques, home, self._counts, self._sizes)
+            if home is self.home:
+                self.number, home = int(number), home.copy()
+            of_order = home[order]
+            least = np.full(number, np.inf)
+            np.minimum.at(least, of_order, rest[order])
+            rest[order] -= least[of_order]
+            bound += math.fsum(least)
+            self.placed += len(order)
+            order = order[rest[order] > 0]
+        self.bound = min(self.bound, bound)
 
     def improve(self) -> bool:
-        """Another pass, with the classes at random, by size, or reversed; whether there are fewer now."""
+        """Another pass, with the classes at random, by size, or reversed; whether the bound is better now."""
         rank = self._rng.permutation(self.number)
         draw = self._rng.random()
         if draw < 0.4:
             rank = np.argsort(np.argsort(-np.bincount(self.home, minlength=self.number), kind="stable"))
         elif draw < 0.8:
             rank = np.arange(self.number)[::-1]
-        before, self.number = self.number, self._place(np.argsort(rank[self.home], kind="stable"))
-        return self.number < before
+        before = self.bound
+        self._place(np.argsort(rank[self.home], kind="stable"))
+        return self.bound < before
 
 
 class Cover(Prover):
-    """The number of classes, as a bound on the reduced problem."""
+    """The number of classes, or their weight, as a bound on the reduced problem."""
 
     def __init__(self, presolved: Presolved, *, cliques: bool):
         super().__init__(presolved)
@@ -94,6 +123,8 @@ class Cover(Prover):
         self.by = "a clique cover" if cliques else "a colouring"
         self._graph: Any = presolved.problem.source
         self._cliques, self._work, self._in_vain = cliques, 0.0, 0
+        weights = self._graph.node_weights
+        self._all = float(self._graph.num_nodes) if weights is None else exact_sum(weights)
         self._classes: Classes | None = None
 
     def advance(self, work: float, best: float) -> bool:
@@ -101,19 +132,19 @@ class Cover(Prover):
         self._work += work
         each = (2 * self._graph.num_edges + _PER_NODE * self._graph.num_nodes) / _ENDS_A_SECOND
         while self._in_vain < _MOST_IN_VAIN and self._work >= each:
-            self._work -= each
             self._in_vain += 1
-            if self._classes is None:
+            if better := self._classes is None:
                 self._classes = Classes(self._graph, cliques=self._cliques)
-            elif not self._classes.improve():
+            else:
+                better = self._classes.improve()
+            self._work -= each * self._classes.placed / self._graph.num_nodes
+            if not better:
                 continue
             self._in_vain = 0
             problem = self.presolved.problem
             assert problem is not None
-            number = self._classes.number
-            self.bound = self.presolved.lifted_bound(
-                float(number if problem.maximise else problem.num_variables - number)
-            )
+            most = self._classes.bound + (0.0 if problem.whole_values else ROUNDED * self._all)
+            self.bound = self.presolved.lifted_bound(most if problem.maximise else self._all - most)
         return self._in_vain < _MOST_IN_VAIN
 
 

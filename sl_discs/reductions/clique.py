@@ -1,8 +1,10 @@
 """Maximum cliques: nodes that are in no clique larger than one that is found at once are removed.
 
 With a clique of k nodes at hand, a larger one lies in the part of the graph where every node has k neighbours (its
-k-core), every edge is in k - 1 triangles, and the neighbours of every node need k colours. The clique at hand is kept
-beside what is left.
+k-core), every edge is in k - 1 triangles, and the neighbours of every node need k colours. With weights of nodes, a
+node and its neighbours must be heavier than the clique at hand, also if only the heaviest neighbour of each colour
+counts, and so must the ends of an edge with the nodes joined to both, if each of those is as heavy as the heaviest.
+The clique at hand is kept beside what is left.
 
 Source: Rossi, Gleich, Gebremedhin, "Parallel maximum clique algorithms with applications to network analysis", 2015.
 """
@@ -11,15 +13,17 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float64, Int
 from scipy import sparse
 
 from sl_discs.engines.cpu.jit import entered
+from sl_discs.instances.form import exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
+from sl_discs.problems.graph_kind import graph_kind
 from sl_discs.reductions.presolve import Presolved, part_of, unreduced
 
 # Cliques in small graphs, with sets of nodes as the bits of Python's integers.
@@ -46,32 +50,36 @@ def members(nodes: int) -> Iterator[int]:
         nodes ^= lowest
 
 
-def grow(near: list[int], node: int) -> list[int]:
-    """A maximal clique with this node: always the candidate with most neighbours among the candidates joins."""
+def grow(near: list[int], node: int, weights: Sequence[float]) -> list[int]:
+    """A maximal clique with this node: always the candidate with most neighbours among the candidates joins.
+
+    With weights, it is the one with most if its neighbours were as heavy as it is.
+    """
     clique, candidates = [node], near[node]
     while candidates:
-        node = max(members(candidates), key=lambda one: (near[one] & candidates).bit_count())
+        node = max(members(candidates), key=lambda one: ((near[one] & candidates).bit_count() + 1) * weights[one])
         clique.append(node)
         candidates &= near[node]
     return clique
 
 
-def in_larger(near: list[int], size: int) -> tuple[int, collections.Counter[str], bool]:
+def in_larger(near: list[int], weights: Sequence[float], size: float) -> tuple[int, collections.Counter[str], bool]:
     """The nodes that may be in a clique larger than `size`, how many others each rule removed, and whether it ended.
 
-    `near` loses the edges that are in none.
+    `near` loses the edges that are in none. Weights do not rise from node to node.
     """
     left, removed = (1 << len(near)) - 1, collections.Counter[str]()
+    heaviest = weights[0]
     for _ in range(_MOST_PASSES):
         before = list(near)
         for node in members(left):
             near[node] &= left
             for other in members(near[node]):
-                if (near[node] & near[other]).bit_count() < size - 1:
+                if (near[node] & near[other]).bit_count() * heaviest + weights[node] + weights[other] <= size:
                     near[node] ^= 1 << other
                     near[other] &= ~(1 << node)
-            few = near[node].bit_count() < size
-            if few or not _needs_colours(near, near[node], size):
+            few = near[node].bit_count() * heaviest + weights[node] <= size
+            if few or _colours(near, near[node], weights, size - weights[node]) + weights[node] <= size:
                 left ^= 1 << node
                 near[node] = 0
                 removed[TRIANGLES if few else COLOURS] += 1
@@ -80,34 +88,35 @@ def in_larger(near: list[int], size: int) -> tuple[int, collections.Counter[str]
     return left, removed, not left
 
 
-def _needs_colours(near: list[int], nodes: int, number: int) -> bool:
-    """Whether a greedy colouring of some nodes needs at least so many colours."""
-    while nodes and number > 0:
+def _colours(near: list[int], nodes: int, weights: Sequence[float], most: float) -> float:
+    """The weight of the first, and heaviest, nodes of all colours of some nodes, or a number above `most`."""
+    needed = 0.0
+    while nodes and needed <= most:
         same = nodes
+        needed += weights[(nodes & -nodes).bit_length() - 1]
         while same:
             lowest = same & -same
             nodes ^= lowest
             same &= ~(near[lowest.bit_length() - 1] | lowest)
-        number -= 1
-    return number <= 0
+    return needed
 
 
-# The part of a graph in which every node has many neighbours.
+# The part of a graph in which every node has many neighbours, or heavy ones.
 
 
-def core(adjacency: sparse.csr_matrix, least: int) -> Bool[np.ndarray, "N"]:
-    """Which nodes [N] are left when nodes with fewer than `least` neighbours are removed until there is none."""
-    degrees = np.diff(adjacency.indptr)
-    _peel(adjacency.indptr, adjacency.indices, degrees, np.empty_like(degrees), least)
-    return degrees >= least
+def core(adjacency: sparse.csr_matrix, weights: Float64[np.ndarray, "N"], size: float) -> Bool[np.ndarray, "N"]:
+    """Which nodes [N] are left when those that weigh up to `size` with their neighbours are removed in turn."""
+    masses = weights + adjacency @ weights
+    _peel(adjacency.indptr, adjacency.indices, masses, weights, np.empty(len(masses), np.int64), size)
+    return masses > size
 
 
 @entered
-def _peel(starts, others, degrees, queue, least):
-    """Lowers degrees to those in the core; those outside come out below `least`."""
+def _peel(starts, others, masses, weights, queue, size):
+    """Lowers masses to those in the core; those outside come out as `size` or less."""
     length = 0
-    for node in range(degrees.shape[0]):
-        if degrees[node] < least:
+    for node in range(masses.shape[0]):
+        if masses[node] <= size:
             queue[length] = node
             length += 1
     begin = 0
@@ -116,9 +125,9 @@ def _peel(starts, others, degrees, queue, least):
         begin += 1
         for k in range(starts[node], starts[node + 1]):
             other = others[k]
-            if degrees[other] >= least:
-                degrees[other] -= 1
-                if degrees[other] < least:
+            if masses[other] > size:
+                masses[other] -= weights[node]
+                if masses[other] <= size:
                     queue[length] = other
                     length += 1
 
@@ -133,21 +142,25 @@ def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `maxclique`."""
     graph = problem.source
     size = graph.num_nodes
+    weights = np.ones(size) if graph.node_weights is None else graph.node_weights
     adjacency = _adjacency(size, graph.edges)
-    clique = _grown_clique(adjacency)
-    kept = np.flatnonzero(core(adjacency, len(clique)))
+    clique = _grown_clique(adjacency, weights)
+    kept = np.flatnonzero(core(adjacency, weights, _weight(weights, clique)))
     removed = {"core": size - len(kept)}
     edges = _inside(size, graph.edges, kept)
     complete = len(kept) <= _MOST_NODES and len(edges) <= _MOST_EDGES
     if complete and len(kept):
-        near = neighbour_sets(len(kept), edges)
-        starts = sorted(range(len(kept)), key=lambda node: -near[node].bit_count())[:_STARTS]
-        grown = max((grow(near, node) for node in starts), key=len)
-        if len(grown) > len(clique):
-            clique = kept[grown]
-        left, others, complete = in_larger(near, len(clique))
+        order = np.argsort(-weights[kept], kind="stable")
+        place = np.argsort(order)
+        near = neighbour_sets(len(kept), place[edges])
+        ordered = kept[order]
+        heavy = weights[ordered].tolist()
+        starts = sorted(range(len(kept)), key=lambda node: -(near[node].bit_count() + 1) * heavy[node])[:_STARTS]
+        grown = [ordered[grow(near, node, heavy)] for node in starts]
+        clique = max([clique, *grown], key=lambda one: _weight(weights, one))
+        left, others, complete = in_larger(near, heavy, _weight(weights, clique))
         removed |= others
-        kept = kept[list(members(left))]
+        kept = np.sort(ordered[list(members(left))])
         edges = _inside(size, graph.edges, kept)
     found = np.zeros((1, size), np.int8)
     found[0, clique] = 1
@@ -155,7 +168,9 @@ def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
         return dataclasses.replace(unreduced(problem, complete), found=found)
     left_over = None
     if len(kept):
-        left_over = part_of(problem, kept, Graph.from_arrays(graph.name, len(kept), edges))
+        of_nodes = None if graph.node_weights is None else weights[kept]
+        source = Graph.from_arrays(graph.name, len(kept), edges, node_weights=of_nodes)
+        left_over = part_of(problem, kept, graph_kind(problem.kind).counted(source))
 
     def lift(states):
         if left_over is None:
@@ -168,7 +183,7 @@ def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
         original=problem,
         problem=left_over,
         kept=kept,
-        constant=0.0 if left_over else float(len(clique)),
+        constant=0.0 if left_over else _weight(weights, clique),
         found=found,
         removed={rule: count for rule, count in removed.items() if count},
         complete=complete,
@@ -189,16 +204,20 @@ def _inside(size: int, edges: Int[np.ndarray, "E 2"], kept: Int[np.ndarray, "n"]
     return ends[(ends >= 0).all(axis=1)]
 
 
-def _grown_clique(adjacency: sparse.csr_matrix) -> Int[np.ndarray, "k"]:
-    """A large clique: from each start, always the candidate with most neighbours joins."""
+def _weight(weights: Float64[np.ndarray, "N"], nodes: Sequence[int] | Int[np.ndarray, "k"]) -> float:
+    return exact_sum(weights[nodes])
+
+
+def _grown_clique(adjacency: sparse.csr_matrix, weights: Float64[np.ndarray, "N"]) -> Int[np.ndarray, "k"]:
+    """A large clique: from each start, always the candidate with most, or heaviest, neighbours joins."""
     starts, others = adjacency.indptr, adjacency.indices
-    degrees = np.diff(starts)
+    ranks = (np.diff(starts) + 1) * weights
     best: list[int] = []
-    for node in np.argsort(-degrees, kind="stable")[:_STARTS]:
+    for node in np.argsort(-ranks, kind="stable")[:_STARTS]:
         clique, candidates = [node], others[starts[node] : starts[node + 1]]
         while len(candidates):
-            node = candidates[np.argmax(degrees[candidates])]
+            node = candidates[np.argmax(ranks[candidates])]
             clique.append(node)
             candidates = np.intersect1d(candidates, others[starts[node] : starts[node + 1]], assume_unique=True)
-        best = max(best, clique, key=len)
-    return np.array(best)
+        best = max(best, clique, key=lambda one: _weight(weights, one))
+    return np.array(best, np.intp)

@@ -2,218 +2,53 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
 
 import numpy as np
-from jaxtyping import Int32
 
 from sl_discs.engines.cpu.jit import entered, inlined
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
+from sl_discs.problems.graph_kind import graph_kind
+from sl_discs.reductions.arcs import (
+    AFTER,
+    ALIVE,
+    CLIQUE,
+    COUNT,
+    DEGREE,
+    DOMINATED,
+    END,
+    FIRST,
+    FOLD,
+    FUNNEL,
+    INSTEAD,
+    ISOLATED,
+    LIST,
+    LOOKS,
+    MARK,
+    NUM_NOTES,
+    NUM_TAKEN,
+    PENDANT,
+    QUEUE_LENGTH,
+    RULES,
+    TAKEN,
+    TO,
+    UNCONFINED,
+    add_edge,
+    edges_of,
+    link_all,
+    make_work,
+    mark_neighbours,
+    marked_neighbours,
+    new_stamp,
+    note_taken,
+    pop,
+    push,
+    remove,
+)  # fmt: skip
 from sl_discs.reductions.clique_cover import set_of_a_cover
 from sl_discs.reductions.presolve import Presolved, none_found, part_of, unreduced
-
-# A graph from which nodes are removed and into which edges are put, in arrays of fixed size, as compiled loops.
-#
-# Edge e is the arcs 2e and 2e + 1, one in each direction, so the opposite of arc a is a ^ 1. The arcs that leave a
-# node are linked in both directions, so that an edge is removed without looking for it. Places of removed edges are
-# linked as well, for later edges. All numbers about a node, or about an arc, stand side by side in memory.
-
-# Columns of `nodes`: the first arc that leaves a node (-1: none), how many do, and whether the node is still there.
-# Columns from `FREE_COLUMN` on belong to whoever uses the graph.
-FIRST, DEGREE, ALIVE, FREE_COLUMN = range(4)
-# Columns of `arcs`: where an arc ends (-1: it is not there), the next one that leaves the same node, the one before.
-TO, AFTER, BEFORE = range(3)
-
-
-class Arcs(NamedTuple):
-    """The graph: `nodes` [N, C] and `arcs` [2E, 3] as above.
-
-    `free` [1] is the first arc of the first edge that is not there, of which AFTER has the next, -1 the last.
-    """
-
-    nodes: np.ndarray
-    arcs: np.ndarray
-    free: np.ndarray
-
-
-def make_arcs(graph: Graph, columns: int) -> Arcs:
-    """A graph with so many columns more for each node, all zero; `link_all` makes its lists."""
-    nodes = np.zeros((graph.num_nodes, FREE_COLUMN + columns), np.int32)
-    nodes[:, FIRST], nodes[:, ALIVE] = -1, 1
-    arcs = np.empty((2 * graph.num_edges, 3), np.int32)
-    arcs[:, TO] = graph.edges[:, ::-1].ravel()
-    return Arcs(nodes, arcs, np.full(1, -1, np.int32))
-
-
-def edges_of(graph: Arcs) -> Int32[np.ndarray, "M 2"]:
-    """The edges that are there."""
-    ends = graph.arcs[:, TO].reshape(-1, 2)
-    return ends[ends[:, 0] >= 0]
-
-
-@inlined
-def _link(graph, arc):
-    nodes, arcs = graph.nodes, graph.arcs
-    source = arcs[arc ^ 1, TO]
-    head = nodes[source, FIRST]
-    arcs[arc, AFTER], arcs[arc, BEFORE] = head, -1
-    if head >= 0:
-        arcs[head, BEFORE] = arc
-    nodes[source, FIRST] = arc
-    nodes[source, DEGREE] += 1
-
-
-@inlined
-def link_all(graph):
-    """Puts every arc into the list of the node that it leaves."""
-    for arc in range(graph.arcs.shape[0]):
-        _link(graph, arc)
-
-
-@inlined
-def _unlink(graph, arc):
-    nodes, arcs = graph.nodes, graph.arcs
-    source, before, after = arcs[arc ^ 1, TO], arcs[arc, BEFORE], arcs[arc, AFTER]
-    if before >= 0:
-        arcs[before, AFTER] = after
-    else:
-        nodes[source, FIRST] = after
-    if after >= 0:
-        arcs[after, BEFORE] = before
-    nodes[source, DEGREE] -= 1
-
-
-@inlined
-def add_edge(graph, u, v):
-    """Joins two nodes in the place of an edge that was removed, of which there must be one."""
-    arcs, arc = graph.arcs, graph.free[0]
-    graph.free[0] = arcs[arc, AFTER]
-    arcs[arc, TO], arcs[arc + 1, TO] = u, v
-    _link(graph, arc)
-    _link(graph, arc + 1)
-
-
-@inlined
-def remove_edge(graph, arc):
-    """Removes an edge, of which one arc is given."""
-    arcs = graph.arcs
-    _unlink(graph, arc)
-    _unlink(graph, arc ^ 1)
-    arcs[arc, TO] = arcs[arc ^ 1, TO] = -1
-    first = arc & ~1
-    arcs[first, AFTER] = graph.free[0]
-    graph.free[0] = first
-
-
-# A graph that is being reduced for its largest independent sets, as the compiled rules see it.
-
-RULES = ("isolated", "pendant", "clique", "fold", "funnel", "dominated", "unconfined")
-ISOLATED, PENDANT, CLIQUE, FOLD, FUNNEL, DOMINATED, UNCONFINED = range(len(RULES))
-
-# Columns of nodes: the stamp with which one was marked, a count that is valid where that stamp is, and whether the
-# node is in the queue.
-MARK, COUNT, _QUEUED = range(FREE_COLUMN, FREE_COLUMN + 3)
-# Columns of `lists`: nodes whose neighbourhood has changed, a ring; scratch; and of the nodes that were taken, in
-# this order, the node, the one to take instead or -1, and where the set that decides ends in `notes`.
-_QUEUE, LIST, TAKEN, INSTEAD, END = range(5)
-# Entries of `state`, after the number of nodes that went by each rule.
-_STAMP, QUEUE_LENGTH, _QUEUE_BEGIN, NUM_TAKEN, NUM_NOTES, LOOKS, _LENGTH = range(len(RULES), len(RULES) + 7)
-
-
-class Work(NamedTuple):
-    """What is left of the graph, and what was done to it: `lists` [N, 5] and `state` [13] as above.
-
-    `notes` [L] has sets of nodes, one after another; each decides between a node that was taken and another.
-    """
-
-    graph: Arcs
-    lists: np.ndarray
-    notes: np.ndarray
-    state: np.ndarray
-
-
-def make_work(graph: Graph) -> Work:
-    """Of a graph to which nothing was done yet."""
-    size = graph.num_nodes
-    notes = np.zeros(size + 2 * graph.num_edges, np.int32)
-    return Work(make_arcs(graph, 3), np.zeros((size, 5), np.int32), notes, np.zeros(_LENGTH, np.int64))
-
-
-@inlined
-def push(work, node):
-    """Puts a node into the queue, unless it is there."""
-    nodes, state = work.graph.nodes, work.state
-    if not nodes[node, _QUEUED]:
-        place = (state[_QUEUE_BEGIN] + state[QUEUE_LENGTH]) % nodes.shape[0]
-        work.lists[place, _QUEUE] = node
-        nodes[node, _QUEUED] = 1
-        state[QUEUE_LENGTH] += 1
-
-
-@inlined
-def pop(work):
-    """The first node of the queue, which may have been removed meanwhile."""
-    state = work.state
-    node = work.lists[state[_QUEUE_BEGIN], _QUEUE]
-    state[_QUEUE_BEGIN] = (state[_QUEUE_BEGIN] + 1) % work.graph.nodes.shape[0]
-    state[QUEUE_LENGTH] -= 1
-    work.graph.nodes[node, _QUEUED] = 0
-    return node
-
-
-@inlined
-def remove(work, node, rule):
-    """Removes a node, and puts its neighbours into the queue."""
-    graph = work.graph
-    nodes = graph.nodes
-    nodes[node, ALIVE] = 0
-    work.state[rule] += 1
-    while nodes[node, FIRST] >= 0:
-        arc = nodes[node, FIRST]
-        push(work, graph.arcs[arc, TO])
-        remove_edge(graph, arc)
-
-
-@inlined
-def new_stamp(work):
-    """A stamp that no node is marked with."""
-    work.state[_STAMP] += 1
-    return work.state[_STAMP]
-
-
-@inlined
-def mark_neighbours(work, node):
-    """Marks the neighbours of a node with a new stamp, which is returned."""
-    nodes, arcs = work.graph.nodes, work.graph.arcs
-    stamp, arc = new_stamp(work), nodes[node, FIRST]
-    while arc >= 0:
-        nodes[arcs[arc, TO], MARK] = stamp
-        arc = arcs[arc, AFTER]
-    work.state[LOOKS] += nodes[node, DEGREE]
-    return stamp
-
-
-@inlined
-def marked_neighbours(work, node, stamp):
-    """How many neighbours of a node are marked with a stamp."""
-    nodes, arcs = work.graph.nodes, work.graph.arcs
-    count, arc = 0, nodes[node, FIRST]
-    while arc >= 0:
-        count += nodes[arcs[arc, TO], MARK] == stamp
-        arc = arcs[arc, AFTER]
-    work.state[LOOKS] += nodes[node, DEGREE]
-    return count
-
-
-@inlined
-def note_taken(work, node, instead, end):
-    """Notes that `node` is taken, or `instead` where a set meets the notes up to `end` since the last."""
-    number = work.state[NUM_TAKEN]
-    work.lists[number, TAKEN], work.lists[number, INSTEAD], work.lists[number, END] = node, instead, end
-    work.state[NUM_TAKEN] += 1
-    work.state[NUM_NOTES] = end
-
+from sl_discs.reductions.weighted_set import WeightedWork, lift_weighted, make_weighted, reduce_weights
 
 # Exact rules that shrink a graph without changing which independent sets are largest, as compiled loops.
 #
@@ -431,12 +266,13 @@ COVER = "clique cover"
 def reduce_sets(problem: Problem[Graph]) -> Presolved:
     """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set."""
     graph, cover = problem.source, not problem.maximise
-    size = graph.num_nodes
-    work = make_work(graph)
-    complete = bool(reduce_graph(work, max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))))
+    size, weighted = graph.num_nodes, graph.node_weights is not None
+    most_looks = max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))
+    work = make_weighted(graph) if weighted else make_work(graph)
+    complete = bool((reduce_weights if weighted else reduce_graph)(work, most_looks))
     taken, kept = int(work.state[NUM_TAKEN]), np.flatnonzero(work.graph.nodes[:, ALIVE])
     # The clique cover is that of the graph as it was given: the rules leave graphs where a greedy one is worse.
-    best = set_of_a_cover(graph) if len(kept) else None
+    best = set_of_a_cover(graph) if len(kept) and not weighted else None
     if best is not None:
         return Presolved(
             original=problem,
@@ -448,26 +284,31 @@ def reduce_sets(problem: Problem[Graph]) -> Presolved:
             complete=True,
             _lift=lambda states: np.repeat((1 - best if cover else best)[None], len(states), axis=0),
         )
-    if len(kept) == size:
+    if len(kept) == size and not taken:
         return unreduced(problem, complete)
     lists, notes = work.lists[:taken].copy(), work.notes[: work.state[NUM_NOTES]].copy()
+    before, after, gained = np.ones(size), np.ones(len(kept)), np.ones(taken)
+    if isinstance(work, WeightedWork) and graph.node_weights is not None:
+        before, after, gained = graph.node_weights, work.weights[kept], work.gained[:taken]
     left = None
     if len(kept):
         place = np.empty(size, np.int32)
         place[kept] = np.arange(len(kept))
-        left = part_of(problem, kept, Graph.from_arrays(problem.name, len(kept), place[edges_of(work.graph)]))
+        edges = place[edges_of(work.graph)]
+        source = Graph.from_arrays(problem.name, len(kept), edges, node_weights=after if weighted else None)
+        left = part_of(problem, kept, graph_kind(problem.kind).counted(source))
 
     def lift(states):
         sets = np.zeros((len(states), size), np.int8)
         sets[:, kept] = 1 - states if cover else states
-        lift_sets(lists, notes, sets)
+        (lift_weighted if weighted else lift_sets)(lists, notes, sets)
         return 1 - sets if cover else sets
 
     return Presolved(
         original=problem,
         problem=left,
         kept=kept,
-        constant=float(size - len(kept) - taken if cover else taken),
+        constant=math.fsum([*before, *-after, *-gained] if cover else gained),
         found=none_found(size),
         removed={rule: int(count) for rule, count in zip(RULES, work.state, strict=False) if count},
         complete=complete,

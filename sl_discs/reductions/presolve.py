@@ -16,7 +16,7 @@ from sl_discs.problems.kind import KINDS
 # What is left of a problem after reductions, and the way back.
 
 # How far the rounding of reductions moves values at most, in units of the sum of all absolute terms.
-_ROUNDED = 2.0**-40
+ROUNDED = 2.0**-40
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class Presolved:
             bound = worst([bound + self.constant, *found])
             if not problem.whole_values:
                 # Coefficients of what is left are rounded.
-                bound += (1 if problem.maximise else -1) * _ROUNDED * problem.magnitude()
+                bound += (1 if problem.maximise else -1) * ROUNDED * problem.magnitude()
         return problem.rounded_bound(bound)
 
     def __repr__(self) -> str:
@@ -102,9 +102,10 @@ def presolve(problem: Problem) -> Presolved:
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
-    how (`clique_cover`). `maxclique`: nodes that are in no clique larger than one found at once (`clique`). `qubo`,
-    `ising` and `maxcut`: dominant couplings, spins with up to three couplings (`quadratic`), and, where
-    `dwave-preprocessing` is installed and there are linear terms, roof duality. Other kinds have no rules.
+    how (`clique_cover`); with weights of nodes, rules that are exact for these (`weighted_set`). `maxclique`: nodes
+    that are in no clique larger than one found at once (`clique`). `qubo`, `ising` and `maxcut`: dominant couplings,
+    spins with up to three couplings (`quadratic`), and, where `dwave-preprocessing` is installed and there are linear
+    terms, roof duality. Other kinds have no rules.
 
     A coefficient of what is left is rounded as sums in double precision are.
     """

@@ -112,7 +112,7 @@ def verification(problem: Problem, result: Result) -> tuple[bool, str]:
         return False, f"not verified: the answer violates {violated[0]}{more}"
     if not result.feasible:
         return False, "not verified: the answer violates constraints"
-    return True, f"verified: {KINDS[problem.kind].recounted}"
+    return True, f"verified: {KINDS[problem.kind].recounted_of(problem.source)}"
 
 
 def proof(result: Result) -> str:
@@ -142,7 +142,7 @@ def _section(number: int, run: Run) -> str:
     said = "Best value until the run was interrupted" if result.stopped == "interrupt" else "Best value"
     several = f" ({reached} of {len(result.values)} chains reached it)" if len(result.values) > 1 else ""
     return f"""<section>
-<h1>{KINDS[problem.kind].title}: {html.escape(problem.name)}</h1>
+<h1>{KINDS[problem.kind].title_of(problem.source)}: {html.escape(problem.name)}</h1>
 <p class="answer">{said} <strong>{result.best_value:,.12g}</strong>{several}<br>
 <span class="{"good" if good else "bad"}">{"✓" if good else "✗"} {words}</span><br>
 {proof(result)}</p>
@@ -235,7 +235,8 @@ class Answer:
 class Answers:
     """The answers to all problems of a file, in its order.
 
-    If the run was interrupted, the last answer is the best that was found, and later problems have none.
+    If the run was interrupted, the last answer is the best that was found, and later problems have none. `weights`
+    says whether the weights of nodes in the file count.
     """
 
     kind: str
@@ -244,6 +245,7 @@ class Answers:
     command: str
     answers: tuple[Answer, ...]
     interrupted: bool = False
+    weights: bool = False
 
 
 def digest_of(path: Path) -> str:
@@ -265,6 +267,7 @@ def write_answers(path: Path, answers: Answers) -> Path:
         "sha256": answers.sha256,
         "command": answers.command,
         "interrupted": answers.interrupted,
+        "weights": answers.weights,
         "answers": [dataclasses.asdict(one) for one in answers.answers],
     }
     text = json.dumps(content, allow_nan=False)
@@ -284,7 +287,8 @@ def read_answers(path: Path) -> Answers:
         if any(len(one.labels) != len(one.values) for one in found):
             raise ValueError
         kind, file, sha256, command = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
-        return Answers(kind, file, sha256, command, found, content.get("interrupted") is True)
+        interrupted, weights = (content.get(name) is True for name in ("interrupted", "weights"))
+        return Answers(kind, file, sha256, command, found, interrupted, weights)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); give a file that solve --save wrote") from error
     except (ValueError, KeyError, TypeError, OverflowError):

@@ -48,7 +48,7 @@ def dimacs(graph, rng):
     rows = [("e", u + 1, v + 1) for u, v, _ in turned(edges, rng) for _ in range(rng.choice([1, 1, 2]))]
     rows += [("e", v, u) for _, u, v in rows if rng.random() < 0.3]
     promised = rng.choice([len(edges), 2 * len(edges), len(rows)])
-    extra = [("n", 1, 5)] if rng.random() < 0.3 else []
+    extra = [("n", node, node + 4) for node in range(1, n + 1) if rng.random() < 0.3]
     return lines([("p", rng.choice(["edge", "col"]), n, promised), *extra, *rows], rng, "c")
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sl_discs.errors import InputError
-from sl_discs.instances.archive import write_archive
+from sl_discs.instances.archive import read_archive, write_archive
 from sl_discs.instances.formats import read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.instances.graph_files import conflict_graph, write_dimacs, write_rudy
@@ -77,8 +77,14 @@ def test_rudy_without_weights(folder, graph, rng):
 @given(graph=write.graphs(), rng=RANDOM)
 def test_dimacs(folder, graph, rng):
     labels = list(range(1, graph[0] + 1))
-    instance = read(folder, write.dimacs(graph, rng))
+    content = write.dimacs(graph, rng)
+    instance = read(folder, content)
     assert_graph(instance, "dimacs", named(graph[1], labels, False), labels, False, rng)
+    rows = [row.split() for row in content.decode().split("\n")]
+    given_weights = {int(row[1]): float(row[2]) for row in rows if row and row[0] == "n"}
+    found = instance.content.node_weights
+    assert (found is None) == (not given_weights)
+    assert found is None or found.tolist() == [given_weights.get(label, 1) for label in labels]
 
 
 @settings(EXAMPLES, max_examples=80)
@@ -88,6 +94,8 @@ def test_metis(folder, graph, rng, weighted, sizes, ncon):
     content = write.metis(graph, rng, weighted, sizes, ncon)
     instance = read(folder, content, format="metis")
     assert_graph(instance, "metis", named(graph[1], labels, weighted), labels, weighted, rng)
+    found = instance.content.node_weights
+    assert found is None if ncon != 1 else found.tolist() == [3] * graph[0]
     # Lines of equal length, and a triangle, may also be rudy's edges.
     rows = [len(row.split()) for row in content.decode().split("\n") if row.strip() and row[0] != "%"]
     if len(set(rows)) > 1 and set(rows[1:]) != {2}:
@@ -244,6 +252,21 @@ def test_written_weights_come_back_bit_by_bit(folder, graph):
     (instance,) = read_instances(folder / "g")
     assert instance.format == "dimacs" and instance.content.num_nodes == n
     assert np.array_equal(instance.content.edges, plain.edges) and instance.content.weights is None
+
+
+@EXAMPLES
+@given(graph=write.graphs(), data=st.data())
+def test_written_weights_of_nodes_come_back_bit_by_bit(folder, graph, data):
+    n, edges = graph
+    of_nodes = data.draw(st.lists(st.floats(0, 1e300), min_size=n, max_size=n))
+    original = Graph.from_arrays("g", n, np.array(list(edges), int).reshape(-1, 2), node_weights=of_nodes)
+    write_dimacs(folder / "g", original)
+    assert read_instances(folder / "g")[0].content.node_weights.tolist() == of_nodes
+    plain = Graph.from_arrays("plain", n, original.edges)
+    write_archive(folder / "g", [plain, original])
+    assert [one.node_weights.tolist() for one in read_archive(folder / "g")] == [[1] * n, of_nodes]
+    with pytest.raises(InputError, match="no weights of nodes"):
+        write_rudy(folder / "g", original)
 
 
 def test_compressed_files_are_read_as_plain_ones(tmp_path):

@@ -124,6 +124,14 @@ GRAPHS = {
     "dimacs: weights": ("p edge 3 1\ne 1 2 5\n", ":2: 'e 1 2 5' where every line should be an edge"),
     "dimacs: node 4": ("p edge 3 2\ne 1 2\nc x\ne 4 1\n", ":4: node 4, but nodes are 1 to 3"),
     "dimacs: loop": ("p edge 3 1\ne 2 2\n", ":2: an edge from node 2 to itself"),
+    "dimacs: negative weight": (
+        "p edge 3 1\nn 2 -1\ne 1 2\n",
+        ":2: the weight of node 2 is -1.0",
+    ),
+    "dimacs: weight of node 4": ("p edge 3 1\ne 1 2\nn 4 1\n", ":3: node 4, but nodes are 1 to 3"),
+    "dimacs: two weights": ("p edge 3 1\nn 1 2\nn 2 2\nn 1 3\n", ":4: node 1 has a weight already"),
+    "dimacs: no weight": ("p edge 3 1\nn 1\ne 1 2\n", ":2: 'n 1' where every line should be the weight of a node"),
+    "dimacs: infinite weight": ("p edge 3 1\nn 1 inf\ne 1 2\n", ":2: 'inf' is not a finite number"),
     "dimacs: word": ("p edge 3 1\ne 2 b\n", ":2: 'b' is not a whole number"),
     # METIS
     "metis: too few lines": ("4 3 1\n2 5\n1 5 3 1\n2 1\n", ":1: the header promises 4 lines", "metis"),

@@ -249,7 +249,7 @@ def test_every_problem_has_a_constructor_with_a_signature():
     assert weighted == ["graph", "weights", "num_nodes", "name"] and "weights" in sl_discs.maxcut.__doc__
     for name in ("mis", "maxclique", "vertex_cover"):
         assert penalised == list(inspect.signature(getattr(sl_discs, name)).parameters)
-    assert penalised == ["graph", "num_nodes", "penalty", "name"]
+    assert penalised == ["graph", "weight", "num_nodes", "penalty", "name"]
 
 
 def test_problems_need_no_jax():

@@ -13,6 +13,7 @@ from sl_discs.engines.base import Best
 from sl_discs.instances.graph import Graph
 from sl_discs.proofs import cliques, covers
 from sl_discs.proofs.provers import Proofs
+from sl_discs.proofs.weighted_cliques import WeightedSearch
 from sl_discs.reductions.presolve import unreduced
 from sl_discs.solving.rounds import Watcher
 
@@ -53,6 +54,42 @@ def test_dense_graphs_against_a_planted_clique_and_another_solver():
         sparse = nx.gnp_random_graph(40, 0.12, seed=seed)
         largest = max(map(len, nx.find_cliques(nx.complement(sparse))))
         assert search_of(nx.complement(sparse), 10**9).best == largest
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 70), st.sampled_from([0.2, 0.5, 0.8]), st.sampled_from([1, 300, 10**9]))
+def test_cliques_are_heaviest(seed, size, density, looks):
+    """Also where the weight was told; some weights are 0."""
+    graph, weights = nx.gnp_random_graph(size, density, seed=seed), np.random.default_rng(seed).integers(0, 20, size)
+    heaviest = max(weights[clique].sum() for clique in nx.find_cliques(graph)) if size < 40 else None
+    for known in (0.0, float(heaviest or 0)):
+        search = WeightedSearch(adjacency_of(graph), weights.astype(float))
+        search.know(known)
+        while not search.over:
+            assert 0 <= search.done() <= 1
+            search.advance(looks)
+        assert heaviest is None or search.best == heaviest
+        assert all(graph.has_edge(u, v) for u, v in itertools.combinations(search.found.tolist(), 2))
+        assert len(search.found) == 0 or weights[search.found].sum() == search.best
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6), st.integers(1, 9), st.sampled_from(["mis", "maxclique", "vertex_cover"]), st.booleans())
+def test_bounds_of_weights_hold(seed, size, kind, whole):
+    """Those by branch and bound are the best values, up to rounding where weights are not whole."""
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(0, 9, size) if whole else rng.random(size)
+    problem = getattr(sl_discs, kind)(nx.gnp_random_graph(size, 0.5, seed=seed), weight=weights)
+    states = (np.arange(2**size)[:, None] >> np.arange(size) & 1).astype(np.int8)
+    sign, values = 1 if problem.maximise else -1, problem.evaluate(states).values
+    best = (sign * values).max()
+    for module in (covers, cliques):
+        prover = (module.of_cliques if kind == "maxclique" else module.of_sets)(unreduced(problem))
+        while prover.advance(0.05, -sign * np.inf):
+            pass
+        assert sign * prover.bound >= best
+        if module is cliques:
+            assert sign * prover.bound == (best if whole else pytest.approx(best, abs=1e-9))
 
 
 # Of 38,000 random graphs, searched for cliques larger by one than a known size, some of those whose largest clique is

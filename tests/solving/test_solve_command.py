@@ -71,6 +71,23 @@ def test_problems_that_need_no_chains(tmp_path, capsys, size, said):
     assert " chains" not in out and recount(capsys, ring, saved)[0] == 0
 
 
+def test_weights_of_nodes_count_where_they_are_asked_for(tmp_path, capsys):
+    path, saved, page = (tmp_path / name for name in ("g.clq", "a.json", "a.html"))
+    path.write_text("p edge 4 3\nn 2 7\nn 3 2.5\ne 1 2\ne 2 3\ne 3 4\n")
+    code, out, err = run(capsys, path, "--problem=mis", "--weights", f"--save={saved}", f"--report={page}")
+    assert code == 0, err
+    assert "4 nodes with weights" in out and "best 8; verified" in out and "weights of nodes as given" in out
+    assert "Heaviest independent set: g" in page.read_text()
+    code, out, _ = recount(capsys, path, saved)
+    assert code == 0 and "8 claimed, 8 counted: good" in out
+    code, out, _ = run(capsys, path, "--problem=mis")
+    assert code == 0 and "best 2; verified" in out and "weights" not in out
+    path.write_text("p edge 2 1\ne 1 2\n")
+    for kind, message in (("maxcut", "weights of nodes do not count"), ("mis", "the file has no weights of nodes")):
+        code, _, err = run(capsys, path, f"--problem={kind}", "--weights")
+        assert code == 2 and message in err
+
+
 def test_check_finds_wrong_answers(cycle, tmp_path, capsys):
     saved = tmp_path / "answer.json"
     assert run(capsys, cycle, "--problem=mis", "--steps=300", "--chains=4", f"--save={saved}")[0] == 0
