@@ -235,12 +235,12 @@ class RBMParams(NamedTuple):
     hidden: Float[AnyArray, "H"]
 
 
-def log_density(params: RBMParams, v: Float[Array, "V"]) -> Float[Array, ""]:
+def log_density(params: RBMParams, v: Float[AnyArray, "V"]) -> Float[Array, ""]:
     """log p(v) up to a constant, the hidden units summed out; multilinear only in the joint density, not here."""
     return jnp.asarray(params.visible) @ v + jnp.sum(jax.nn.softplus(params.hidden + v @ params.weights))
 
 
-def joint_log_density(params: RBMParams, x: Float[Array, "N"]) -> Float[Array, ""]:
+def joint_log_density(params: RBMParams, x: Float[AnyArray, "N"]) -> Float[Array, ""]:
     """log p(v, h) up to the same constant, with x = (v, h), N = V + H: for `bipartite_gibbs` with split = V."""
     v, h = jnp.split(x, [params.weights.shape[0]])
     return v @ jnp.asarray(params.weights) @ h + params.visible @ v + params.hidden @ h
