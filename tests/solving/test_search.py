@@ -74,7 +74,7 @@ def test_both_samplers_run_on_sets_and_one_on_cuts():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Search, "_round", play)
-        found = sl_discs.solve(sl_discs.mis(graph), time_limit=0.5, presolve=False)
+        found = sl_discs.solve(sl_discs.mis(graph), time_limit=1.5, presolve=False)
         assert {name for name, _ in played} == {"metropolis", "exchange"}
         assert dict(played) == {"metropolis": 1.0001, "exchange": 1.3}
         assert found.feasible and nx.is_empty(graph.subgraph(found.best_set))
