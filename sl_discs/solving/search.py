@@ -2,7 +2,8 @@
 
 Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value as
 good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly all
-of the time, and where only long runs would, none is given up.
+of the time, and where only long runs would, none is given up. A local search whose trial is too short to tell
+what it would find has its trial alone.
 """
 
 from __future__ import annotations
