@@ -32,6 +32,7 @@ def run(capsys, monkeypatch):
 
 def test_there_are_five_benchmarks_and_five_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
+        "covers",
         "localization",
         "rates",
         "sampling",
