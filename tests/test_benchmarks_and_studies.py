@@ -30,8 +30,9 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_four_benchmarks_and_five_studies_and_their_readmes_name_them():
+def test_there_are_five_benchmarks_and_five_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
+        "covers",
         "localization",
         "rates",
         "sampling",

@@ -51,7 +51,8 @@ class Kind(abc.ABC):
       penalty: of a conflict, by default; None: there are no conflicts.
       exchange_penalty: the penalty with which `auto` also tries the sampler `exchange`; None: it does not.
       constrained: whether answers are checked against constraints that the model has no penalties for.
-      reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`;
+      reduction: "module:function" of the exact rules that remove variables, which make a `Presolved` of a `Problem`
+        in about so many seconds;
         named, since they are built on models; empty: there are none.
       bounded_by: what `bound_of` is from, in words.
       provers: "module:function" of what makes a prover of what reductions left (`sl_discs.proofs.provers`), of those

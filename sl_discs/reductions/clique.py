@@ -138,8 +138,8 @@ _STARTS = 50
 _MOST_NODES, _MOST_EDGES = 5_000, 200_000
 
 
-def reduce_maxclique(problem: Problem[Graph]) -> Presolved:
-    """Reduces a problem `maxclique`."""
+def reduce_maxclique(problem: Problem[Graph], seconds: float) -> Presolved:
+    """Reduces a problem `maxclique`; larger graphs only to their core, which takes little time."""
     graph = problem.source
     size = graph.num_nodes
     weights = np.ones(size) if graph.node_weights is None else graph.node_weights

@@ -260,14 +260,16 @@ def lift_sets(lists, notes, sets):
 # Arcs that are looked at: so many times the size of the graph, and at least the other number. Sparse graphs need some
 # tens of times their size; graphs on which rules are tested in vain and at length are given up after a second or so.
 _MOST_LOOKS, _LEAST_LOOKS = 200, 10**7
+_LOOKS_A_SECOND = 1e8
 COVER = "clique cover"
 
 
-def reduce_sets(problem: Problem[Graph]) -> Presolved:
+def reduce_sets(problem: Problem[Graph], seconds: float) -> Presolved:
     """Reduces a problem `mis`, or `vertex_cover`, whose nodes that are left out are an independent set."""
     graph, cover = problem.source, not problem.maximise
     size, weighted = graph.num_nodes, graph.node_weights is not None
     most_looks = max(_LEAST_LOOKS, _MOST_LOOKS * (size + 2 * graph.num_edges))
+    most_looks = int(min(most_looks, seconds * _LOOKS_A_SECOND))
     work = make_weighted(graph) if weighted else make_work(graph)
     complete = bool((reduce_weights if weighted else reduce_graph)(work, most_looks))
     taken, kept = int(work.state[NUM_TAKEN]), np.flatnonzero(work.graph.nodes[:, ALIVE])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -97,8 +98,10 @@ def part_of(problem: Problem, kept: Int[np.ndarray, "n"], source: Any) -> Proble
     return dataclasses.replace(problem, labels=tuple(problem.labels[k] for k in kept), source=source)
 
 
-def presolve(problem: Problem) -> Presolved:
+def presolve(problem: Problem, seconds: float = math.inf) -> Presolved:
     """Removes variables by the exact rules of the problem's kind, with work that is bounded to a second or two.
+
+    With fewer `seconds`, about so much work is done: it is counted, so that results do not depend on the machine.
 
     `mis` and `vertex_cover`: nodes whose neighbours are a clique, or all but one of them, and unconfined ones
     (`independent_set`); solved where the nodes are covered by cliques that can all be met, and a search finds out
@@ -110,4 +113,4 @@ def presolve(problem: Problem) -> Presolved:
     A coefficient of what is left is rounded as sums in double precision are.
     """
     rules = KINDS[problem.kind].reduction
-    return pkgutil.resolve_name(rules)(problem) if rules else unreduced(problem)
+    return pkgutil.resolve_name(rules)(problem, seconds) if rules else unreduced(problem)

@@ -101,6 +101,8 @@ def _merged(size: int, pairs: np.ndarray, couplings: np.ndarray) -> tuple[np.nda
 
 # Above these the tables in Python would take over a second to make or to work through.
 _MOST_IN_RULES, _MOST_LOOKS = 300_000, 3_000_000
+# Seconds for each pair to make them, and for each coupling that is looked at.
+_PAIR_S, _LOOK_S = 4e-6, 5e-6
 
 FREE, PENDANT, FIXED, MERGED, STAR = "free", "pendant", "fixed", "merged", "star"
 
@@ -123,14 +125,15 @@ def not_reduced(terms: SpinTerms, complete: bool = True) -> Reduced:
     return Reduced(terms, np.arange(len(terms.fields)), lambda spins: spins, collections.Counter(), complete)
 
 
-def reduce_terms(terms: SpinTerms) -> Reduced:
+def reduce_terms(terms: SpinTerms, seconds: float = math.inf) -> Reduced:
     """Applies the rules until none applies; large problems to which some apply are left as they are."""
     candidates = _candidates(terms)
     if not len(candidates):
         return not_reduced(terms)
-    if len(terms.pairs) > _MOST_IN_RULES:
+    seconds -= len(terms.pairs) * _PAIR_S
+    if len(terms.pairs) > _MOST_IN_RULES or seconds <= 0:
         return not_reduced(terms, complete=False)
-    return _SpinGraph(terms).reduced(candidates)
+    return _SpinGraph(terms).reduced(candidates, min(_MOST_LOOKS, seconds / _LOOK_S))
 
 
 def _candidates(terms: SpinTerms) -> Int[np.ndarray, "C"]:
@@ -161,10 +164,10 @@ class _SpinGraph:
         self._decided: list[tuple[int, list[int], list[float]]] = []
         self._removed: collections.Counter[str] = collections.Counter()
 
-    def reduced(self, candidates: Int[np.ndarray, "C"]) -> Reduced:
+    def reduced(self, candidates: Int[np.ndarray, "C"], most_looks: float) -> Reduced:
         near, looks = self._near, 0
         queue = dict.fromkeys(candidates.tolist())  # in order, and each once
-        while queue and looks < _MOST_LOOKS:
+        while queue and looks < most_looks:
             spin = next(iter(queue))
             del queue[spin]
             looks += len(near[spin])
@@ -307,11 +310,11 @@ def _with_fixed(terms: SpinTerms, spins: np.ndarray, values: np.ndarray) -> Redu
     return Reduced(rest, kept, lift, collections.Counter({ROOF: len(spins)}), True)
 
 
-def reduce_form(problem: Problem[QuadraticForm]) -> Presolved:
+def reduce_form(problem: Problem[QuadraticForm], seconds: float) -> Presolved:
     """Reduces a problem `qubo` or `ising`; what is left has the constant in its offset."""
     form = problem.source
     fixed = fix_by_roof_duality(terms_of_form(form))
-    rest = reduce_terms(fixed.terms)
+    rest = reduce_terms(fixed.terms, seconds)
     both = Reduced(
         rest.terms,
         fixed.kept[rest.kept],
@@ -324,10 +327,10 @@ def reduce_form(problem: Problem[QuadraticForm]) -> Presolved:
     return _presolved(problem, both, left, constant)
 
 
-def reduce_maxcut(problem: Problem[Graph]) -> Presolved:
+def reduce_maxcut(problem: Problem[Graph], seconds: float) -> Presolved:
     """Reduces a problem `maxcut`; the weights of what is left can be fractions and of either sign."""
     graph = problem.source
-    rest = reduce_terms(terms_of_cut(graph))
+    rest = reduce_terms(terms_of_cut(graph), seconds)
     left, constant = cut_of_terms(rest.terms, graph.name) if len(rest.kept) else (None, rest.terms.constant)
     return _presolved(problem, rest, left, constant)
 

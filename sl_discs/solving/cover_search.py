@@ -316,7 +316,9 @@ class CoverSearch(LocalSearch):
 
 
 def _of(graph: Graph, seed: int, seconds: float, *, covers: bool, joined: bool) -> CoverSearch | None:
-    """Of a graph, or of its complement; None if it is too large for a trial of so many seconds."""
+    """Of a graph, or of its complement; None if it is too large for a trial of so many seconds, or has weights."""
+    if graph.node_weights is not None:
+        return None
     size, count = graph.num_nodes, graph.num_edges
     if joined:
         count = size * (size - 1) // 2 - count

@@ -149,7 +149,8 @@ class Result:
       labels: [N] labels of the variables.
       maximise: whether the best value is the largest.
       spins: whether variables are -1 and 1 instead of 0 and 1.
-      values: [B] value of the best state that each chain visited at any step, after `Problem.improve`.
+      values: [B] value of the best state that each chain visited at any step, or that was found beside the chains,
+        after `Problem.improve`.
       improved: [B] how much better this is than before; negative only where a local search under constraints had to
         give up value to satisfy them.
       states: [B, N] these states, in the problem's own values and the order of `labels`; sets are repaired.

@@ -2,7 +2,8 @@
 
 Of several samplers, and local searches beside them, each first has a tenth of the time. Those that found a value as
 good as the best share the rest, one long annealing each: where short runs tell them apart, the best has nearly all
-of the time, and where only long runs would, none is given up.
+of the time, and where only long runs would, none is given up. A local search whose trial is too short to tell
+what it would find has its trial alone.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ _TRIAL = 0.1
 # Part of the time that provers have beside the annealings where one expects to end with a proof. Otherwise they have
 # this part of the time limit, once as much of it has passed and there are good answers.
 _PROOFS, _BOUNDS = 0.75, 0.05
+# Part of the time limit that reductions may take.
+_PRESOLVE = 0.25
 # Nominal seconds of proofs before and after a search without a time limit.
 _BEFORE_S, _AFTER_S = 0.25, 5.0
 # For the watcher, where no chain has moved.
@@ -73,7 +76,8 @@ def annealed(problem: Problem, options: Options) -> Result:
     check_fit(problem, options, first_round(options, problem.num_variables, engine.on_host)[0], engine)
     if options.presolve and (result := by_enumeration(problem, options.seed, clock)):
         return result
-    presolved = reduced_exactly(problem) if options.presolve else unreduced(problem)
+    seconds = math.inf if options.time_limit is None else _PRESOLVE * options.time_limit
+    presolved = reduced_exactly(problem, seconds) if options.presolve else unreduced(problem)
     reduced = presolved.problem
     if reduced is None:
         return by_reductions(presolved, options.seed, clock, compile_seconds() - compiled_before)

@@ -276,3 +276,14 @@ def test_a_search_in_vain(monkeypatch):
     monkeypatch.setattr(clique_cover, "_MOST_LOOKS", 10**6)
     monkeypatch.setattr(clique_cover, "_LEAST_SHARE", 0)
     assert presolve(sl_discs.mis(nx.icosahedral_graph())).problem is not None
+
+
+def test_reductions_of_little_time_are_exact_and_do_less():
+    """So many nominal seconds are the same work on every machine."""
+    problem = sl_discs.maxcut(nx.random_regular_graph(3, 60, seed=4))
+    parts = [presolve(problem, seconds) for seconds in (1e-6, 6e-4, 1.0)]
+    sizes = [len(part.kept) for part in parts]
+    assert sizes[0] == 60 > sizes[1] > sizes[2] and [part.complete for part in parts] == [False, False, True]
+    values = [sl_discs.solve(part.problem, "metropolis", steps=60_000, chains=8) for part in parts]
+    lifted = [part.lift(found.states) for part, found in zip(parts, values, strict=True)]
+    assert len({problem.evaluate(states).values.max() for states in lifted}) == 1

@@ -207,3 +207,14 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
     found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
     assert found.stopped == end
     assert end != "bound" or found.optimal
+
+
+def test_weights_of_nodes_are_not_for_it():
+    graph = nx.gnp_random_graph(30, 0.3, seed=1)
+    weighted = sl_discs.mis(graph, weight=[1, 2] * 15)
+    assert of_sets(weighted, 0, 1.0) is None and of_sets(sl_discs.mis(graph), 0, 1.0) is not None
+    result = sl_discs.solve(weighted, time_limit=0.5)
+    assert result.optimal and result.best_value == -min(
+        -sum(weighted.source.node_weights[node] for node in clique)
+        for clique in nx.find_cliques(nx.complement(graph))
+    )

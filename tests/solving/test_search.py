@@ -99,7 +99,9 @@ def test_a_search_of_what_is_left_answers_the_whole_problem():
 def test_presolve_is_for_auto_unless_it_is_asked_for(monkeypatch):
     reduced = []
     real = search.reduced_exactly
-    monkeypatch.setattr(search, "reduced_exactly", lambda problem: reduced.append(problem) or real(problem))
+    monkeypatch.setattr(
+        search, "reduced_exactly", lambda problem, seconds: reduced.append(problem) or real(problem, seconds)
+    )
     problem = sl_discs.maxcut(nx.cycle_graph(9))
     assert sl_discs.solve(problem, "metropolis", steps=2_000, chains=2).rounds == 1 and not reduced
     assert sl_discs.solve(problem, "metropolis", presolve=True).engine_note == "all 512 states were compared"
