@@ -204,6 +204,8 @@ def test_it_ends_where_annealing_does(monkeypatch, end):
     if end == "bound":
         graph, _ = planted(25, 8, 140, seed=1)
         problem = sl_discs.mis(graph)
+    elif end == "time":
+        problem = sl_discs.mis(nx.gnp_random_graph(500, 0.1, seed=1))
     found = sl_discs.solve(problem, time_limit=1.0 if end == "time" else 30.0, chains=2, **how)
     assert found.stopped == end
     assert end != "bound" or found.optimal
