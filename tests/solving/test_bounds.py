@@ -1,6 +1,7 @@
 """Bounds hold on every small problem, and prove optima where they are tight."""
 
 import itertools
+import time
 
 import networkx as nx
 import numpy as np
@@ -152,3 +153,11 @@ def test_categorical_and_constrained_problems_are_enumerated():
     limit = sl_discs.linear({0: 3, 1: 4, 2: 5}, "<=", 8)
     result = sl_discs.solve(sl_discs.qubo(np.diag([4, 5, 6]), maximise=True, constraints=[limit]))
     assert result.optimal and result.best_value == result.bound == 10 and "8 states" in result.engine_note
+
+
+def test_an_interrupt_ends_provers_that_would_go_on():
+    """Those of a problem without chains to speak of: a minute of branch and bound is left after a second."""
+    problem, begin = sl_discs.mis(nx.gnp_random_graph(250, 0.1, seed=3)), time.monotonic()
+    found = sl_discs.solve(problem, time_limit=60, chains=1, interrupt=lambda: time.monotonic() - begin > 1)
+    assert found.stopped == "interrupt" and time.monotonic() - begin < 20
+    assert found.bound >= found.best_value and not found.optimal
