@@ -86,6 +86,10 @@ class Options:
         """So many seconds a bound may take: a twentieth of a time limit, and at most two."""
         return _MOST_BOUND_S if self.time_limit is None else min(_BOUND_PART * self.time_limit, _MOST_BOUND_S)
 
+    def is_interrupted(self) -> bool:
+        """Whether the user has interrupted the run."""
+        return self.interrupt is not None and bool(self.interrupt())
+
     def method(self, steps: int = MOST_STEPS, *, fit: bool = True) -> Method:
         """The sampler for chains of so many steps; a default number of levels K is lowered to fit, with `fit` any."""
         fields = {"name": self.sampler, **self.fields}

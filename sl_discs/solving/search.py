@@ -99,7 +99,7 @@ def annealed(problem: Problem, options: Options) -> Result:
         # Without a good answer, provers cannot tell how long they will take.
         short = options.bound_seconds if options.time_limit is not None or not options.presolve else _BEFORE_S
         limit = math.inf if options.time_limit is None else options.time_limit
-        proofs.advance(short, math.inf, lambda: clock() >= limit)
+        proofs.advance(short, math.inf, lambda: clock() >= limit or options.is_interrupted())
         if options.presolve and proofs.closed:
             compiling = compile_seconds() - compiled_before
             return _without_chains(presolved, proofs.states, proofs.by, proofs.by, options.seed, clock, compiling)
@@ -258,8 +258,7 @@ class Search:
 
     def _is_over(self) -> bool:
         """Whether time is up, or the user has interrupted the run."""
-        interrupt = self._options.interrupt
-        return self._left() <= 0 or bool(interrupt is not None and interrupt())
+        return self._left() <= 0 or self._options.is_interrupted()
 
     def _visit(self, states: Int8[np.ndarray, "K N"]) -> None:
         """Counts states of the original problem as visited, by chains in turn."""
