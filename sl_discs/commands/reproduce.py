@@ -24,7 +24,7 @@ import dataclasses
 import functools
 import sys
 import time
-from typing import Any
+from pathlib import Path
 
 import jax
 
@@ -60,7 +60,7 @@ from sl_discs.reproduction.claim import ARMS, SAMPLERS, SIZES, Study, plan
 from sl_discs.reproduction.claim_report import Found, claim_section, finished
 from sl_discs.reproduction.field import chosen_cells, field_section
 from sl_discs.reproduction.markdown import COMMANDS_TITLE
-from sl_discs.reproduction.report import ORDER, Composer, write_report
+from sl_discs.reproduction.report import ORDER, Composer, Section, write_report
 from sl_discs.reproduction.runs import Runner
 from sl_discs.version import __version__
 
@@ -193,30 +193,36 @@ def _run(what: str, command: str) -> int:
 def _field(command: str) -> int:
     """Solves what is left of the sets, and reports after each of them."""
     check_data_root(FLAGS.data_root)
-    chosen = chosen_cells(FLAGS.datasets, field.SIZES[FLAGS.profile])
+    size = field.SIZES[FLAGS.profile]
+    chosen = chosen_cells(FLAGS.datasets, size)
     folder = check_writable(FLAGS.output or f"results/reproduce-{FLAGS.profile}")
     made_by, begin = _made_by(command), time.perf_counter()
-    finished: list[tuple[field.Cell, list[dict[str, Any]]]] = []
-    sources = []
+    left_out: list[str] = []
+    paths: tuple[Path, Path] | None = None
+
+    def section() -> Section:
+        """Of all cells in the folder, whichever command has run them."""
+        cells = [cell for _, _, cells in chosen_cells(None, size) for cell in cells]
+        return field_section([(cell, cell.read(folder / "field")) for cell in cells], left_out)
+
     for dataset, count, cells in chosen:
         if (reason := dataset.absent(FLAGS.data_root)) is not None:
             say(f"{dataset.name}: left out: {reason}")
-            sources.append(f"{dataset.name} is left out: {reason}.")
+            left_out.append(f"{dataset.name} is left out: {reason}.")
             continue
         graphs = dataset.load(FLAGS.data_root, FLAGS.instances or count)
         for cell in cells:
-            with progress_bar(len(graphs.graphs)) as progress:
+            with progress_bar(len(graphs.graphs), " graphs") as progress:
                 rows = field.play(cell, graphs, folder / "field", functools.partial(progress, dataset.name, 1))
             found = field.summary(cell, rows)
             say(
                 f"{dataset.name}, {cell.seconds:g} CPU s: mean {found['mean']:,.2f} of {found['n']} graphs, "
                 f"{found['optimal']} proved optimal, {found['cpu_s']:.2f} CPU s a graph"
             )
-            finished.append((cell, rows))
-            paths = write_report(folder, {"field": field_section(finished, sources)}, made_by)
-    if not finished:
+            paths = write_report(folder, {"field": section()}, made_by)
+    if paths is None:
         raise InputError("no set is left to solve; give --data_root, or choose other --datasets")
-    say(f"\n{_summary('field', {'field': field_section(finished, sources)})}\n")
+    say(f"\n{_summary('field', {'field': section()})}\n")
     say(f"{time.perf_counter() - begin:.0f} s; rows that were finished before were not run again")
     say("\n".join(["saved:", *(f"  {path}" for path in (*paths, folder / "field"))]))
     return 0

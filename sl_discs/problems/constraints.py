@@ -219,6 +219,18 @@ class ConstrainedKind(FormKind):
     def terms(self, source: ConstrainedForm, penalty: float = PENALTY) -> Coefficients:
         return self.sampled(source, penalty)
 
+    def fixed(self, source, penalty, state, free):
+        matrix = source.matrix
+        done = np.asarray(matrix[:, ~free] @ state[~free].astype(np.int64))
+        left = sparse.csr_array(matrix[:, free])
+        least, most = (np.asarray(side(0).sum(axis=1)) for side in (left.minimum, left.maximum))
+        low, high = np.maximum(source.low - done, least), np.minimum(source.high - done, most)
+        if (low > high).any():
+            raise InputError(
+                f"{source.form.name}: with these values {source.names[int(np.argmax(low > high))]} cannot hold"
+            )
+        return self.name, ConstrainedForm(source.form.fixed(state, free), left, low, high, source.names)
+
     def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
         return form_coefficients(source.form)
 

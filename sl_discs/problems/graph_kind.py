@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int8
 
 from sl_discs.errors import InputError
-from sl_discs.instances.form import exact_sum
+from sl_discs.instances.form import QuadraticForm, exact_sum
 from sl_discs.instances.graph import Graph
 from sl_discs.models.terms import Coefficients, are_whole
 from sl_discs.problems.kind import PENALTY, Evaluated, Kind
@@ -191,6 +191,16 @@ class GraphKind(Kind):
     def recounted_of(self, source: Graph) -> str:
         exactly = "" if source.node_weights is None else "; weights of nodes as given, summed in exact arithmetic"
         return self.recounted + exactly
+
+    def fixed(self, source, penalty, state, free):
+        """A `qubo` with penalties: what is left of a graph has numbers at its nodes, of either sign."""
+        terms = self.terms(source, penalty).listed()
+        sign = self.sign
+        form = QuadraticForm.from_arrays(
+            source.name, sign * terms.linear, terms.edges, sign * terms.scale * terms.weights,
+            sign * terms.constant, maximise=self.maximise,
+        )  # fmt: skip
+        return "qubo", form.fixed(state, free)
 
     def num_terms(self, source: Graph) -> int:
         return source.num_edges

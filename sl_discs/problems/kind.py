@@ -157,6 +157,16 @@ class Kind(abc.ABC):
         """Number of edges or quadratic terms."""
         return len(source.couplings)
 
+    def fixed(
+        self, source: Any, penalty: float, state: Int8[np.ndarray, "N"], free: Bool[np.ndarray, "N"]
+    ) -> tuple[str, Any]:
+        """The kind and source of the problem of the free variables where the others are as in a state.
+
+        Raises:
+          InputError: there is no such problem.
+        """
+        raise InputError(f"variables of a problem {self.name!r} cannot be fixed; those of two values can")
+
     def violated(self, source: Any, state: Int8[np.ndarray, "N"]) -> list[str]:
         """The constraints that do not hold at a state, in words; none where problems of this kind have none."""
         return []
@@ -205,6 +215,9 @@ class FormKind(Kind):
 
     def magnitude(self, source: Any, penalty: float) -> float:
         return self.form(source).magnitude()
+
+    def fixed(self, source, penalty, state, free):
+        return self.name, self.form(source).fixed(state, free)
 
     def num_terms(self, source: Any) -> int:
         return len(self.form(source).couplings)

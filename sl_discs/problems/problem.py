@@ -159,6 +159,34 @@ class Problem(Generic[Source]):
         """
         return self._kind.violated(self.source, self.as_state(sample))
 
+    def fix(self, values: Mapping[Hashable, int]) -> Problem:
+        """The problem of the other variables where these have the given values, as in a conditional distribution.
+
+        Its values are those of the whole, so that `solve` completes a partial answer and `sample` draws from the
+        distribution given these values. A problem on a graph becomes a `qubo` with penalties for conflicts, in which
+        nothing is repaired; the kind of other problems stays, and their constraints do. Couplings with the given
+        values are added to linear coefficients, and rounded once.
+
+        Args:
+          values: by label, 0 and 1, or -1 and 1 for `ising`.
+
+        Raises:
+          InputError: an unknown label, another value, no variable is left, a constraint cannot hold any more, or
+            variables have several values.
+        """
+        known = set(self.labels)
+        unknown = [label for label in values if label not in known]
+        if unknown:
+            raise InputError(f"{self.name}: {unknown[0]!r} is not a label; fix labels of the problem")
+        free = np.array([label not in values for label in self.labels], bool)
+        if not free.any():
+            raise InputError(f"{self.name}: all variables are fixed; `value` tells the value of a whole answer")
+        low = -1 if self.spins else 0
+        state = self.as_state([values.get(label, low) for label in self.labels])
+        kind, source = self._kind.fixed(self.source, self.penalty, state, free)
+        labels = [label for label, left in zip(self.labels, free, strict=True) if left]
+        return Problem(kind, self.name, in_order(labels), source)
+
     def evaluate(self, states: np.ndarray) -> Evaluated:
         """Repairs and evaluates states [B, N] of zeros and ones (a one is spin 1), each distinct one once.
 

@@ -132,7 +132,7 @@ so that means differ by the interval, and by that of the published mean. Publish
 many of a GPU that plays many graphs at a time."""
 
 
-def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], sources: list[str]) -> Section:
+def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], left_out: list[str]) -> Section:
     """The report's section: of each set our rows and those of others, from the best mean down."""
     published = read_json(PUBLISHED)
     assert published is not None
@@ -171,7 +171,7 @@ def field_section(cells: list[tuple[Cell, list[dict[str, Any]]]], sources: list[
         kind = "the published ones" if SETS[name][1] else "drawn anew"
         titles = ["method", "mean", "seconds a graph", "proved", "source"]
         blocks.append(f"### {name}\n\n{graphs}, {kind}.\n\n" + table(titles, [cells for _, cells in lines]))
-    blocks += sources
+    blocks += left_out
     return Section("\n\n".join(blocks), {"field": summaries}, [])
 
 

@@ -1,0 +1,101 @@
+"""Clamped variables leave the problem: values, constraints and conditional distributions are those of the whole."""
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sl_discs
+from sl_discs import InputError
+
+SIZE = 7
+
+
+def problem_of(kind, rng):
+    graph = nx.gnp_random_graph(SIZE, 0.5, seed=int(rng.integers(1 << 20)))
+    matrix = rng.integers(-4, 5, (SIZE, SIZE)) / 4
+    if kind == "qubo":
+        return sl_discs.qubo(matrix, offset=0.5, maximise=bool(rng.integers(2)))
+    if kind == "ising":
+        return sl_discs.ising(rng.normal(size=SIZE).round(3), {e: rng.normal() for e in graph.edges}, offset=-1.25)
+    if kind == "maxcut":
+        return sl_discs.maxcut(graph)
+    return getattr(sl_discs, kind)(graph, penalty=1.5)
+
+
+def objective(problem, state):
+    """The value with penalties, in the sense of the problem."""
+    terms = problem.terms().listed()
+    value = terms.constant + terms.linear @ state + (terms.scale * terms.weights) @ state[terms.edges].prod(axis=1)
+    return value if problem.maximise else -value
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from(["qubo", "ising", "maxcut", "mis", "maxclique", "vertex_cover"]),
+    st.integers(0, SIZE - 1),
+)
+def test_values_are_those_of_the_whole(seed, kind, count):
+    rng = np.random.default_rng(seed)
+    problem = problem_of(kind, rng)
+    size = problem.num_variables
+    low = -1 if problem.spins else 0
+    chosen = rng.choice(size, min(count, size - 1), replace=False)
+    values = {problem.labels[k]: int(rng.choice([low, 1])) for k in chosen}
+    left = problem.fix(values)
+    assert (left.maximise, left.spins) == (problem.maximise, problem.spins)
+    assert set(left.labels) == set(problem.labels) - set(values)
+    for given_values in itertools.product((low, 1), repeat=left.num_variables):
+        sample = dict(zip(left.labels, given_values, strict=True))
+        state = problem.as_state(sample | values)
+        assert left.value(sample) == pytest.approx(objective(problem, state), abs=1e-12)
+        if kind in ("qubo", "ising", "maxcut"):
+            assert left.value(sample) == pytest.approx(problem.value(sample | values), abs=1e-12)
+
+
+def test_draws_given_some_values_are_those_of_the_conditional_distribution():
+    rng = np.random.default_rng(1)
+    problem = sl_discs.ising(
+        rng.normal(size=6), {(a, b): rng.normal() for a, b in itertools.combinations(range(6), 2)}
+    )
+    values = {1: 1, 4: -1}
+    samples = sl_discs.sample(problem.fix(values), temperature=1.5, draws=200, seed=0)
+    states = [s for s in itertools.product((-1, 1), repeat=6) if s[1] == 1 and s[4] == -1]
+    weights = np.exp([-problem.value(s) / 1.5 for s in states])
+    up = np.array(states) == 1
+    for label in (0, 2, 3, 5):
+        found = samples.marginal(label)
+        assert found.mean == pytest.approx(weights[up[:, label]].sum() / weights.sum(), abs=4 * found.error + 1e-9)
+
+
+def test_a_partial_answer_is_completed_under_its_constraints():
+    groups = [sl_discs.exactly(2, list("abcd")), sl_discs.at_most(1, list("cdef"))]
+    problem = sl_discs.qubo({(v, v): -k for k, v in enumerate("abcdef", 1)}, constraints=groups)
+    left = problem.fix({"d": 1})
+    found = sl_discs.solve(left)
+    whole = found.best_sample | {"d": 1}
+    assert found.optimal and not problem.violated(whole) and problem.value(whole) == found.best_value == -6
+    with pytest.raises(InputError, match=r"with these values .* cannot hold"):
+        problem.fix({"d": 1, "e": 1})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"z": 1}, "'z' is not a label"),
+        ({"a": 2}, "value at 'a' is 2; expected 0 or 1"),
+        ({"a": 1, "b": 0}, "all variables are fixed"),
+    ],
+)
+def test_wrong_values_are_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        sl_discs.qubo({("a", "b"): 1.0}).fix(values)
+
+
+def test_variables_of_several_values_are_refused():
+    with pytest.raises(InputError, match="'coloring' cannot be fixed; those of two values can"):
+        sl_discs.coloring(nx.path_graph(3), 3).fix({0: 1})
