@@ -15,6 +15,7 @@ from .problems.density import from_log_density as from_log_density
 from .problems.forms import from_bqm as from_bqm
 from .problems.forms import ising as ising
 from .problems.forms import qubo as qubo
+from .problems.from_file import read as read
 from .problems.graphs import maxclique as maxclique
 from .problems.graphs import maxcut as maxcut
 from .problems.graphs import mis as mis

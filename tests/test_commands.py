@@ -23,6 +23,11 @@ def test_help_lists_the_commands(flag, capsys):
         assert f"  {name} " in out and words in out
 
 
+def test_the_version(capsys):
+    assert main(["sl-discs", "--version"]) == 0
+    assert capsys.readouterr().out == f"sl-discs {sl_discs.__version__}\n"
+
+
 def test_help_of_a_group_lists_its_commands(capsys):
     assert main(["sl-discs", "discs", "--help"]) == 0
     out, err = capsys.readouterr()

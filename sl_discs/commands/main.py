@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sl_discs.command import Command, asks_for_help
 from sl_discs.problem_names import in_words
+from sl_discs.version import __version__
 
 # In groups: name -> where its `Command` is in this folder, as `file.attribute`, and a description.
 GROUPS = {
@@ -43,9 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
       argv: the program's name and its arguments; None: those of the process.
 
     Returns:
-      the command's exit code; 0 after the help, 2 after a one-line message about an unknown command.
+      the command's exit code; 0 after the help or the version, 2 after a one-line message about an unknown command.
     """
     arguments = list(sys.argv if argv is None else argv)[1:]
+    if arguments == ["--version"]:
+        sys.stdout.write(f"sl-discs {__version__}\n")
+        return 0
     for length in (1, 2):
         name = " ".join(arguments[:length])
         if name in COMMANDS:
@@ -83,4 +87,6 @@ def _help_page(before: str) -> str:
         if listed:
             lines = [f"  {name.removeprefix(before):{width}}  {words}" for name, words in listed]
             parts.append("\n".join([f"{group}:", *lines]))
-    return "\n\n".join([*parts, f"{program} COMMAND --help describes a command.\n"])
+    return "\n\n".join(
+        [*parts, f"{program} COMMAND --help describes a command, and sl-discs --version tells the version.\n"]
+    )

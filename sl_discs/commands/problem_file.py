@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import time
@@ -20,12 +19,10 @@ from sl_discs.experiment.progress import progress_bar
 from sl_discs.files import check_file
 from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
-from sl_discs.problem_names import COLORING, FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
+from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
 from sl_discs.problems import Problem
-from sl_discs.problems.categorical import coloring
-from sl_discs.problems.graph_kind import GRAPH_KINDS
-from sl_discs.problems.kind import KINDS, PENALTY
-from sl_discs.problems.problem import in_order
+from sl_discs.problems.from_file import problem_of
+from sl_discs.problems.kind import PENALTY
 
 # Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.
 
@@ -128,8 +125,6 @@ def read_problems(
     InputError if the file cannot be read, a graph comes without a problem or its number of colours, or there are no
     conflicts to penalise or weights of nodes to use.
     """
-    if (colors is not None) != (kind == COLORING):
-        raise InputError(f"--colors=K and --problem={COLORING} go together; give both or neither")
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:
@@ -142,35 +137,7 @@ def read_problems(
 
 
 def _read(one: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool) -> Read:
-    problem = _problem_of(one, kind, penalty, colors, weights)
-    return Read(problem, _given(one, weights))
-
-
-def _problem_of(
-    instance: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool
-) -> Problem:
-    content = instance.content
-    if isinstance(content, Graph):
-        kind = kind or ("mis" if instance.format == "cnf" else None)
-        if kind is None:
-            raise InputError(f"{instance.path}: a graph; choose a problem: --problem={in_words(ON_GRAPHS)}")
-        if penalty is not None and KINDS[kind].penalty is None:
-            raise InputError(f"--penalty has no effect in {kind}, which has no penalty; leave it out")
-        if weights and not (kind in GRAPH_KINDS and GRAPH_KINDS[kind].heaviest):
-            raise InputError(f"--weights has no effect in {kind}, where weights of nodes do not count; leave it out")
-        if weights and content.node_weights is None:
-            raise InputError(f"{instance.path}: --weights, but the file has no weights of nodes; leave it out")
-        if colors is not None:
-            return dataclasses.replace(coloring(content, colors), labels=in_order(instance.labels))
-        source = GRAPH_KINDS[kind].counted(content if weights else dataclasses.replace(content, node_weights=None))
-        return Problem(
-            kind, content.name, in_order(instance.labels), source, penalty or KINDS[kind].penalty or PENALTY
-        )
-    if weights:
-        raise InputError("--weights has no effect in a quadratic model, which has no nodes; leave it out")
-    if penalty is not None:
-        raise InputError("--penalty has no effect in a quadratic model, which has no conflicts; leave it out")
-    return Problem(form_problem(content.spins), content.name, in_order(instance.labels), content)
+    return Read(problem_of(one, kind, penalty, colors, weights), _given(one, weights))
 
 
 def _given(instance: Instance, of_nodes: bool) -> tuple[tuple[str, str], ...]:

@@ -99,10 +99,10 @@ def test_colourings_of_a_graph(cycle, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--problem=coloring"], "--colors=K and --problem=coloring go together"),
-        (["--problem=mis", "--colors=3"], "--colors=K and --problem=coloring go together"),
+        (["--problem=coloring"], "a number of colors and the problem coloring go together"),
+        (["--problem=mis", "--colors=3"], "a number of colors and the problem coloring go together"),
         (["--problem=coloring", "--colors=1"], "colors is 1; expected a whole number, at least 2"),
-        (["--problem=coloring", "--colors=3", "--penalty=2"], "--penalty has no effect in coloring"),
+        (["--problem=coloring", "--colors=3", "--penalty=2"], "penalty has no effect in coloring"),
         (["--problem=coloring", "--colors=3", "--method=low_rank"], "method 'low_rank' needs the couplings"),
         (["--problem=coloring", "--colors=3", "--engine=cpu"], "engine 'cpu' runs quadratic problems only"),
     ],

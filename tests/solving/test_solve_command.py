@@ -127,7 +127,7 @@ def test_a_colouring_is_checked_with_its_number_of_colours(cycle, tmp_path, caps
     assert code == 0 and "best 0" in out and "optimal" in out, err
     assert recount(capsys, cycle, saved, "--colors=3")[0] == 0
     code, _, err = recount(capsys, cycle, saved)
-    assert code == 2 and "--colors=K and --problem=coloring go together" in err
+    assert code == 2 and "a number of colors and the problem coloring go together" in err
     code, out, _ = run(capsys, cycle, "--problem=coloring", "--colors=2", "--steps=300", "--chains=4")
     assert code == 1 and "best 1" in out and "violates edge" in out
 
@@ -229,7 +229,7 @@ def test_fields_target_and_annealing(cycle, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a graph; choose a problem: --problem=mis, maxcut, maxclique, vertex_cover or coloring"),
+        ([], "a graph; choose a problem: mis, maxcut, maxclique, vertex_cover or coloring"),
         (["--problem=qubo"], "needs a quadratic model"),
         (["--problem=mis", "--save=a.txt"], "the name of this file must end in .json"),
         (["--problem=mis", "--report=a.json"], "the name of this file must end in .html"),
@@ -250,7 +250,7 @@ def test_fields_target_and_annealing(cycle, capsys):
         ),
         (["--problem=mis", "--chains=none"], "chains"),
         (["--problem=tsp"], "problem"),
-        (["--problem=maxcut", "--penalty=2"], "--penalty has no effect in maxcut"),
+        (["--problem=maxcut", "--penalty=2"], "penalty has no effect in maxcut"),
         (["--colour=red"], "colour"),
         (["more.rudy"], "2 files were given"),
         (["--problem=mis", "--field=K=" + "[" * 10**5], "is not a number, word or list"),

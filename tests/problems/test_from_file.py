@@ -1,0 +1,65 @@
+"""`read` poses the same problem as the constructor from the same graph, and says what does not fit."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import sl_discs
+from sl_discs import InputError
+from sl_discs.instances.archive import write_archive
+from sl_discs.instances.graph import Graph
+
+
+@pytest.fixture
+def graph_file(tmp_path):
+    path = tmp_path / "graph.col"
+    edges = "\n".join(f"e {u + 1} {v + 1}" for u, v in nx.petersen_graph().edges)
+    path.write_text(f"p edge 10 15\nn 1 3\n{edges}\n")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["mis", "maxcut", "maxclique", "vertex_cover"])
+def test_graphs_keep_the_labels_of_the_file(graph_file, kind):
+    graph = nx.relabel_nodes(nx.petersen_graph(), lambda node: node + 1)
+    found, given = sl_discs.read(graph_file, kind), getattr(sl_discs, kind)(graph)
+    assert set(found.labels) == set(range(1, 11)) and found.kind == kind and found.construct_s > 0
+    assert sl_discs.solve(found).best_value == sl_discs.solve(given).best_value
+
+
+def test_weights_penalties_and_colors_are_passed_on(graph_file):
+    weighted = sl_discs.read(graph_file, "mis", weights=True, penalty=2.0)
+    assert weighted.penalty == 2.0 and weighted.source.node_weights.tolist() == [3.0] + [1.0] * 9
+    colored = sl_discs.solve(sl_discs.read(graph_file, "coloring", colors=3))
+    assert colored.best_value == 0 and set(colored.coloring) == set(range(1, 11))
+
+
+def test_models_are_recognised(tmp_path):
+    (tmp_path / "model.qubo").write_text("p qubo 0 2 2 1\n0 0 -1\n1 1 -1\n0 1 3\n")
+    problem = sl_discs.read(tmp_path / "model.qubo")
+    assert problem.kind == "qubo" and sl_discs.solve(problem).best_value == -1
+
+
+def test_one_of_several_is_chosen(tmp_path):
+    graphs = [Graph.from_arrays(f"g{k}", k + 2, np.array([[0, 1]])) for k in range(3)]
+    path = tmp_path / "graphs.npz"
+    write_archive(path, graphs)
+    with pytest.raises(InputError, match=r"3 graphs or models; choose one: number=0 to 2"):
+        sl_discs.read(path, "mis")
+    assert [sl_discs.read(path, "mis", number=k).num_variables for k in range(3)] == [2, 3, 4]
+    with pytest.raises(InputError, match=r"number is 3; expected 0 to 2"):
+        sl_discs.read(path, "mis", number=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "a graph; choose a problem: mis, maxcut"),
+        ({"problem": "coloring"}, "a number of colors and the problem coloring go together"),
+        ({"problem": "maxcut", "penalty": 2.0}, "penalty has no effect in maxcut"),
+        ({"problem": "maxcut", "weights": True}, "weights has no effect in maxcut"),
+        ({"problem": "cut"}, "unknown problem 'cut'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(graph_file, arguments, message):
+    with pytest.raises(InputError, match=message):
+        sl_discs.read(graph_file, **arguments)
