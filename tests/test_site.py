@@ -202,6 +202,13 @@ def test_every_page_is_in_the_navigation():
     assert sorted(f"docs/{entry}" for entry in entries) == sorted([*PAGES, *examples])
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.count("/") == 1])
+def test_a_page_has_the_title_that_the_navigation_gives_it(page):
+    """All but reports, which commands write."""
+    title = (ROOT / page).read_text().partition("\n")[0].removeprefix("# ")
+    assert f"- {title}: {Path(page).name}\n" in (ROOT / "mkdocs.yml").read_text()
+
+
 @pytest.mark.skipif(find_spec("mkdocs") is None, reason="needs the extra docs")
 @pytest.mark.parametrize("run_examples", ["false", pytest.param("true", marks=pytest.mark.slow)])
 def test_the_site_builds_without_a_warning(run_examples, tmp_path):
