@@ -279,7 +279,7 @@ class SLSampler(_Sampler, dimod.Initialized):
         sampled = time.perf_counter_ns()
         reads = result.states if states == "best" else result.final_states
         if states == "final" and result.final_is == NOT_LOCALIZED:
-            warnings.warn(not_localized_note(name), stacklevel=2)
+            warnings.warn(not_localized_note([name]), stacklevel=2)
         found = dimod.SampleSet.from_samples_bqm((reads, list(bqm.variables)), bqm)
         sampling, compiling = (int(1e9 * result.timing[key]) for key in ("run_s", "compile_s"))
         end = time.perf_counter_ns()

@@ -95,7 +95,8 @@ def _headline(path: Path, sampler: str) -> str:
             return ""
         if isinstance(found, dict) and "best_ratio" in found:
             best = np.asarray(found["best_ratio"])
-            return f": best ratio {best.mean():.4f}, mean of the last batch's {best.size} instances"
+            which = "the last instance" if best.size == 1 else f"the last {best.size} instances, on average"
+            return f": best ratio {best.mean():.4f}, of {which}"
     if path.name == "results.csv" and is_localized(sampler):
         return f": its effective sample size has no meaning, as the target of {sampler} keeps changing"
     if path.name == "results.csv":

@@ -83,6 +83,10 @@ def warnings(dataset: Dataset) -> list[str]:
     return [*(f"warning: {text}" for text in found), f"remedy: {_REMEDY}"] if found else []
 
 
+def _graphs(number: int) -> str:
+    return "1 graph" if number == 1 else f"{number} graphs"
+
+
 def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     """Several lines on the written files, their references, and the flags for DISCS."""
     nodes = [graph.num_nodes for graph in dataset.graphs]
@@ -91,11 +95,11 @@ def summarize(dataset: Dataset, paths: Sequence[Path], data_root: Path) -> str:
     if not graph_kind(dataset.problem).in_percent:
         reference = "DISCS uses 1 for every MIS graph, so its ratios are set sizes"
     elif unknown:
-        reference = f"unknown for {unknown} graphs, for which 1 was written, so their ratios are absolute values"
+        reference = f"unknown for {_graphs(unknown)}, for which 1 was written, so their ratios are absolute values"
     else:
         reference = "known for every graph"
     lines = [
-        f"{dataset.name}: {len(nodes)} graphs of {min(nodes)}-{max(nodes)} nodes ({origin})",
+        f"{dataset.name}: {_graphs(len(nodes))} of {min(nodes)}-{max(nodes)} nodes ({origin})",
         f"files: {paths[0]}" + (f" to {paths[-1].name} ({len(paths)} files)" if len(paths) > 1 else ""),
         f"reference objective: {reference}",
         *warnings(dataset),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import functools
 import hashlib
+import sys
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -37,15 +38,37 @@ def compile_cpu_seconds() -> float:
     return getattr(_OF_THREAD, "cpu_seconds", 0.0)
 
 
+# Seconds after which a compilation is worth a line on the error stream.
+_LONG_S = 1.0
+
+
+@functools.cache
+def _say_compiling() -> None:
+    """Says once a process why nothing seems to happen; a progress bar on the same line of a terminal is cleared."""
+    clear = "\r\033[K" if sys.stderr.isatty() else ""
+    sys.stderr.write(f"{clear}compiling once for this machine; later runs find the compiled code\n")
+    sys.stderr.flush()
+
+
 class Stopwatch:
-    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once."""
+    """Counts the time until `stop` as compilation of this thread; time in nested stopwatches is counted once.
+
+    Where programs are kept (`keep_programs`), a long compilation says so.
+    """
 
     def __init__(self):
         self._wall = compile_seconds() - time.perf_counter()
         self._cpu = compile_cpu_seconds() - time.process_time()
+        self._notice = None
+        if isinstance(compilation_cache._cache, _Programs):
+            self._notice = threading.Timer(_LONG_S, _say_compiling)
+            self._notice.daemon = True
+            self._notice.start()
 
     def stop(self) -> None:
         """Ends the count."""
+        if self._notice:
+            self._notice.cancel()
         _OF_THREAD.seconds = self._wall + time.perf_counter()
         _OF_THREAD.cpu_seconds = self._cpu + time.process_time()
 
@@ -57,8 +80,10 @@ def compiled(key: Hashable, build: Callable[[], Value]) -> Value:
             _KEPT.move_to_end(key)
             return _KEPT[key]
     stopwatch = Stopwatch()
-    value = build()
-    stopwatch.stop()
+    try:
+        value = build()
+    finally:
+        stopwatch.stop()
     with _LOCK:
         _KEPT[key] = value
         while len(_KEPT) > _MOST:

@@ -122,7 +122,7 @@ def _pairs(record: ExperimentRecord) -> list[str]:
 
 def _notes(record: ExperimentRecord) -> list[str]:
     names = [name for name, sampler in record.samplers.items() if sampler.final_is == NOT_LOCALIZED]
-    notes = [*map(not_localized_note, names), *_published_notes(record)]
+    notes = [not_localized_note(names), *_published_notes(record)] if names else _published_notes(record)
     return [line for note in notes for line in textwrap.wrap(note, WIDTH)]
 
 

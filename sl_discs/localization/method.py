@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ml_collections import config_dict
@@ -37,12 +37,12 @@ class Method:
         return SIGN_OF_Y if self.localization.localizes else NOT_LOCALIZED
 
 
-def not_localized_note(name: str) -> str:
-    """A note to the user on the final samples of such a method."""
+def not_localized_note(names: Sequence[str]) -> str:
+    """A note to the user on the final samples of such methods."""
     return (
-        f"{name} is not localized: its signal-to-noise ratio alpha^2/(sigma^2 t) ends below {LOCALIZED:g}, where "
-        "sign(Y) is mostly noise, so its final samples are the chains' last states; sigma=2 with eps_end=0.01 and "
-        "geom(2,1) localizes"
+        f"final samples of {', '.join(names)} are the chains' last states, as the observation Y ends too noisy for "
+        f"its sign to be a draw (signal-to-noise ratio alpha^2/(sigma^2 t) below {LOCALIZED:g}). Best states do not "
+        "depend on this; for draws set sigma=2, with eps_end=0.01 and geom(2,1)."
     )
 
 

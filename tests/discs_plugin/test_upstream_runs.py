@@ -169,7 +169,7 @@ def test_chains_and_graphs_on_several_devices(discs, tmp_path, model):
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "saved out/results." in done.stdout
-    headline = {"mis": r"best ratio \d+\.\d+, mean of", "ising": "its effective sample size has no meaning"}[model]
+    headline = {"mis": r"best ratio \d+\.\d+, of", "ising": "its effective sample size has no meaning"}[model]
     assert re.search(headline, done.stdout)
 
 

@@ -1,5 +1,7 @@
 """XLA programs on disk: found again by JAX, and made anew where a file is damaged."""
 
+import time
+
 import jax
 import numpy as np
 import pytest
@@ -64,3 +66,13 @@ def test_a_folder_that_jax_was_given_is_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setattr(compilation_cache, "is_persistent_cache_enabled", lambda: True)
     compiled.keep_programs()
     assert compilation_cache._cache is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.2])
+def test_a_long_compilation_says_so_once(seconds, monkeypatch, capsys):
+    monkeypatch.setattr(compiled, "_LONG_S", 0.1)
+    compiled._say_compiling.cache_clear()
+    for key in "first", "second":
+        compiled.compiled((key, seconds), lambda: time.sleep(seconds))
+    time.sleep(0.15)
+    assert capsys.readouterr().err.count("compiling once for this machine") == (seconds > 0.1)

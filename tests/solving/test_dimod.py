@@ -79,7 +79,7 @@ def test_final_samples_of_a_localized_sampler_follow_the_law(sigma, states):
             sampler_fields={"sigma": sigma},
         )  # fmt: skip
     assert found.info["states"] == states
-    assert ["not localized" in str(one.message) for one in caught] == [True] * (sigma > 2)
+    assert ["last states" in str(one.message) for one in caught] == [True] * (sigma > 2)
     exact = dimod.ExactSolver().sample(bqm)
     columns = [exact.variables.index(label) for label in found.variables]
     weights = np.exp(-0.7 * exact.record.energy)

@@ -164,9 +164,10 @@ class _KeptCode(NullCache):
     def load_overload(self, signature, target_context):
         target_context.refresh()
         kept = self._cache.load(self._name(signature, target_context.codegen()))
-        # If there is none, numba compiles next and then calls `save_overload`.
-        self._stopwatch = Stopwatch()
-        return None if kept is None else CompileResult._rebuild(target_context, *pickle.loads(kept))
+        if kept is None:  # numba compiles next and then calls `save_overload`
+            self._stopwatch = Stopwatch()
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(kept))
 
     def save_overload(self, signature, result):
         self._stopwatch.stop()
