@@ -345,9 +345,13 @@ class Result:
 
     def __repr__(self) -> str:
         infeasible = "" if self.feasible else ", infeasible"
-        rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
+        how = self.engine_note
+        if self.rounds:
+            rounds = f" in {self.rounds} rounds" if self.rounds > 1 else ""
+            how = (
+                f"{self.sampler} on {self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
+                f"{self.timing['run_s']:.3g} s"
+            )
         return (
-            f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{infeasible}, {self.sampler} on "
-            f"{self.engine}, {len(self.values)} chains x {self.steps:,} steps{rounds}, "
-            f"{self.timing['run_s']:.3g} s, {self.ending})"
+            f"Result({self.kind} {self.name!r}: best_value={self.best_value:.12g}{infeasible}, {how}, {self.ending})"
         )
