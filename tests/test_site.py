@@ -224,3 +224,16 @@ def test_the_site_builds_without_a_warning(run_examples, tmp_path):
     assert ("language-text" in page) == (run_examples == "true")
     pictures = {path.stem for path in (tmp_path / "examples").glob("*.png")}
     assert pictures == ({path.stem for path in (ROOT / "examples").glob("*.py")} if run_examples == "true" else set())
+
+
+def test_the_fields_means_are_those_of_the_report():
+    """On the page, and the best of them in the README."""
+    rows = json.loads((ROOT / "docs/reproduction/field/report.json").read_text())["field"]
+    page, readme = ((ROOT / name).read_text() for name in ("docs/field.md", "README.md"))
+    for row in rows:
+        assert f"{row['mean']:,.2f}" in page or f"{row['mean']:,.1f}" in page
+        if row["dataset"].startswith("mis/") and row["optimal"] < row["n"]:
+            assert f"({row['cpu_s']:.2f} s used)".replace("(0.", "(.") in page.replace(" proved (", " (")
+    best = max(row["mean"] for row in rows if row["dataset"] == "mis/ertest/r-800")
+    assert f"{best:.2f} nodes on average after 4 seconds" in readme
+    assert all(row["optimal"] == row["n"] == 500 for row in rows if row["dataset"] == "mis/satlib")
