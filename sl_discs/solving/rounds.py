@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -106,7 +107,9 @@ class TimedTemperatures(Temperatures):
 
     def _behind(self, steps: np.ndarray | np.floating | int) -> np.ndarray | np.floating:
         """The part of the schedule that is behind after so many steps."""
-        done, _, behind, rate = map(np.array, zip(*self.plans, strict=True))
+        # Mostly the latest alone, of many in a long run.
+        first = bisect.bisect_right(self.plans, np.min(steps), key=lambda plan: plan.done) - 1
+        done, _, behind, rate = map(np.array, zip(*self.plans[first:], strict=True))
         place = np.searchsorted(done, steps, side="right") - 1
         return np.minimum(behind[place] + (steps - done[place]) * rate[place], 1.0)
 
