@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from jaxtyping import Bool, Float64, Int, Int8, Int64
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, new_figure, save_figure
 from sl_discs.experiment.monitor import contractions
-from sl_discs.files import check_fields, read_document, write_document
+from sl_discs.files import check_fields, read_document, write_atomically, write_document, write_json
 from sl_discs.localization.method import Method
 from sl_discs.problems.kind import KINDS
 from sl_discs.problems.problem import label_of, plain_label
@@ -108,6 +110,12 @@ _PLAIN = (
     "kind", "name", "maximise", "spins", "acceptance", "hops", "steps", "rounds", "stopped", "timing", "engine",
     "engine_note", "sampler", "annealing", "seed", "final_is", "bound", "bound_by", "presolved",
 )  # fmt: skip
+
+
+def _csv(rows: Sequence[tuple[Any, Any]]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _check_values(fields: Mapping[str, Any]) -> None:
@@ -305,13 +313,27 @@ class Result:
         other.spines["right"].set_visible(True)
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Writes everything atomically to one .npz file, which `load` reads without unpickling.
+        """Writes the result atomically, in the format that the suffix of the file's name says.
+
+        `.npz` holds all of it, and is what `load` reads, without unpickling. `.json` holds the best answer as pairs
+        of a label and its value, the fields that are numbers or words, and the value of each chain; `.csv` has a line
+        for each label of the best answer.
 
         Raises:
-          InputError: the file's name does not end in .npz, it cannot be written, or a label is not made of numbers,
-            strings, None and tuples.
+          InputError: another suffix, the file cannot be written, or a label is not made of numbers, strings, None and
+            tuples.
         """
         path, fields = Path(path), vars(self)
+        if path.suffix == ".csv":
+            rows = [("label", "value"), *self.best_sample.items()]
+            return write_atomically(path, lambda file: file.write(_csv(rows)))
+        if path.suffix == ".json":
+            answer = [(plain_label(path, label), value) for label, value in self.best_sample.items()]
+            content = {"best_value": self.best_value, "optimal": self.optimal, "feasible": self.feasible}
+            content |= {name: fields[name] for name in _PLAIN} | {"values": self.values.tolist(), "answer": answer}
+            return write_json(path, content)
+        if path.suffix != ".npz":
+            raise InputError(f"{path}: results are saved as .npz, .json or .csv; choose one of these suffixes")
         text = {name: fields[name] for name in _PLAIN}
         text["labels"] = None if isinstance(self.labels, range) else [plain_label(path, one) for one in self.labels]
         arrays = {name: fields[name] for name in _ARRAYS}

@@ -1,6 +1,8 @@
 """Results survive a file, and say what they hold."""
 
+import csv
 import dataclasses
+import json
 import pickle
 
 import networkx as nx
@@ -9,6 +11,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError, Result
+from sl_discs.problems.problem import label_of
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +102,9 @@ def test_fields_that_contradict_each_other_are_refused(cut, changes, tmp_path, e
     assert str(error.value).startswith(f"{path}: ") and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["cut.json", "cut", "cut.npz.gz"])
+@pytest.mark.parametrize("name", ["cut.txt", "cut", "cut.npz.gz"])
 def test_formats_are_told_by_the_suffix(cut, name, tmp_path):
-    with pytest.raises(InputError, match=rf"{name}: the name of this file must end in \.npz"):
+    with pytest.raises(InputError, match=rf"{name}: results are saved as \.npz, \.json or \.csv"):
         cut[1].save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
@@ -140,3 +143,17 @@ def test_a_figure(cut, tmp_path):
     assert result.plot(tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
     axes, temperature = result.plot().axes
     assert len(axes.lines) == 2 and temperature.get_yscale() == "log"
+
+
+def test_the_suffix_says_how_a_result_is_saved(cut, tmp_path):
+    _, result = cut
+    read = json.loads(result.save(tmp_path / "r.json").read_text())
+    assert {label_of(label): value for label, value in read["answer"]} == result.best_sample and read[
+        "values"
+    ] == result.values.tolist()
+    assert read["best_value"] == result.best_value and read["seed"] == 4 and read["kind"] == "maxcut"
+    with result.save(tmp_path / "r.csv").open(newline="") as file:
+        title, *rows = csv.reader(file)
+    assert title == ["label", "value"] and rows == [[str(k), str(v)] for k, v in result.best_sample.items()]
+    with pytest.raises(InputError):
+        Result.load(tmp_path / "r.json")
