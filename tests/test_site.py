@@ -235,5 +235,5 @@ def test_the_fields_means_are_those_of_the_report():
         if row["dataset"].startswith("mis/") and row["optimal"] < row["n"]:
             assert f"({row['cpu_s']:.2f} s used)".replace("(0.", "(.") in page.replace(" proved (", " (")
     best = max(row["mean"] for row in rows if row["dataset"] == "mis/ertest/r-800")
-    assert f"{best:.2f} nodes on average after 4 seconds" in readme
+    assert f"{best:.2f} nodes on average with 4 CPU seconds" in readme
     assert all(row["optimal"] == row["n"] == 500 for row in rows if row["dataset"] == "mis/satlib")

@@ -21,7 +21,7 @@ from sl_discs.instances.formats import READERS, Instance, read_instances
 from sl_discs.instances.graph import Graph
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS
 from sl_discs.problems import Problem
-from sl_discs.problems.from_file import problem_of
+from sl_discs.problems.from_file import check_colors, problem_of
 from sl_discs.problems.kind import PENALTY
 
 # Reading a problem's file for a command: with a progress bar, if it is large enough to wait for.
@@ -125,6 +125,7 @@ def read_problems(
     InputError if the file cannot be read, a graph comes without a problem or its number of colours, or there are no
     conflicts to penalise or weights of nodes to use.
     """
+    check_colors(kind, colors)
     begin = time.perf_counter()
     expected_s = path.stat().st_size / _READ_BYTES_PER_S if path.is_file() else 0.0
     if time_limit is not None and expected_s > time_limit:

@@ -65,7 +65,7 @@ define.string(
     "A sampler, such as metropolis, gibbs, exchange, gwg, path_auxiliary or dmala, sl_ and one of these, or auto.",
 )
 define.integer("steps", None, "Steps of each chain; the default depends on the sampler and the problem's size.")
-define.float("time_limit", None, "Seconds for building the model and sampling; annealings grow to fill them.")
+define.float("time_limit", None, "Seconds for building the model and sampling; one annealing fills them.")
 define.float("target", None, "Stop once a value this good is found.")
 define.integer("chains", None, "Number of chains; default: 32, fewer where time is short.")
 define.list(

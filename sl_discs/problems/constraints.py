@@ -229,7 +229,11 @@ class ConstrainedKind(FormKind):
             raise InputError(
                 f"{source.form.name}: with these values {source.names[int(np.argmax(low > high))]} cannot hold"
             )
-        return self.name, ConstrainedForm(source.form.fixed(state, free), left, low, high, source.names)
+        form, open_rows = source.form.fixed(state, free), np.flatnonzero(np.diff(left.indptr))
+        if not len(open_rows):
+            return "qubo", form
+        names = tuple(source.names[row] for row in open_rows)
+        return self.name, ConstrainedForm(form, left[open_rows], low[open_rows], high[open_rows], names)
 
     def objective(self, source: ConstrainedForm, penalty: float) -> Coefficients:
         return form_coefficients(source.form)

@@ -42,6 +42,7 @@ def read(
       InputError: the file cannot be read, has several graphs or models and no `number` is given, a graph comes
         without a problem, or an argument does not go with the problem.
     """
+    check_colors(problem, colors)
     instances = read_instances(path, problem=problem, format=format)
     if number is None and len(instances) > 1:
         raise InputError(f"{path}: {len(instances)} graphs or models; choose one: number=0 to {len(instances) - 1}")
@@ -50,12 +51,16 @@ def read(
     return problem_of(instances[number or 0], problem, penalty, colors, weights)
 
 
+def check_colors(kind: str | None, colors: int | None) -> None:
+    """InputError for a number of colors without `coloring`, or the other way round; before a file is read."""
+    if (colors is not None) != (kind == COLORING):
+        raise InputError(f"a number of colors and the problem {COLORING} go together; give both or neither")
+
+
 def problem_of(
     instance: Instance, kind: str | None, penalty: float | None, colors: int | None, weights: bool
 ) -> Problem:
     """The problem of a graph or model from a file; arguments and errors as of `read`."""
-    if (colors is not None) != (kind == COLORING):
-        raise InputError(f"a number of colors and the problem {COLORING} go together; give both or neither")
     content = instance.content
     if isinstance(content, Graph):
         kind = kind or ("mis" if instance.format == "cnf" else None)

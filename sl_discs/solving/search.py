@@ -107,7 +107,7 @@ def annealed(problem: Problem, options: Options) -> Result:
 
 
 def first_round(options: Options, num_sites: int, on_host: bool) -> tuple[int, int]:
-    """The steps of the first round, or of each one if rounds do not grow; and what lengths are multiples of."""
+    """The steps of the round that measures the rate, or of each round; and what lengths are multiples of."""
     one_site = options.tries_one_site
     # On JAX, the steps of a call, so that rounds share one program.
     unit = 1_000 if not on_host and one_site else 100

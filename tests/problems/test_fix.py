@@ -83,6 +83,19 @@ def test_a_partial_answer_is_completed_under_its_constraints():
         problem.fix({"d": 1, "e": 1})
 
 
+def test_constraints_that_are_decided_leave_the_problem():
+    """Too many variables for enumeration; the best answer has all that the other constraint allows."""
+    groups = [sl_discs.exactly(1, [0, 1, 2]), sl_discs.at_most(3, range(3, 30))]
+    problem = sl_discs.qubo({(k, k): -(k % 5) - 1 for k in range(30)}, constraints=groups)
+    left = problem.fix({0: 1, 1: 0, 2: 0})
+    assert len(left.source.names) == 1 and left.constrained
+    found = sl_discs.solve(left, steps=3_000, chains=4)
+    assert found.feasible and found.best_value == -1 - 3 * 5
+    last = sl_discs.qubo({("a", "b"): 1.0, ("c", "c"): -1.0}, constraints=[sl_discs.exactly(1, ["a", "b"])])
+    open_one = last.fix({"a": 1, "b": 0})
+    assert not open_one.constrained and sl_discs.solve(open_one).best_value == -1
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
