@@ -325,3 +325,14 @@ def test_numbers_beyond_double_precision_are_refused(make, words):
     with pytest.raises(InputError) as raised:
         make()
     assert words in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_rows_are_evaluated_in_their_order_and_equal_ones_alike():
+    problem = sl_discs.qubo({(k, k): 2.0**k for k in range(9)})
+    states = np.random.default_rng(0).integers(0, 2, (40, 9))
+    states = states[np.r_[:40, 5, 5, 0]]
+    found = problem.evaluate(states)
+    assert (
+        found.values.tolist() == [problem.value(state) for state in states] == (states @ 2.0 ** np.arange(9)).tolist()
+    )
+    assert (found.states == states).all()

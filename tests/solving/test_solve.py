@@ -187,6 +187,8 @@ def test_one_round_of_fixed_length_fills_the_time_where_the_rate_is_known(pace):
     for length in round_lengths(100, 100, 10**6, left, lambda: 1 / rate if lengths else pace, timed=False):
         assert length % 100 == 0
         lengths.append(length)
+    # A round shorter than a quarter of the longest is not worth it.
+    assert len(lengths) == (1 if pace == 1 / rate else 2)
     filling = lengths[0 if pace else 1]
     assert filling == pytest.approx(0.9 * limit / (pace or 1 / rate), abs=200)
     assert 0.75 * limit * rate <= sum(lengths) <= limit * rate
@@ -203,9 +205,10 @@ def test_temperatures_follow_the_time(pace):
     )
     done, over = 0, temperatures.plan(0)
     while not over and done < len(temperatures):
-        steps = min(500, len(temperatures) - done)
+        steps = min(503, len(temperatures) - done)
         played = temperatures[done : done + steps]
-        assert (np.diff(played) <= 0).all() and len(np.unique(played)) <= steps // 5 + 1
+        assert (played == temperatures[np.arange(done, done + steps)]).all()
+        assert (np.diff(played) <= 0).all() and len(np.unique(played)) <= steps // 5 + 2
         now += steps * (1e-4 if now < 6 else 3e-4)
         done += steps
         over = temperatures.plan(done)
