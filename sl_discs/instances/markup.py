@@ -1,8 +1,8 @@
 """Graphs in GML and in networkx's node-link JSON, which networkx parses.
 
 Labels are those that the file gives: in GML the `label` of each node where all have one, and otherwise its `id`; in
-node-link JSON the `id`, where a list is a tuple. An attribute `weight` of edges or nodes is their weight, which all of
-them must have if one has. Other attributes are skipped.
+node-link JSON the `id`, where a list is a tuple. An attribute `weight` of edges or nodes is their weight, which all
+must have if one has. Other attributes are skipped.
 
 Sources: M. Himsolt, "GML: A portable Graph File Format", 1996; networkx's `node_link_data`.
 """
@@ -38,7 +38,7 @@ def read_gml(source: Source, problem: str | None = None) -> list[tuple[Graph, Se
 
 
 def read_node_link(source: Source, problem: str | None = None) -> list[tuple[Graph, Sequence[Hashable]]]:
-    """The graph of a JSON file, with its edges under `edges` or, as older versions of networkx write them, `links`."""
+    """The graph of a JSON file, with its edges under `edges`, or `links` as older versions of networkx have it."""
     import networkx as nx
 
     def parse(text: str) -> nx.Graph:

@@ -131,8 +131,8 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
     Args:
       graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
         sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
-        `Graph`. Weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every edge where no
-        edge has it), the entries of a matrix, or those of a `Graph`.
+        `Graph`. Weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every edge where
+        no edge has it), the entries of a matrix, or those of a `Graph`.
       weights: [E] for edges [E, 2]; None: 1.
       num_nodes: for edges; None: the largest index plus 1.
       name: used in results; empty: the graph's own name, or `maxcut`.

@@ -156,7 +156,11 @@ BAD = {
     "edges of strings": (sl_discs.mis, ([["a", "b"]],), "networkx"),
     "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
     "a dense loop": (sl_discs.maxcut, (np.ones((3, 3)),), "self-loop at node 0; clear the diagonal"),
-    "a dense directed matrix": (sl_discs.mis, (np.eye(3, k=1) + np.eye(3, k=-2),), "neither symmetric nor triangular"),
+    "a dense directed matrix": (
+        sl_discs.mis,
+        (np.eye(3, k=1) + np.eye(3, k=-2),),
+        "neither symmetric nor triangular",
+    ),
     "dense weights that differ": (sl_discs.maxcut, (np.array([[0.0, 1], [2, 0]]),), "directed"),
     "a dense NaN": (sl_discs.mis, (np.array([[0, NAN], [NAN, 0]]),), "the adjacency matrix is nan at 0, 1"),
     "a dense matrix of words": (sl_discs.mis, (np.full((3, 3), "a"),), "has dtype <U1; expected numbers"),
