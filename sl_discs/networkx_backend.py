@@ -94,7 +94,7 @@ def min_weighted_vertex_cover(
     """
     weights = dict(G.nodes(data=weight, default=1))
     # They leave the graph, and so do the edges that they cover.
-    cover = {node for node, value in weights.items() if value < 0} | set(nx.nodes_with_selfloops(G))
+    cover = {node for node, value in weights.items() if value < 0} | {u for u, v in G.edges() if u == v}
     rest = G.subgraph([node for node in G if node not in cover])
     return cover | _best_set("vertex_cover", rest, time_limit, seed, weights)[0]
 
@@ -130,10 +130,15 @@ def greedy_color(
 ) -> dict[Hashable, int]:
     """A proper colouring, by as many colours as networkx's answer or fewer.
 
-    networkx's answer, with its strategy, is the first of many passes of greedy colouring in an order that keeps the
-    classes of before together (iterated greedy, see `sl_discs.proofs.covers`).
+    networkx's answer, with its strategy and without self-loops and parallel edges, is the first of many passes of
+    greedy colouring in an order that keeps the classes of before together (iterated greedy, see
+    `sl_discs.proofs.covers`).
     """
     begin = time.monotonic()
+    if G.is_multigraph() or any(u == v for u, v in G.edges()):
+        # Some strategies fail on what does not count here.
+        G = nx.Graph(G)
+        G.remove_edges_from([(node, node) for node in G])
     found = nx.greedy_color(G, strategy, interchange, backend="networkx")
     if not found:
         return found
