@@ -47,8 +47,8 @@ class Program(NamedTuple):
         chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
         and best states stay with the place. 1: nothing is exchanged.
       keeps_states: whether the trace has the states of the first place of each ladder.
-      clusters: after each exchange the states of so many first places of the ladders 2k and 2k + 1 also exchange
-        clusters, see `engines.cpu.clusters`; 0 unless `Engine.has_clusters`.
+      clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of pairs (r, r + 1) that
+        are tried also exchange clusters with each other, see `engines.cpu.clusters`; 0 unless `Engine.has_clusters`.
     """
 
     temperature: Temperature

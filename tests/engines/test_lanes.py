@@ -292,14 +292,14 @@ def test_cluster_moves_exchange_clusters_and_keep_the_law_of_independent_states(
                 pair[:, list(cluster)] ^= 1
             expected.add(tuple(state_index(pair).tolist()))
         seen = set()
-        for number in range(16 if clusters else 1):
+        for _ in range(16 if clusters else 1):
             pair = states[[first, second]]
             lanes.spins[:5, [3, 9]] = 2 * pair.T - 1
             lanes.coupled[:5, [3, 9]] = (pair @ coupling).T
             lanes.sums[0, [3, 9]] = pair @ linear
             lanes.sums[1, [3, 9]] = values[[first, second]] - pair @ linear
-            lanes.observation_keys[:, 3] = rng.integers(0, 2**32, 2, np.uint32)
-            move(target, lanes, 3, 9, number)
+            key = rng.integers(0, 2**32, 2, np.uint32)
+            move(target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters, 3, 9, *key)
             after = np.int8(lanes.spins[:5, [3, 9]].T > 0)
             index = state_index(after)
             np.testing.assert_allclose(lanes.sums[:2, [3, 9]].sum(axis=0), values[index])
@@ -325,7 +325,8 @@ def test_each_cluster_is_exchanged_with_probability_one_half():
     for number in range(count):
         lanes.spins[:] = -1
         lanes.spins[1:41, 1] = 1
-        move(target, lanes, 0, 1, number)
+        key = np.uint32(0), np.uint32(number)
+        move(target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters, 0, 1, *key)
         exchanged[number] = lanes.spins[:41, 0] > 0
     assert (exchanged[:, :2] == 0).all()
     # 39 frequencies and 38 correlations of neighbours, each within 5 standard errors: 4e-5.

@@ -68,9 +68,7 @@ class Lanes(NamedTuple):
       change: [C] change of x at the site that is tried.
       words: [2, C] random words of an even step and the next one.
       better: [C] which lanes have a better state.
-      moves: [S] working memory of cluster moves, like the following ones: which sites belong to a cluster.
-      order: [S] the sites of all clusters, one cluster after the other.
-      begins: [S + 1] where each of them begins, and the last one ends.
+      clusters: [3, S + 1] working memory of `exchange_clusters`.
     """
 
     place: np.ndarray
@@ -94,9 +92,7 @@ class Lanes(NamedTuple):
     change: np.ndarray
     words: np.ndarray
     better: np.ndarray
-    moves: np.ndarray
-    order: np.ndarray
-    begins: np.ndarray
+    clusters: np.ndarray
 
 
 def make_lanes(size: int, count: int, localized: bool) -> Lanes:
@@ -113,7 +109,7 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
         values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool), same=aligned_zeros(count, bool),
         lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
         change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
-        moves=aligned_zeros(size, bool), order=aligned_zeros(size, word), begins=np.zeros(size + 1, np.uint64),
+        clusters=aligned_zeros((3, size + 1), word),
     )  # fmt: skip
 
 

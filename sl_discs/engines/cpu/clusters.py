@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sl_discs.engines.cpu.arithmetic import DRAW, FOLD, threefry
-from sl_discs.engines.cpu.jit import called, inlined
+from sl_discs.engines.cpu.arithmetic import DRAW, threefry
+from sl_discs.engines.cpu.jit import called
 
 # Unsigned, as in tree.py.
 _U, _P = np.uint32, np.uint64
@@ -25,60 +25,60 @@ _ONE, _WORD = _P(1), _P(32)
 
 
 @called
-def _find(target, lanes, one, other):
-    """Writes the clusters of two lanes to `lanes.order` and `lanes.begins`; returns their number."""
-    moves, order, begins, apart = lanes.moves, lanes.order, lanes.begins, 0
-    for site in target.sites:
-        differs = lanes.spins[_P(site), one] != lanes.spins[_P(site), other]
-        moves[_P(site)] = differs
-        apart += differs
-    kind = not (target.symmetric and 2 * apart > target.sites.shape[0])
-    found = count = _P(0)
-    for first in target.sites:
-        if moves[_P(first)] != kind:
-            continue
-        begins[found] = head = count
-        found += _ONE
-        order[count], moves[_P(first)] = first, not kind
-        count += _ONE
-        while head < count:
-            site = _P(order[head])
-            head += _ONE
-            for k in range(target.starts[site], target.starts[site + _ONE]):
-                neighbour = target.neighbours[k]
-                if moves[_P(neighbour)] == kind:
-                    order[count], moves[_P(neighbour)] = neighbour, not kind
-                    count += _ONE
+def exchange_clusters(target, spins, coupled, sums, memory, one, other, key0, key1):
+    """Exchanges clusters between the states of two lanes.
+
+    Args:
+      target: `blocks.Target`, like the arrays of `blocks.Lanes` that follow.
+      spins: [S, C] modified in place, like coupled and sums.
+      coupled: [S, C].
+      sums: [3, C].
+      memory: [3, S + 1] working memory.
+      one: a lane.
+      other: another one.
+      key0: first word of a key that nothing else uses.
+      key1: second word.
+    """
+    # Which sites are still to be found, those of all clusters, one cluster after the other, and where each begins.
+    left, order, begins = memory[0], memory[1], memory[2]
+    apart = _U(0)
+    for place in range(_P(target.sites.shape[0])):
+        site = _P(target.sites[place])
+        left[site] = spins[site, one] != spins[site, other]
+        apart += left[site]
+    wanted = _U(0 if target.symmetric and 2 * apart > target.sites.shape[0] else 1)
+    found, count, largest, most = _P(0), _P(0), _P(0), _P(0)
+    for place in range(_P(target.sites.shape[0])):
+        if left[_P(target.sites[place])] == wanted:
+            begin = head = count
+            order[count], left[_P(target.sites[place])] = target.sites[place], _ONE - wanted
+            count += _ONE
+            while head < count:
+                site = _P(order[head])
+                head += _ONE
+                for k in range(target.starts[site], target.starts[site + _ONE]):
+                    neighbour = _P(target.neighbours[k])
+                    if left[neighbour] == wanted:
+                        order[count], left[neighbour] = neighbour, _ONE - wanted
+                        count += _ONE
+            if count - begin > most:
+                largest, most = found, count - begin
+            begins[found] = begin
+            found += _ONE
     begins[found] = count
-    return found
-
-
-@inlined
-def _flip(target, lanes, site, lane):
-    change = np.float32(-lanes.spins[site, lane])
-    lanes.spins[site, lane] = np.int8(change)
-    lanes.sums[0, lane] += np.float64(change) * np.float64(target.linear[site])
-    lanes.sums[1, lane] += np.float64(change) * np.float64(lanes.coupled[site, lane])
-    for k in range(target.starts[site], target.starts[site + _ONE]):
-        lanes.coupled[_P(target.neighbours[k]), lane] += change * target.weights[k]
-
-
-@called
-def exchange_clusters(target, lanes, place, other_place, number):
-    """Exchanges clusters between the states of two places, after the step with this number."""
-    one, other = lanes.lane_of[place], lanes.lane_of[other_place]
-    found, begins, largest = _find(target, lanes, one, other), lanes.begins, _P(0)
-    for k in range(found):
-        if begins[k + _ONE] - begins[k] > begins[largest + _ONE] - begins[largest]:
-            largest = k
-    keys = lanes.observation_keys
-    key0, key1 = threefry(keys[0, place], keys[1, place], _U(number), FOLD)
     word = _U(0)
     for k in range(found):
         if k % _WORD == 0:
             word, _ = threefry(key0, key1, _U(k), DRAW)
         if k != largest and word & _U(1):
-            for i in range(begins[k], begins[k + _ONE]):
-                _flip(target, lanes, _P(lanes.order[i]), one)
-                _flip(target, lanes, _P(lanes.order[i]), other)
+            for i in range(_P(begins[k]), _P(begins[k + _ONE])):
+                site = _P(order[i])
+                for turn in range(2):
+                    lane = other if turn else one
+                    change = np.float32(-spins[site, lane])
+                    spins[site, lane] = np.int8(change)
+                    sums[0, lane] += np.float64(change) * np.float64(target.linear[site])
+                    sums[1, lane] += np.float64(change) * np.float64(coupled[site, lane])
+                    for j in range(target.starts[site], target.starts[site + _ONE]):
+                        coupled[_P(target.neighbours[j]), lane] += change * target.weights[j]
         word >>= _U(1)

@@ -414,8 +414,14 @@ def play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, s
             _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
             if clusters > 0:
                 for first in range(0, exchanged.shape[0], 2 * ladder):
-                    for place in range(first, first + clusters):
-                        exchange_clusters(target, lanes, place, place + ladder, number - 1)
+                    for place in range(first + (number - 1) // every % 2, first + clusters, 2):
+                        # Folded, unlike the keys of exchanges in a ladder.
+                        keys = lanes.observation_keys
+                        key0, key1 = threefry(keys[0, place], keys[1, place], _U(number - 1), FOLD)
+                        exchange_clusters(
+                            target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
+                            lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
+                        )  # fmt: skip
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
