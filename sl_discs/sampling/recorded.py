@@ -71,7 +71,8 @@ class Recorded(NamedTuple):
 class RecordedChains(Chains):
     """B chains of a base sampler on one problem of N variables, whose records are kept.
 
-    `sweep` is the number of steps in a sweep, and `steps` that of the Markov steps of all chains so far.
+    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
+    of the rungs that exchange clusters.
     """
 
     def __init__(
@@ -87,11 +88,13 @@ class RecordedChains(Chains):
         stream: int = 0,
         keeps_states: bool = True,
         tilted: bool = False,
+        clusters: int = 0,
     ):
         """Chains of a base sampler, with fields of its config, in ladders of consecutive rungs.
 
         `stream` numbers these chains in a run: each has its own random numbers. `keeps_states` says whether states
-        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it.
+        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it. So many of
+        the first rungs of ladders 2k and 2k + 1 exchange clusters where the engine can do that.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         chosen, _ = choose_engine(engine, kernel)
@@ -107,8 +110,9 @@ class RecordedChains(Chains):
         few_sites = counts_sweeps(sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self._temperatures = Temperatures(num_chains)
+        self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
         self._program = Program(
-            self._temperatures, _TILTED if tilted else None, ladder=rungs, keeps_states=keeps_states
+            self._temperatures, _TILTED if tilted else None, rungs, keeps_states, clusters=self.clusters
         )
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
