@@ -6,6 +6,7 @@ import pytest
 
 import sl_discs
 from sl_discs import InputError
+from sl_discs.commands.main import main
 from sl_discs.instances.archive import write_archive
 from sl_discs.instances.graph import Graph
 
@@ -48,6 +49,55 @@ def test_one_of_several_is_chosen(tmp_path):
     assert [sl_discs.read(path, "mis", number=k).num_variables for k in range(3)] == [2, 3, 4]
     with pytest.raises(InputError, match=r"number is 3; expected 0 to 2"):
         sl_discs.read(path, "mis", number=3)
+
+
+LP = """Maximize
+ obj: 3 x + 2 y + 4 z + [ 2 x * y ] / 2
+Subject To
+ c1: x + y + z <= 2
+ c2: x - z >= 0
+Binary
+ x y z
+End
+"""
+
+
+def test_models_with_constraints(tmp_path, capsys):
+    """x = z = 1 is worth 7, more than x = y = 1 with 6; a saved CQM is the same, and commands take both."""
+    dimod = pytest.importorskip("dimod")
+    paths = tmp_path / "model.lp", tmp_path / "model.cqm"
+    paths[0].write_text(LP)
+    with dimod.lp.loads(LP).to_file() as file:
+        paths[1].write_bytes(file.read())
+    for path in paths:
+        problem = sl_discs.read(path)
+        result = sl_discs.solve(problem)
+        assert problem.name == "model" and result.best_value == -7 and result.optimal
+        assert result.best_sample == {"x": 1, "y": 0, "z": 1}
+        answer = tmp_path / "answer.json"
+        assert (
+            main(["", "solve", str(path), f"--save={answer}"]) == 0
+            and main(["", "check", str(path), str(answer)]) == 0
+        )
+        assert "3 variables, 2 constraints" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "message"),
+    [
+        ("m.lp", LP, {"problem": "mis"}, "a model with constraints; leave out problem"),
+        ("m.lp", LP.replace("Binary", "General"), {}, "the variable 'x' is INTEGER"),
+        ("m.lp", "Minimize\n obj: x +\nSubject To\n c: x >=\nEnd\n", {}, "m.lp: dimod cannot read it|no variables"),
+        ("m.cqm", "nothing", {}, "m.cqm: dimod cannot read it"),
+        ("missing/m.lp", None, {}, "cannot be read"),
+    ],
+)
+def test_what_is_no_model_with_constraints_is_refused(tmp_path, name, content, arguments, message):
+    pytest.importorskip("dimod")
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        sl_discs.read(tmp_path / name, **arguments)
 
 
 @pytest.mark.parametrize(
