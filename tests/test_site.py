@@ -221,3 +221,16 @@ def test_the_fields_means_are_those_of_the_report():
     best = max(row["mean"] for row in rows if row["dataset"] == "mis/ertest/r-800")
     assert f"{best:.2f} nodes on average with 4 CPU seconds" in readme
     assert all(row["optimal"] == row["n"] == 500 for row in rows if row["dataset"] == "mis/satlib")
+
+
+def test_the_notebook_runs_from_top_to_bottom(capsys):
+    """Numbers in its outputs may differ in the last digits where they are estimates."""
+    cells = json.loads((ROOT / "examples" / "tour.ipynb").read_text())["cells"]
+    names: dict = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    printed = capsys.readouterr().out
+    assert "158.315 (exact)" in printed and names["result"].optimal and names["samples"].reliable
+    shown = [text for cell in cells for one in cell.get("outputs", ()) for text in one.get("text", ())]
+    assert len(shown) == len(printed.splitlines()) and shown[0] in printed
