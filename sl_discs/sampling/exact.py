@@ -7,7 +7,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int8
+from jaxtyping import Float64, Int, Int8
 
 from sl_discs.errors import InputError, check_memory
 from sl_discs.models.elimination import narrow_elimination
@@ -33,6 +33,8 @@ class ExactDraws(NamedTuple):
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
       marginals: [N] P(x_i = 1).
       mean_value: of f.
+      pairs: [P, 2] all pairs after enumeration, coupled ones after a tree decomposition.
+      pair_marginals: [P] P(x_i = x_j = 1).
       width: of the tree decomposition; None after enumeration.
     """
 
@@ -40,6 +42,8 @@ class ExactDraws(NamedTuple):
     log_z: float
     marginals: Float64[np.ndarray, "N"]
     mean_value: float
+    pairs: Int[np.ndarray, "P 2"]
+    pair_marginals: Float64[np.ndarray, "P"]
     width: int | None
 
 
@@ -52,7 +56,8 @@ def exact(terms: Coefficients, temperature: float, draws: int, seed: int) -> Exa
         return tree_decomposition(terms, temperature, draws, seed)
     law = enumerate_law(terms, temperature)
     states = law.sample(np.random.default_rng(seed), draws)
-    return ExactDraws(states, law.log_z, law.marginals.copy(), law.mean_value, None)
+    pairs = np.stack(np.triu_indices(terms.num_sites, 1), axis=1)
+    return ExactDraws(states, law.log_z, law.marginals.copy(), law.mean_value, pairs, law.moments[*pairs.T], None)
 
 
 def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
@@ -97,7 +102,8 @@ def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed
     both = {frozenset(pair): law[1, 1] for pair, law in found.info["interaction_marginals"].items()}
     joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
     mean = terms.constant + terms.linear @ marginals + couplings @ joint
-    return ExactDraws(states, float(found.info["log_partition_function"]), marginals, float(mean), elimination.width)
+    log_z = float(found.info["log_partition_function"])
+    return ExactDraws(states, log_z, marginals, float(mean), np.asarray(edges), joint, elimination.width)
 
 
 def _too_wide(size: int, couplings: int) -> InputError:

@@ -104,6 +104,7 @@ def test_tree_decomposition_is_enumeration(terms, width, temperature):
     np.testing.assert_allclose(tree.log_z, law.log_z, rtol=1e-12)
     np.testing.assert_allclose(tree.marginals, law.marginals, atol=1e-10)
     np.testing.assert_allclose(tree.mean_value, law.mean_value, rtol=1e-10)
+    np.testing.assert_allclose(tree.pair_marginals, law.moments[*tree.pairs.T], atol=1e-10)
     assert tree.states.shape == (20, size)
     assert tree.states.dtype == np.int8
 
