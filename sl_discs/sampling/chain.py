@@ -36,7 +36,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     chains = RecordedChains(terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed)
-    chains.restart(_dispersed(terms, temperature, options))
+    chains.restart(dispersed(terms, temperature, options).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
         recorded = chains.record(temperature, length)
@@ -61,8 +61,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
 
 
-def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
-    """States that chains have reached from different starts."""
+def dispersed(terms: Terms, temperature: float, options: Options) -> RecordedChains:
+    """Chains, one of each group, that have reached their states from different starts."""
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
@@ -74,7 +74,7 @@ def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.nd
     shift = chain % counts.max()
     chains.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
     chains.record(temperature, FIRST_ROUND)
-    return chains.current()
+    return chains
 
 
 def frozen_after(sweeps: int, options: Options, size: int) -> dict:

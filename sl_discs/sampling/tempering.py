@@ -3,7 +3,11 @@
 Each ladder leads from infinite temperature, where a sweep forgets everything, to the target temperature. Even and odd
 pairs of neighbours alternate in exchanging their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
 length place the rungs so that all swaps are rejected equally often, and choose their number; then the ladder is
-fixed, and draws are taken from its coldest rung. R-hat compares the ladders.
+fixed, and draws are taken from its coldest rung.
+
+R-hat compares the ladders, of which every second one starts hot, in random states, and the others cold, in the best
+states that chains reach at the target temperature. At a transition of first order, hot starts meet the phase of many
+states and cold ones that of the largest values, and where ladders do not lead from one to the other, they disagree.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from scipy import optimize, stats
 from scipy.special import expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, frozen_after, sweeps_a_draw
+from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, dispersed, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
 from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, Store, log_num_states
 from sl_discs.sampling.recorded import Recorded, RecordedChains
@@ -161,6 +165,15 @@ class _Tempering:
         )  # fmt: skip
         self.inverse = inverse
 
+    def start(self, terms: Terms, temperature: float, options: Options) -> int:
+        """Puts half of the ladders into cold starts, one for all rungs of a ladder; returns the number of steps."""
+        quenched = dispersed(terms, temperature, options._replace(groups=self.chains.num_chains))
+        found, states = quenched.current(), self.chains.current().reshape(self.ladders, self.rungs, -1)
+        best = np.argsort(-terms.evaluator()(found), kind="stable")[: self.ladders // 2]
+        states[1::2] = found[best, None]
+        self.chains.restart(states.reshape(-1, states.shape[2]))
+        return quenched.steps
+
     @property
     def temperatures(self) -> Float64[np.ndarray, "B"]:
         with np.errstate(divide="ignore"):
@@ -192,7 +205,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     # At first denser at high temperatures.
     tempering = _Tempering(terms, options, 1 / temperature * np.linspace(0, 1, _FIRST_RUNGS) ** 2, _STREAM)
-    searched, is_over = 0, budget.after(_SEARCH_PART)
+    searched, is_over = tempering.start(terms, temperature, options), budget.after(_SEARCH_PART)
     for number in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():

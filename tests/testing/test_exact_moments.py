@@ -75,12 +75,14 @@ def test_rare_events_are_no_surprise():
 
 def test_samples_count_as_they_say(exact):
     """Weighted draws with their weights; they are worth what their diagnostics say."""
-    samples = sl_discs.sample(grid(3, 4), 1.3, 4_000, "tempering", groups=4)
-    samples = dataclasses.replace(samples, log_weights=np.array([0.0, 1.0, -1.0, 2.0]))
+    samples = sl_discs.sample(grid(3, 4), 1.3, 4_000, "exact", groups=4)
+    diagnostics = tuple(one._replace(ess_bulk=900.0 + place) for place, one in enumerate(samples.diagnostics))
+    weights = np.array([0.0, 1.0, -1.0, 2.0])
+    samples = dataclasses.replace(samples, log_weights=weights, diagnostics=diagnostics)
     found = check_draws(exact, samples)
-    assert found.ess == min(one.ess_bulk for one in samples.diagnostics) < len(samples)
+    assert found.ess == 900
     np.testing.assert_allclose(
-        found.marginals * np.sqrt(exact.marginals * (1 - exact.marginals) / found.ess) + exact.marginals,
+        found.marginals * np.sqrt(exact.marginals * (1 - exact.marginals) / 900) + exact.marginals,
         [one.mean for one in samples.marginals.values()],
     )
 
