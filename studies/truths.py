@@ -113,9 +113,9 @@ def _of_classes(
 def two_sides(left: int, right: int, temperature: float, *, gain: float, penalty: float, weight: float) -> Truth:
     """f = g a + gain b - penalty a b of a ones among the `left` first variables and b among the `right` others.
 
-    The mode is that more than half of the left variables are 1, and g such that it has this weight. With few variables
-    on the left, gain 0 and a large penalty it is a golf hole: at high temperature the many states of the right side
-    exclude it, and at the given one nothing leads there.
+    The mode is that more than half of the left variables are 1, and g such that it has this weight. With few
+    variables on the left and a large penalty it is a golf hole: at high temperature the many states of the right side
+    exclude it, and at the given one hardly anything leads there.
     """
     a, b = np.arange(left + 1)[:, None], np.arange(right + 1)
     log_counts = log_binomial(left, a) + log_binomial(right, b)

@@ -1,6 +1,8 @@
 """Exact moments are sums over all states, their files are complete, and draws are scored as they deserve."""
 
 import dataclasses
+import re
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -134,3 +136,11 @@ def test_files_that_contradict_themselves_are_refused(exact, changes, message, t
 def test_bad_arguments_are_named(exact, call, message):
     with pytest.raises(InputError, match=message):
         call(exact)
+
+
+def test_the_example_of_the_guide(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "sampling.md").read_text()
+    exec(re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1], {})
+    assert "DrawsCheck(4,000 draws, worth 4,000, agree with 'grid'" in capsys.readouterr().out
+    assert (tmp_path / "grid.npz").stat().st_size < 8_192
