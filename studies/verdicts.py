@@ -175,7 +175,7 @@ def _sides(left: int, right: int, temperature: float, gain: float, penalty: floa
     }
     kind = "plateau" if gain == 0 else "sides"
     return {
-        f"{kind} {left}/{right}, penalty {penalty:g}, weight {weight:g}": Target(lambda make=make: _of(make()), HARD)
+        f"{kind} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(lambda make=make: _of(make()), HARD)
         for weight, make in made.items()
     }
 
@@ -192,8 +192,8 @@ TARGETS: dict[str, Target] = {
     "ordered torus": Target(lambda: _of(ising_torus(8, 1.6)), HARD),
     "spin glass": Target(lambda: glass(8, 0.5), HARD),
     "pieces": Target(pieces, HARD),
-    "machine, dead units": Target(machine, HARD),
-    "Hopfield, 8 patterns": Target(lambda: _of(LAWS["hopfield-8"].make(1)), HARD),
+    "machine with dead units": Target(machine, HARD),
+    "8 Hopfield patterns": Target(lambda: _of(LAWS["hopfield-8"].make(1)), HARD),
     "planted strip": Target(lambda: _of(LAWS["strip-2.4-0.4"].make(1)), HARD, ("auto", "population")),
     "independent sets 30/31": Target(lambda: bipartite(30, 31, 0.5, 3.0), HARD),
     "independent sets 12/14": Target(lambda: bipartite(12, 14, 0.5, 1.2), HARD),
