@@ -53,9 +53,9 @@ def enumerated(problem: Problem, temperature: float, direction: Int8[np.ndarray,
 
 
 def by_tree(problem: Problem, temperature: float) -> Truth:
-    """The truth, without a mode, of a problem of small treewidth; InputError otherwise, or without dwave-samplers."""
-    found = exact(problem.terms(), temperature, 1, 0)
-    return Truth(problem, temperature, found.log_z, found.mean_value, found.marginals)
+    """The truth, without a mode, of a problem of small treewidth; InputError otherwise."""
+    found = exact(problem.terms(), temperature)
+    return Truth(problem, temperature, found.log_z, float(found.known.mean_value), found.known.marginals[:, 1])
 
 
 class Observed(NamedTuple):

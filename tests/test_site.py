@@ -15,7 +15,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import sl_discs
 from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS
 from sl_discs.samplers import registry
@@ -30,34 +29,19 @@ def code_of(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-ESTIMATE = re.compile(r"([\d.,]+) \+- ([\d.]+)")
-
-
 def texts_of(page: str) -> list[str]:
     """The blocks of a page that show what is printed."""
     return re.findall(r"```text\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
 def test_the_readme_is_short_and_its_example_prints_what_is_shown(capsys):
-    """Estimates differ by processor, whose last bits chains amplify: by six of their errors at most."""
     assert 80 <= len((ROOT / "README.md").read_text().splitlines()) <= 100
     (code,), (_, shown) = code_of("README.md"), texts_of("README.md")
     names = {}
     exec(code, names)
-    printed = capsys.readouterr().out
-    assert ESTIMATE.sub("", printed) == ESTIMATE.sub("", shown)
-    for ours, theirs in zip(ESTIMATE.findall(printed), ESTIMATE.findall(shown), strict=True):
-        assert abs(float(ours[0]) - float(theirs[0])) < 6 * float(theirs[1]) < 12 * float(ours[1])
-    assert names["samples"].reliable
+    assert capsys.readouterr().out == shown
     graph, (left, _) = nx.random_geometric_graph(60, 0.22, seed=4), names["result"].partition
     assert names["result"].best_value == sum((u in left) != (v in left) for u, v in graph.edges)
-
-
-def test_the_exact_log_z_of_the_readme():
-    pytest.importorskip("dwave.samplers", reason="needs the extra exact")
-    problem = sl_discs.maxcut(nx.random_geometric_graph(60, 0.22, seed=4))
-    log_z, _ = sl_discs.sample(problem, temperature=1.0, draws=1, method="exact", seed=0).log_z
-    assert f"The exact log Z is {log_z:.3f}." in (ROOT / "README.md").read_text()
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Draws from the problem in a file at a temperature, with evidence.
 
-sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=1000] [--method=auto]
+sl-discs sample FILE --temperature=TAU [--problem=PROBLEM] [--draws=N] [--method=auto]
     [--time_limit=10] [--save=DRAWS.npz] [--report=RUN.html] [--plot=RUN.png]
 
 A state x is drawn with probability proportional to exp(f(x)/TAU), where f is the value that the problem maximises,
@@ -45,8 +45,12 @@ _ARGUMENTS = "temperature", "draws", "method", "sampler", "groups", "time_limit"
 
 define_flags(define)
 define.float("temperature", None, "TAU above 0, in units of the problem's value; required.")
-define.integer("draws", 1000, "Minimum number of draws; not used with --time_limit.")
-define.enum("method", AUTO, [AUTO, *METHODS], "auto switches to low_rank or tempering where chains disagree.")
+define.integer(
+    "draws",
+    None,
+    "Minimum number of draws; default: 1,000 or, where these are worth too few, up to 16,000.",
+)
+define.enum("method", AUTO, [AUTO, *METHODS], "auto chooses by what is known of the problem.")
 define.string(
     "sampler",
     AUTO,

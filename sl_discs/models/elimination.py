@@ -13,21 +13,24 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 
 class Elimination(NamedTuple):
-    """An order of the variables of a graph, where eliminating one joins all its remaining neighbours, of which
-    `degrees` are the numbers.
+    """An order of the variables of a graph, where eliminating one joins all its neighbours that remain.
+
+    Attributes:
+      order: the variables, the first to be eliminated first.
+      neighbours: those that remain when a variable is eliminated, in the same order.
     """
 
-    order: Int[np.ndarray, "N"]
-    degrees: Int[np.ndarray, "N"]
+    order: list[int]
+    neighbours: list[set[int]]
 
     @property
     def width(self) -> int:
         """An upper bound on the treewidth."""
-        return int(self.degrees.max())
+        return max(map(len, self.neighbours))
 
     def table_entries(self) -> int:
         """The size of all tables: one entry for each joint state of each variable and its remaining neighbours."""
-        return int(np.sum(2 ** (self.degrees + 1)))
+        return sum(2 ** (len(near) + 1) for near in self.neighbours)
 
 
 def narrow_elimination(num_variables: int, edges: Int[np.ndarray, "M 2"], most: int) -> Elimination | None:
@@ -67,15 +70,14 @@ def _eliminate(
     current = [entry(v) for v in range(num_variables)]
     heap = [one for one in current if one]
     heapq.heapify(heap)
-    order, degrees = [], []
+    order: list[int] = []
     while heap:
         chosen = heapq.heappop(heap)
-        _, degree, v = chosen
+        v = chosen[2]
         if current[v] is not chosen:
             continue  # outdated
         current[v] = None
         order.append(v)
-        degrees.append(degree)
         clique = _missing(near, v) == 0
         for u in near[v]:
             near[u] |= near[v]
@@ -85,4 +87,4 @@ def _eliminate(
             current[u] = renewed = entry(u)
             if renewed is not None:
                 heapq.heappush(heap, renewed)
-    return Elimination(np.array(order), np.array(degrees)) if len(order) == num_variables else None
+    return Elimination(order, [near[v] for v in order]) if len(order) == num_variables else None

@@ -99,11 +99,24 @@ class EnumeratedValues(NamedTuple):
       log_z: log sum_x exp(f(x)/temperature).
       probabilities: [S]; the first variable varies fastest.
       num_values: [N] q_i.
+      mean_value: of f.
     """
 
     log_z: float
     probabilities: Float64[np.ndarray, "S"]
     num_values: tuple[int, ...]
+    mean_value: float
+
+    def moments(self) -> Float64[np.ndarray, "N K N K"]:
+        """P(x_i = k, x_j = l) of the values below the largest number of them, with P(x_i = k) where i is j."""
+        values = np.arange(max(self.num_values), dtype=np.int8)
+        size = len(self.num_values) * len(values)
+        total = np.zeros((size, size))
+        for block in _blocks(len(self.probabilities)):
+            states = _numbered(block, self.num_values)
+            has = (states[:, :, None] == values).reshape(len(block), size).astype(np.float64)
+            total += has.T @ (self.probabilities[block, None] * has)
+        return total.reshape(2 * (len(self.num_values), len(values)))
 
     def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
         """Independent exact draws."""
@@ -119,8 +132,10 @@ def enumerate_values(terms: Terms, temperature: float) -> EnumeratedValues:
             f"and these {terms.num_sites} variables have more; use method='tempering'",
             "method",
         )
-    scaled = _all_values(terms) / temperature
-    return EnumeratedValues(float(special.logsumexp(scaled)), special.softmax(scaled), terms.num_values)
+    values = _all_values(terms)
+    scaled = values / temperature
+    law = special.softmax(scaled)
+    return EnumeratedValues(float(special.logsumexp(scaled)), law, terms.num_values, float(law @ values))
 
 
 class Largest(NamedTuple):

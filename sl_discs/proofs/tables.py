@@ -255,7 +255,7 @@ class Elimination(Exact):
         self._choices: list[tuple[list[int], UInt8[np.ndarray, "B"]]] = []
 
     def _put_in_order(self, found: Order) -> None:
-        self._order = found.order.tolist()
+        self._order = found.order
         # Most variables are in one table.
         self.expected = found.table_entries() / 2 * 3 / _ENTRIES_A_SECOND
         self._place = {v: place for place, v in enumerate(self._order)}

@@ -56,7 +56,7 @@ DEFAULTS, SEARCHED, NULL, BOTH = "defaults", "searched", "null", "both"
 MORE_STEPS, WARMER, NARROW = "more steps", "warmer", "from 0.4 to 0.15"
 CHOSEN = "chosen on test graphs"
 PLANTED = (MORE_STEPS, WARMER, NARROW)
-ARMS = (DEFAULTS, SEARCHED, *PLANTED, NULL, BOTH, CHOSEN)
+ARMS = (DEFAULTS, SEARCHED, NARROW, BOTH, NULL, MORE_STEPS, WARMER, CHOSEN)
 PLANTED_STEPS, PLANTED_WARMTH = 1.05, 2.0
 
 _ER = [f"mis/er_density/r-{p}" for p in ("0.10", "0.20", "0.05", "0.25")]

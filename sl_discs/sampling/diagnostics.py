@@ -1,8 +1,8 @@
 """Whether draws can be trusted: effective sample sizes, R-hat, and a verdict in words.
 
-Effective sample size (bulk and tail) and rank-normalised R-hat are those of Vehtari et al. (2021), by arviz-stats.
-They are computed for the value f, the magnetisation (the mean spin), the overlap between groups with different
-starts, and the variables with the worst plain R-hat.
+Effective sample size (bulk and tail) and rank-normalised R-hat are those of Vehtari et al. (2021). They are computed
+for the value f, the magnetisation (the mean spin), the overlap between groups with different starts, and the
+variables with the worst plain R-hat.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt8
-from scipy import stats
+from jaxtyping import Float, Float64, Num, UInt8
+from scipy.special import chdtri, ndtri
 
 from sl_discs.sampling.draws import Events, pieces
 
@@ -22,6 +22,8 @@ MOST_R_HAT, LEAST_ESS, FALSE_ALARM = 1.01, 400, 1e-3
 # The smallest number of draws of a group for which diagnostics are meaningful.
 LEAST_DRAWS = 4
 _WORST = 16
+# The tails beyond these quantiles have an effective sample size of their own.
+_TAILS = 0.05, 0.95
 # If this many times as many draws would be needed, another method is recommended.
 _HOPELESS = 100
 
@@ -36,10 +38,11 @@ class Diagnostic(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether the draws can be trusted, and why not."""
+    """Whether the draws can be trusted, and why not; `times` as many would have enough effective ones."""
 
     reliable: bool
     reasons: tuple[str, ...]
+    times: int = 1
 
     def __str__(self) -> str:
         return "reliable" if self.reliable else "NOT reliable: " + "; ".join(self.reasons)
@@ -107,8 +110,6 @@ def diagnose(
       effective: the number of independent draws that they are worth, if known; None: draws of a group form a chain,
         and their autocorrelation determines it. Either is at most `most`.
     """
-    from arviz_stats.base import array_stats
-
     values = values.astype(np.float64)
     groups, draws = values.shape
     if draws < LEAST_DRAWS:
@@ -117,15 +118,59 @@ def diagnose(
     if np.ptp(values) == 0:
         count = min(float(groups * draws if effective is None else effective), most)
         return Diagnostic(name, 1.0, count, count)
-    axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):
-        r_hat = float(array_stats.rhat(values, **axes)) if groups > 1 else float("nan")
+        scores = _z_scores(_halves(values))
+        r_hat = float("nan")
+        if groups > 1:
+            folded = _z_scores(np.abs(_halves(values) - np.median(values)))
+            r_hat = max(_r_hat_of(scores), _r_hat_of(folded))
         if effective is not None:
             return Diagnostic(name, r_hat, min(effective, most), min(effective, most))
-        bulk = float(array_stats.ess(values, **axes, method="bulk"))
-        tail = float(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
+        bulk = _effective(scores)
+        tail = min(_effective(_halves(values <= np.quantile(values, q)).astype(float)) for q in _TAILS)
     # If almost all values are equal, so are the quantiles, and tails carry no information.
     return Diagnostic(name, r_hat, min(bulk, most), min(bulk if np.isnan(tail) else tail, most))
+
+
+def _halves(values: Num[np.ndarray, "C D"]) -> Num[np.ndarray, "M H"]:
+    """Both halves of each group, without the middle draw of an odd number."""
+    half = values.shape[1] // 2
+    return np.concatenate([values[:, :half], values[:, -half:]])
+
+
+def _z_scores(values: Float64[np.ndarray, "M H"]) -> Float64[np.ndarray, "M H"]:
+    """Normal quantiles of the ranks, equal values having their mean rank."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    return ndtri((ranks - 3 / 8) / (values.size + 1 / 4))[place].reshape(values.shape)
+
+
+def _r_hat_of(values: Float64[np.ndarray, "M H"]) -> float:
+    return float(_r_hat(values.mean(axis=1), values.var(axis=1, ddof=1).mean(), values.shape[1]))
+
+
+def _effective(values: Float64[np.ndarray, "M H"]) -> float:
+    """How many independent draws the mean of M chains of H draws is worth; NaN if all values agree.
+
+    Sums of the autocorrelations of two neighbouring lags are taken while they are positive, and made decreasing
+    (Geyer 1992).
+    """
+    chains, draws = values.shape
+    centred = values - values.mean(axis=1, keepdims=True)
+    power = np.abs(np.fft.rfft(centred, 2 ** (2 * draws - 1).bit_length(), axis=1)) ** 2
+    covariances = np.fft.irfft(power, axis=1)[:, :draws].mean(axis=0) / draws
+    within = covariances[0] * draws / (draws - 1)
+    total = covariances[0] + (values.mean(axis=1).var(ddof=1) if chains > 1 else 0.0)
+    if not total > 0:
+        return float("nan")
+    correlations = 1 - (within - covariances) / total
+    correlations[0] = 1
+    even, odd = correlations[: draws // 2 * 2].reshape(-1, 2).T
+    positive = even + odd > 0
+    number = len(positive) if positive.all() else int(np.argmin(positive))
+    pairs = np.minimum.accumulate((even + odd)[:number])
+    after = max(0.0, float(even[number])) if number < len(even) else 0.0
+    return chains * draws / max(2 * float(pairs.sum()) - 1 + after, 1 / np.log10(chains * draws))
 
 
 def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
@@ -137,7 +182,7 @@ def r_hat_limit(num_groups: int, effective: float, tests: int = 1) -> float:
     `tests` the R-hats of which this is the largest.
     """
     freedom = 2 * num_groups - 1
-    spread = stats.chi2.isf(FALSE_ALARM / tests, freedom) / freedom
+    spread = chdtri(freedom, FALSE_ALARM / tests) / freedom
     by_chance = np.sqrt(1 + (spread - 1) * 2 * num_groups / max(effective, LEAST_ESS))
     return float(max(MOST_R_HAT, by_chance))
 
@@ -158,9 +203,9 @@ def judge(
                 reasons.append(f"{said}: groups with different starts disagree")
                 break
     least = min(scalars + variables, key=lambda one: min(one.ess_bulk, one.ess_tail))
-    size = min(least.ess_bulk, least.ess_tail)
+    size, times = min(least.ess_bulk, least.ess_tail), 1
     if size < LEAST_ESS:
         times = math.ceil(1.2 * LEAST_ESS / max(size, 1))
         more = f"draw about {times} times as many" if times < _HOPELESS else "draw many more, or use another method"
         reasons.append(f"the effective sample size of {least.name} is {size:.0f}, below {LEAST_ESS}: {more}")
-    return Verdict(not reasons, tuple(reasons))
+    return Verdict(not reasons, tuple(reasons), times)

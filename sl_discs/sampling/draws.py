@@ -124,6 +124,41 @@ def overlaps(
 # The outcome of a method, and the common part of all methods that run chains.
 
 
+class Known(NamedTuple):
+    """Exact probabilities of N variables with up to K values, and the mean of f.
+
+    Attributes:
+      marginals: [N, K] P(x_i = k).
+      pairs: [M, 2] pairs of variables: all after enumeration, those with a coupling after tree decomposition.
+      joint: [M, K, K] P(x_a = k, x_b = l) of each pair.
+      mean_value: of f.
+    """
+
+    marginals: Float64[np.ndarray, "N K"]
+    pairs: Int[np.ndarray, "M 2"]
+    joint: Float64[np.ndarray, "M K K"]
+    mean_value: Float64[np.ndarray, ""]
+
+    @classmethod
+    def of(cls, moments: Float64[np.ndarray, "N K N K"], mean_value: float) -> Known:
+        """From P(x_i = k, x_j = l) of all pairs, with P(x_i = k) where i is j and k is l."""
+        first, second = np.triu_indices(len(moments), 1)
+        marginals, pairs = np.einsum("ikik->ik", moments).copy(), np.stack([first, second], axis=1)
+        return cls(marginals, pairs, moments[first, :, second], np.array(mean_value))
+
+
+class Averages(NamedTuple):
+    """Averages over all sweeps since the previous draw, which a draw by itself leaves out.
+
+    Attributes:
+      value: [C, D] of the value.
+      magnetisation: [C, D] of the magnetisation.
+    """
+
+    value: Float64[np.ndarray, "C D"]
+    magnetisation: Float64[np.ndarray, "C D"]
+
+
 class Drawn(NamedTuple):
     """Draws of C independent groups, D of each, packed, with fields of `Samples` of the same names.
 
@@ -143,6 +178,8 @@ class Drawn(NamedTuple):
     ladder: Ladder | None = None
     interrupted: bool = False
     exact: bool = False
+    known: Known | None = None
+    averages: Averages | None = None
     families: float | None = None
     most_effective: float = math.inf
 
@@ -345,15 +382,15 @@ _ROUNDING = 1e-12
 
 
 class Estimate(NamedTuple):
-    """A mean and its Monte Carlo standard error: infinite of a single batch, and NaN where all draws agree, as
-    nothing bounds the values that were not drawn.
+    """A mean and its Monte Carlo standard error: infinite of a single batch, NaN where all draws agree, as nothing
+    bounds the values that were not drawn, and 0 where the mean is exact.
     """
 
     mean: float
     error: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.6g} +- {self.error:.2g}"
+        return f"{self.mean:.6g}" + (f" +- {self.error:.2g}" if self.error else " (exact)")
 
 
 # Means and their errors, of one shape.

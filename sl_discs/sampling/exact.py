@@ -1,109 +1,171 @@
-"""Exact independent draws from exp(f/temperature), and the exact log Z and marginals."""
+"""Exact independent draws from exp(f/temperature), with the exact log Z, marginals and mean value.
+
+Up to 20 variables are enumerated. More are eliminated one by one: the sum over a variable is a table of the states of
+its neighbours that remain, so that time and memory grow as 2^width, where the width is at least the treewidth. The
+tables are passed forward for log Z, and backward for draws and marginals (Dechter 1999, "Bucket elimination").
+"""
 
 from __future__ import annotations
 
-import importlib
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int, Int8
+from jaxtyping import Float64, Int8
+from scipy.special import expit
 
 from sl_discs.errors import InputError, check_memory
-from sl_discs.models.elimination import narrow_elimination
+from sl_discs.models.elimination import Elimination, narrow_elimination
 from sl_discs.models.enumeration import enumerate_law, enumerate_values
 from sl_discs.models.terms import Coefficients, Terms
-from sl_discs.sampling.draws import Budget, Drawn, Options, packed
+from sl_discs.sampling.draws import Budget, Drawn, Known, Options, Store
 
-# The law exp(f/temperature) by enumeration, or by D-Wave's tree decomposition: exact where the treewidth is small.
-
-# D-Wave's sampler refuses more.
 MOST_WIDTH = 25
-# Above this number of variables, tree decomposition is tried first.
+# Above this number of variables they are eliminated.
 _ENUMERATED = 20
-# It keeps a table for each variable in both directions.
-_TABLES = 2
+# `auto` eliminates up to so many variables, with so many entries of all tables: about a second.
+_QUICK_VARIABLES, _QUICK_WIDTH, _QUICK_ENTRIES = 1_000, 18, 2**24
 
 
-class ExactDraws(NamedTuple):
-    """Draws, and exact values of what other methods estimate.
+class ExactLaw(NamedTuple):
+    """The law exp(f/temperature).
 
     Attributes:
-      states: [draws, N] independent draws.
       log_z: log sum_x exp(f(x)/temperature), the constant of f included.
-      marginals: [N] P(x_i = 1).
-      mean_value: of f.
-      pairs: [P, 2] all pairs after enumeration, coupled ones after a tree decomposition.
-      pair_marginals: [P] P(x_i = x_j = 1).
-      width: of the tree decomposition; None after enumeration.
+      known: marginals, pair marginals and the mean of f.
+      width: of the elimination; None after enumeration.
+      sample: from a NumPy generator and a number, so many independent states [draws, N].
     """
 
-    states: Int8[np.ndarray, "draws N"]
     log_z: float
-    marginals: Float64[np.ndarray, "N"]
-    mean_value: float
-    pairs: Int[np.ndarray, "P 2"]
-    pair_marginals: Float64[np.ndarray, "P"]
+    known: Known
     width: int | None
+    sample: Callable[[np.random.Generator, int], Int8[np.ndarray, "draws N"]]
 
 
-def exact(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
-    """Draws by enumeration of up to 20 variables, and by tree decomposition of more.
-
-    InputError if the treewidth is too large, or dwave-samplers is not installed, which more than 20 variables need.
-    """
+def exact(terms: Coefficients, temperature: float) -> ExactLaw:
+    """The law by enumeration of up to 20 variables, by elimination of more; InputError for a large treewidth."""
     if terms.num_sites > _ENUMERATED:
-        return tree_decomposition(terms, temperature, draws, seed)
+        return eliminated(terms, temperature)
     law = enumerate_law(terms, temperature)
-    states = law.sample(np.random.default_rng(seed), draws)
-    pairs = np.stack(np.triu_indices(terms.num_sites, 1), axis=1)
-    return ExactDraws(states, law.log_z, law.marginals.copy(), law.mean_value, pairs, law.moments[*pairs.T], None)
+    one = law.moments
+    marginals = np.diagonal(one)
+    row, column = np.broadcast_arrays(marginals[:, None], marginals)
+    zeros = 1 - row - column + one
+    np.fill_diagonal(zeros, 1 - marginals)
+    up, down = row - one, column - one
+    moments = np.stack([np.stack([zeros, down], axis=-1), np.stack([up, one], axis=-1)], axis=1)  # [N, K, N, K]
+    return ExactLaw(law.log_z, Known.of(moments, law.mean_value), None, law.sample)
 
 
-def tree_decomposition(terms: Coefficients, temperature: float, draws: int, seed: int) -> ExactDraws:
-    """Draws, marginals and log Z in time and memory of about N 2^width, as `exact`."""
+def is_narrow(terms: Coefficients) -> bool:
+    """Whether elimination takes about a second at most."""
+    if terms.num_sites > _QUICK_VARIABLES or _num_couplings(terms) > _QUICK_WIDTH * terms.num_sites:
+        return False
+    found = narrow_elimination(terms.num_sites, terms.listed().edges, _QUICK_WIDTH)
+    return found is not None and found.table_entries() <= _QUICK_ENTRIES
+
+
+def _num_couplings(terms: Coefficients) -> int:
     size, weights = terms.num_sites, terms.weights
     others = size * (size - 1) // 2 - len(weights) if terms.background else 0
-    num_couplings = int(np.count_nonzero(weights)) + others
+    return int(np.count_nonzero(weights)) + others
+
+
+def eliminated(terms: Coefficients, temperature: float) -> ExactLaw:
+    """As `exact`, in time and memory of about N 2^width."""
+    size, num_couplings = terms.num_sites, _num_couplings(terms)
     # A graph of treewidth w has at most w N edges; this is known before they are listed.
     if num_couplings > MOST_WIDTH * size:
         raise _too_wide(size, num_couplings)
     listed = terms.listed()
-    edges, couplings = listed.edges, listed.scale * listed.weights
-    elimination = narrow_elimination(size, edges, MOST_WIDTH)
+    elimination = narrow_elimination(size, listed.edges, MOST_WIDTH)
     if elimination is None:
-        raise _too_wide(size, len(edges))
-    need = _TABLES * 8 * elimination.table_entries()
+        raise _too_wide(size, len(listed.edges))
+    # Of each table half is kept; the widest ones are also summed, and their marginals passed on.
+    need = 8 * (elimination.table_entries() // 2 + 8 * 2**elimination.width)
     check_memory(f"tree decomposition of width {elimination.width}", need, "use method='tempering'")
-    try:
-        dimod, samplers = (importlib.import_module(name) for name in ("dimod", "dwave.samplers"))
-    except ImportError:
-        raise InputError(
-            "tree decomposition needs dwave-samplers: pip install -e '.[exact]' in the clone, or use "
-            "method='tempering'"
-        ) from None
+    couplings = listed.scale * listed.weights
+    tables = _Tables(elimination, listed.linear / temperature, listed.edges, couplings / temperature)
+    marginals, joint = tables.marginals()
+    mean = listed.constant + listed.linear @ marginals[:, 1] + couplings @ joint[:, 1, 1]
+    known = Known(marginals, listed.edges.astype(np.int64), joint, np.array(mean))
+    log_z = listed.constant / temperature + tables.log_z
+    return ExactLaw(log_z, known, elimination.width, tables.sample)
 
-    # dimod minimises and weighs a state by exp(-beta energy): the energy is -f, and beta is 1/temperature. The
-    # sampler omits the marginals of pairs with coupling 0, and sets variables without any coefficient to 0, so those
-    # get a coefficient that is lost in any sum of doubles.
-    linear, quadratic = (np.where(one == 0, np.finfo(np.float64).tiny, -one) for one in (terms.linear, couplings))
-    model = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        linear, (*edges.T, quadratic), -terms.constant, dimod.BINARY
-    )
-    found = samplers.TreeDecompositionSampler().sample(
-        model,
-        num_reads=draws,
-        elimination_order=elimination.order.tolist(),
-        beta=1 / temperature,
-        seed=int(np.random.default_rng(seed).integers(2**31)),  # its seeds have 31 bits
-    )
-    states = found.record.sample[:, np.argsort(found.variables)].astype(np.int8)
-    marginals = np.array([found.info["variable_marginals"][v] for v in range(size)])
-    both = {frozenset(pair): law[1, 1] for pair, law in found.info["interaction_marginals"].items()}
-    joint = np.array([both[frozenset(pair)] for pair in edges.tolist()])
-    mean = terms.constant + terms.linear @ marginals + couplings @ joint
-    log_z = float(found.info["log_partition_function"])
-    return ExactDraws(states, log_z, marginals, float(mean), np.asarray(edges), joint, elimination.width)
+
+class _Tables:
+    """The log-odds of each variable given the later ones that it is joined to, by forward elimination.
+
+    The scope of a table is the variable and these neighbours in the order of elimination, an axis of length 2 each.
+    """
+
+    def __init__(self, elimination: Elimination, linear: np.ndarray, edges: np.ndarray, couplings: np.ndarray):
+        self._order, self.log_z, self._edges = elimination.order, 0.0, edges
+        place = {v: k for k, v in enumerate(self._order)}
+        nears = zip(self._order, elimination.neighbours, strict=True)
+        self._scope = {v: [v, *sorted(near, key=place.__getitem__)] for v, near in nears}
+        # The couplings of a variable with later ones, and what was eliminated into its table.
+        self._pairs: dict[int, list[tuple[int, int]]] = {v: [] for v in self._order}
+        for number, (u, v) in enumerate(edges.tolist()):
+            first, later = (u, v) if place[u] < place[v] else (v, u)
+            self._pairs[first].append((later, number))
+        self._from: dict[int, list[int]] = {v: [] for v in self._order}
+        self._odds: dict[int, np.ndarray] = {}
+        sums: dict[int, np.ndarray] = {}
+        for v in self._order:
+            scope = self._scope[v]
+            table = np.zeros((2,) * len(scope))
+            table[1] += linear[v]
+            for later, number in self._pairs[v]:
+                table[_at(scope, {v: 1, later: 1})] += couplings[number]
+            for earlier in self._from[v]:
+                table += sums.pop(earlier).reshape(_axes(scope, self._scope[earlier][1:]))
+            self._odds[v], total = table[1] - table[0], np.logaddexp(table[0], table[1])
+            if len(scope) > 1:
+                self._from[scope[1]].append(v)
+                sums[v] = total
+            else:
+                self.log_z += float(total)
+
+    def sample(self, rng: np.random.Generator, draws: int) -> Int8[np.ndarray, "draws N"]:
+        """Independent draws, the last variable first."""
+        states = np.empty((draws, len(self._order)), np.int8)
+        for v in reversed(self._order):
+            near = self._scope[v][1:]
+            row = states[:, near].astype(np.int64) @ (1 << np.arange(len(near), dtype=np.int64)[::-1])
+            states[:, v] = rng.random(draws) < expit(self._odds[v].ravel()[row])
+        return states
+
+    def marginals(self) -> tuple[Float64[np.ndarray, "N 2"], Float64[np.ndarray, "M 2 2"]]:
+        """P(x_i = k), and P(x_a = k, x_b = l) of the pairs with a coupling."""
+        ones, joint = np.empty((len(self._order), 2)), np.empty((len(self._edges), 2, 2))
+        near_law = {v: np.ones(()) for v in self._order if len(self._scope[v]) == 1}
+        for v in reversed(self._order):
+            scope, odds, near = self._scope[v], self._odds[v], near_law.pop(v)
+            law = np.stack([near * expit(-odds), near * expit(odds)])
+            ones[v] = _summed(law, scope, [v])
+            for later, number in self._pairs[v]:
+                found = _summed(law, scope, [v, later])
+                joint[number] = found if self._edges[number, 0] == v else found.T
+            for earlier in self._from[v]:
+                near_law[earlier] = _summed(law, scope, self._scope[earlier][1:])
+        return ones, joint
+
+
+def _at(scope: list[int], states: dict[int, int]) -> tuple[int | slice, ...]:
+    """Index of the part of a table where some of its variables have these states."""
+    return tuple(states.get(v, slice(None)) for v in scope)
+
+
+def _axes(scope: list[int], part: list[int]) -> list[int]:
+    """The shape in which a table of a part of the scope is added to one of all."""
+    return [2 if v in part else 1 for v in scope]
+
+
+def _summed(law: np.ndarray, scope: list[int], kept: list[int]) -> np.ndarray:
+    return law.sum(axis=tuple(axis for axis, v in enumerate(scope) if v not in kept))
 
 
 def _too_wide(size: int, couplings: int) -> InputError:
@@ -114,19 +176,29 @@ def _too_wide(size: int, couplings: int) -> InputError:
 
 
 _DRAWS_IN_TIME = 10_000
+# Draws are made in pieces of about so many bytes.
+_PIECE = 2**24
 
 
 def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> Drawn:
     """The requested number of exact draws; 10,000 if there is a time limit."""
-    each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), 2
+    each, most = options.draws_each or -(-_DRAWS_IN_TIME // options.groups), max(terms.num_values)
     if terms.quadratic is None:
-        law = enumerate_values(terms, temperature)
-        states, log_z = law.sample(np.random.default_rng(options.seed), each * options.groups), law.log_z
-        how, most = {"states": math.prod(terms.num_values)}, max(terms.num_values)
+        values = enumerate_values(terms, temperature)
+        known = Known.of(values.moments(), values.mean_value)
+        log_z, sample, how = values.log_z, values.sample, {"states": math.prod(terms.num_values)}
     else:
-        found = exact(terms.quadratic, temperature, each * options.groups, options.seed)
-        states, log_z = found.states, found.log_z
-        how = {"states": 2**terms.num_sites} if found.width is None else {"width": found.width}
-    budget.say(each * options.groups)
-    bits = packed(states.reshape(options.groups, each, -1), most)
-    return Drawn(bits, "none", how, log_z=(log_z, 0.0), exact=True)
+        law = exact(terms.quadratic, temperature)
+        log_z, known, sample = law.log_z, law.known, law.sample
+        how = {"states": 2**terms.num_sites} if law.width is None else {"width": law.width}
+    store, rng = Store(options.groups, terms.num_sites, most, each), np.random.default_rng(options.seed)
+    piece = max(1, _PIECE // (options.groups * terms.num_sites))
+    while len(store) < each:
+        count = min(piece, each - len(store))
+        store.add(sample(rng, count * options.groups).reshape(count, options.groups, -1))
+        budget.say(count * options.groups)
+        if not budget.timed and budget.is_over():
+            break
+    return Drawn(
+        store.bits(), "none", how, log_z=(log_z, 0.0), exact=True, known=known, interrupted=budget.interrupted
+    )

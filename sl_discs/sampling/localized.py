@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 import numpy as np
 from jaxtyping import Int8
-from scipy import stats
+from scipy.special import ndtri
 
 from sl_discs.engines.registry import choose_engine
 from sl_discs.errors import InputError
@@ -141,7 +141,7 @@ def _what_chains_say(
     of_error = of_chains.var(axis=0) / number
     change = np.abs(now - of_chains.mean(axis=0))
     apart = float((change / np.maximum(np.sqrt(variance / total + of_error), hardly)).max())
-    limit = float(stats.norm.isf(FALSE_ALARM / (2 * len(now))))
+    limit = float(-ndtri(FALSE_ALARM / (2 * len(now))))
     # In units of each observable's variance: what is left of the squared changes without their noise.
     changed = np.maximum(variance, hardly)
     noise = float((of_error / changed).mean())

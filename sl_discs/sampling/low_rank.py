@@ -25,9 +25,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float64, Int8
 from numpy.polynomial import chebyshev
-from scipy import stats
 from scipy.spatial import cKDTree
-from scipy.special import logsumexp
+from scipy.special import chdtri, logsumexp
 
 from sl_discs.errors import InputError, whole
 from sl_discs.models.terms import Coefficients
@@ -337,7 +336,7 @@ class _Nodes:
         between = halves.var(axis=0, ddof=1)
         r_hat = np.sqrt(1 + between / (within + _HARDLY))
         freedom = len(halves) - 1
-        spread = stats.chi2.isf(FALSE_ALARM / r_hat.size, freedom) / freedom
+        spread = chdtri(freedom, FALSE_ALARM / r_hat.size) / freedom
         limit = np.maximum(_DISAGREE, np.sqrt(1 + spread * self.times(both) / count))
         worst = np.unravel_index(np.argmax(r_hat / limit), r_hat.shape)
         return float(r_hat[worst]), float(limit[worst])

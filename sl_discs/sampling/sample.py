@@ -58,6 +58,8 @@ _ENUMERATED, _SEARCH_PART, _LOW_RANK_PART = 16, 0.2, 0.6
 # played in step on the CPU engine, with two to three times the effective draws a second of 8 chains.
 _GROUPS = {"chain": 16, "population": 16, "low_rank": 16}
 _USUAL_GROUPS = 8
+# Draws where no number is given, and by how much it may grow until there are enough effective ones.
+_USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
 # Fields of a method in addition to those of its sampler.
@@ -68,7 +70,7 @@ _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 def sample(
     problem: Problem | LogDensity,
     temperature: float = 1.0,
-    draws: int = 1000,
+    draws: int | None = None,
     method: str = AUTO,
     *,
     seed: int = 0,
@@ -91,7 +93,8 @@ def sample(
         `potts` and `coloring`, have the engine `reference`, all methods except `low_rank`, and the samplers `gibbs`,
         `metropolis`, `gwg`, `path_auxiliary` and `dmala`.
       temperature: tau > 0, in units of the problem's value.
-      draws: minimum number of draws, rounded up to a multiple of the number of groups.
+      draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
+        are worth less than 400 independent ones, up to 16 times as many.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
         problems, runs chains where the couplings are so weak that a local sampler is known to mix fast, low_rank
         where one or two directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
@@ -129,11 +132,12 @@ def sample(
     terms = problem.sampled()
     if terms.quadratic is None:
         options = _on_reference(terms, options, method)
-    total = None if options.draws_each is None else options.draws_each * options.groups
+    goes_on = draws is None and time_limit is None and store is None
+    total = None if goes_on or options.draws_each is None else options.draws_each * options.groups
     with (
         progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
     ):
-        run = _Run(problem, terms, temperature, options, groups, interrupt, bar, begin)
+        run = _Run(problem, terms, temperature, options, groups, interrupt, bar, begin, goes_on)
         return _choose(run, time_limit) if method == AUTO else run(method, time_limit)
 
 
@@ -171,7 +175,8 @@ def check_arguments(temperature, draws, method, seed, time_limit, sampler, group
     real("temperature", temperature, above=0)
     if method not in (AUTO, *METHODS):
         raise InputError(f"method is {method!r}; known: {', '.join((AUTO, *METHODS))}", "method")
-    draws, seed = whole("draws", draws, 1, bits=31), whole("seed", seed, bits=64)
+    draws = whole("draws", _USUAL_DRAWS if draws is None else draws, 1, bits=31)
+    seed = whole("seed", seed, bits=64)
     if time_limit is not None:
         real("time_limit", time_limit, above=0)
     if not isinstance(sampler, str) or is_localized(sampler):
@@ -214,6 +219,7 @@ class _Run:
     interrupt: Callable[[], object] | None
     bar: Callable[[str, int, str], None]
     begin: float
+    goes_on: bool
 
     def elapsed(self) -> float:
         """Seconds since the call."""
@@ -222,17 +228,31 @@ class _Run:
     def __call__(self, method: str, seconds: float | None, chosen: str = "") -> Samples:
         """The draws of a method, and why it was chosen.
 
-        It has to end so many seconds after the call of `sample`; None: when it has its draws.
+        It has to end so many seconds after the call of `sample`; None: when it has its draws. A run that `goes_on`
+        is made anew, with more draws, while these are too few.
         """
-        problem, terms, size = self.problem, self.terms, len(self.problem.labels)
         if method != "exact":
-            _check_range(terms, self.temperature)
-        begin, compiled = time.perf_counter(), compile_seconds()
-        left = None if seconds is None else seconds - self.elapsed()
-        budget = Budget(left, self.interrupt, lambda count, words: self.bar(method, count, words))
+            _check_range(self.terms, self.temperature)
         options = self.options
         if self.groups is None:
             options = options.in_groups(_GROUPS.get(method, _USUAL_GROUPS))
+        found, times = self._draw(method, seconds, chosen, options), 1
+        while self.goes_on and found.verdict.times > 1 and not found.interrupted:
+            times *= found.verdict.times
+            if times > _MOST_TIMES or options.draws_each is None:
+                break
+            try:
+                found = self._draw(method, seconds, chosen, options._replace(draws_each=times * options.draws_each))
+            except KeyboardInterrupt:  # the draws so far are kept
+                return dataclasses.replace(found, interrupted=True)
+        return found
+
+    def _draw(self, method: str, seconds: float | None, chosen: str, options: Options) -> Samples:
+        """As a call, with the draws that the options ask for."""
+        problem, terms, size = self.problem, self.terms, len(self.problem.labels)
+        begin, compiled = time.perf_counter(), compile_seconds()
+        left = None if seconds is None else seconds - self.elapsed()
+        budget = Budget(left, self.interrupt, lambda count, words: self.bar(method, count, words))
         drawn = METHODS[method](terms, self.temperature, options, budget)
         drew = time.perf_counter()
         num_values = terms.num_values if terms.several_values else None
@@ -243,7 +263,9 @@ class _Run:
         if log_z is not None:
             offset = terms.constant / self.temperature * (method != "exact")
             log_z = Estimate(float(log_z[0] + offset), float(log_z[1]))
-        sign = 1.0 if problem.maximise else -1.0
+        sign, averages = 1.0 if problem.maximise else -1.0, drawn.averages
+        if averages is not None:
+            averages = averages._replace(value=sign * (averages.value + terms.constant))
         compiled = compile_seconds() - compiled
         timing = {
             "compile_s": compiled,
@@ -256,8 +278,8 @@ class _Run:
             spins=problem.spins, num_values=num_values, temperature=self.temperature, method=method, chosen=chosen,
             how=drawn.how, bits=drawn.bits, group_values=sign * values, group_overlaps=overlap,
             group_magnetisations=spins, dependence=drawn.dependence, log_weights=drawn.log_weights, log_z=log_z,
-            ladder=drawn.ladder, diagnostics=diagnostics, verdict=verdict, notes=drawn.notes,
-            interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
+            ladder=drawn.ladder, known=drawn.known, averages=averages, diagnostics=diagnostics, verdict=verdict,
+            notes=drawn.notes, interrupted=drawn.interrupted, seconds=timing, seed=self.options.seed,
         )  # fmt: skip
 
     def _evidence(self, drawn: Drawn, observables: dict[str, np.ndarray]) -> tuple[tuple[Diagnostic, ...], Verdict]:
@@ -300,6 +322,8 @@ def _choose(run: _Run, time_limit: float | None) -> Samples:
     terms, temperature = run.terms, run.temperature
     if log_num_states(terms) < (_ENUMERATED + 1e-9) * np.log(2):
         return run("exact", time_limit, f"auto: {terms.num_sites} variables are enumerated")
+    if terms.quadratic is not None and exact.is_narrow(terms.quadratic):
+        return run("exact", time_limit, "auto: the graph of couplings has a small treewidth")
     _check_range(terms, temperature)
 
     def is_over() -> bool:

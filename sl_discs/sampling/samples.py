@@ -22,9 +22,11 @@ from sl_discs.problems.problem import label_of, plain_label
 from sl_discs.sampling.diagnostics import Diagnostic, Verdict
 from sl_discs.sampling.draws import (
     DEPENDENCES,
+    Averages,
     Batches,
     Estimate,
     Estimates,
+    Known,
     Ladder,
     column,
     num_bytes,
@@ -33,13 +35,17 @@ from sl_discs.sampling.draws import (
 )
 
 # `Samples` are one .npz file: arrays, and all else as JSON text in it. Nothing is pickled.
-_FORMAT = "sl_discs samples 2"
+_FORMAT = "sl_discs samples 3"
 _ARRAYS = ("bits", "group_values", "group_overlaps", "group_magnetisations", "log_weights")
+# Fields that are arrays by name.
+_GROUPS: dict[str, Any] = {"ladder": Ladder, "known": Known, "averages": Averages}
 
 
 def _check_values(fields: dict[str, Any], size: int) -> None:
     """Checks what types and shapes of arrays do not say; ValueError if something contradicts something else."""
-    labels, bits, counts, ladder = (fields[name] for name in ("labels", "bits", "num_values", "ladder"))
+    labels, bits, counts, ladder, known = (
+        fields[name] for name in ("labels", "bits", "num_values", "ladder", "known")
+    )
     if bits.shape[0] < 1 or bits.shape[1] < 1:
         raise ValueError("no draws")
     if len(labels) != size or (not isinstance(labels, range) and len(set(labels)) != size):
@@ -56,6 +62,13 @@ def _check_values(fields: dict[str, Any], size: int) -> None:
         len(ladder.acceptance) != len(ladder.inverse) - 1 or ladder.round_trips.shape != bits.shape[:1]
     ):
         raise ValueError("a ladder of another length")
+    most = 2 if counts is None else max(counts)
+    if known is not None and (
+        known.marginals.shape != (size, most)
+        or known.joint.shape != (len(known.pairs), most, most)
+        or not ((known.pairs >= 0) & (known.pairs < size)).all()
+    ):
+        raise ValueError("exact probabilities of other variables")
 
 
 def _imported(name: str):
@@ -95,6 +108,8 @@ class Samples:
       log_weights: [C] of the groups; None: equal weights.
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
       ladder: the ladder of temperatures, for `tempering`.
+      known: exact probabilities and means, for `exact`; their errors are 0.
+      averages: over all sweeps, for `tempering`; means of the value and the magnetisation are theirs.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
         variables.
       verdict: whether the draws are reliable, and why not.
@@ -123,6 +138,8 @@ class Samples:
     log_weights: Float64[np.ndarray, "C"] | None
     log_z: Estimate | None
     ladder: Ladder | None
+    known: Known | None
+    averages: Averages | None
     diagnostics: tuple[Diagnostic, ...]
     verdict: Verdict
     notes: tuple[str, ...]
@@ -198,6 +215,9 @@ class Samples:
 
     def _shares(self, values: Sequence[int]) -> tuple[Float64[np.ndarray, "K N"], Float64[np.ndarray, "K N"]]:
         """The probability that each variable has each of these values, and the errors."""
+        if self.known is not None:
+            means = self.known.marginals.T[list(values)]
+            return means, np.zeros_like(means)
         batches, size = self._batches, len(self.labels)
         means, errors = np.empty((2, len(values), size))
         # A few variables of all draws at a time.
@@ -211,11 +231,29 @@ class Samples:
 
     def marginal(self, label: Hashable, value: int = 1) -> Estimate:
         """The probability that one variable has a value; InputError for an unknown label or value."""
-        return self._share(self._has(label, value))
+        place, number = self._event(label, value)
+        if self.known is not None:
+            return Estimate(float(self.known.marginals[place, number]), 0.0)
+        return self._share(self._has(place, number))
 
     def pair_marginal(self, first: Hashable, second: Hashable, values: tuple[int, int] = (1, 1)) -> Estimate:
-        """The probability that two variables have these values; InputError for an unknown label or value."""
-        return self._share(self._has(first, values[0]) & self._has(second, values[1]))
+        """The probability that two variables have these values; InputError for an unknown label or value.
+
+        Of exact draws it is known for all pairs after enumeration, and otherwise for those with a coupling.
+        """
+        one, other = self._event(first, values[0]), self._event(second, values[1])
+        exact = self._joint.get((one[0], other[0]))
+        if exact is not None:
+            return Estimate(float(exact[one[1], other[1]]), 0.0)
+        return self._share(self._has(*one) & self._has(*other))
+
+    @functools.cached_property
+    def _joint(self) -> dict[tuple[int, int], Float64[np.ndarray, "K K"]]:
+        """The exact laws of the pairs of places of which they are known, in both orders."""
+        if self.known is None:
+            return {}
+        pairs = list(zip(self.known.pairs.tolist(), self.known.joint, strict=True))
+        return {(a, b): law for (a, b), law in pairs} | {(b, a): law.T for (a, b), law in pairs}
 
     def pair_marginals(
         self, pairs: Iterable[tuple[Hashable, Hashable]], values: tuple[int, int] = (1, 1)
@@ -232,7 +270,23 @@ class Samples:
         Raises:
           InputError: an unknown observable.
         """
-        return _estimate(self._batches.estimate(self.observable(observable)))
+        values = self.observable(observable)
+        if self.known is not None:
+            exact = self._known_mean(self.known, observable)
+            if exact is not None:
+                return Estimate(exact, 0.0)
+        if self.averages is not None:
+            values = {VALUE: self.averages.value, MAGNETISATION: self.averages.magnetisation}.get(observable, values)
+        return _estimate(self._batches.estimate(values))
+
+    def _known_mean(self, known: Known, observable: str) -> float | None:
+        """The exact mean of an observable; None if the marginals do not tell."""
+        if observable == VALUE:
+            return float(known.mean_value if self.maximise else -known.mean_value)
+        if observable == OVERLAP:  # of independent draws
+            counts = self.counts
+            return float(((counts * (known.marginals**2).sum(axis=1) - 1) / (counts - 1)).mean())
+        return None if self.num_values is not None else float((2 * known.marginals[:, 1] - 1).mean())
 
     def observable(self, name: str) -> Float64[np.ndarray, "C D"]:
         """`value`, `magnetisation` or `overlap` of each draw; InputError for any other name."""
@@ -267,8 +321,8 @@ class Samples:
     def _places(self) -> dict[Hashable, int]:
         return {label: place for place, label in enumerate(self.labels)}
 
-    def _has(self, label: Hashable, value: int) -> Bool[np.ndarray, "C D"]:
-        """Whether a variable has a value, in each draw."""
+    def _event(self, label: Hashable, value: int) -> tuple[int, int]:
+        """The place of a variable, and the number of one of its values; InputError if there is none."""
         check_label(self.name, label)
         place = self._places.get(label)
         if place is None:
@@ -277,7 +331,11 @@ class Samples:
         if value not in known:
             joint = "or" if len(known) == 2 else "to"
             raise InputError(f"{self.name}: {label!r} is never {value!r}; expected {known[0]} {joint} {known[-1]}")
-        return column(self.bits, len(self.labels), place) == known.index(value)
+        return place, known.index(value)
+
+    def _has(self, place: int, number: int) -> Bool[np.ndarray, "C D"]:
+        """Whether the variable at a place has a value, in each draw."""
+        return column(self.bits, len(self.labels), place) == number
 
     def to_dataframe(self, value: Hashable = VALUE):
         """A pandas DataFrame with a row for each draw, and columns for the labels, the value and `weight`.
@@ -359,9 +417,10 @@ class Samples:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         arrays = {name: fields.pop(name) for name in _ARRAYS}
         arrays = {name: value for name, value in arrays.items() if value is not None}
-        labels, ladder = fields.pop("labels"), fields.pop("ladder")
-        if ladder is not None:
-            arrays |= {f"ladder_{name}": leaf for name, leaf in ladder._asdict().items()}
+        labels = fields.pop("labels")
+        for group in _GROUPS:
+            one = fields.pop(group)
+            arrays |= {} if one is None else {f"{group}_{name}": leaf for name, leaf in one._asdict().items()}
         fields["labels"] = None if isinstance(labels, range) else [plain_label(path, label) for label in labels]
         fields["num_labels"] = len(labels)
         return write_document(path, _FORMAT, arrays, fields)
@@ -376,14 +435,15 @@ class Samples:
         try:
             arrays, fields = read_document(Path(path), _FORMAT)
             count, labels = fields.pop("num_labels"), fields["labels"]
-            ladder = {name: arrays.pop(f"ladder_{name}") for name in Ladder._fields if f"ladder_{name}" in arrays}
+            for group, kind in _GROUPS.items():
+                own = {name: arrays.pop(f"{group}_{name}", None) for name in kind._fields}
+                fields[group] = None if all(one is None for one in own.values()) else kind(**own)
             fields |= dict.fromkeys(_ARRAYS) | arrays | {
                 "labels": range(count) if labels is None else tuple(map(label_of, labels)),
                 "num_values": None if fields["num_values"] is None else tuple(fields["num_values"]),
                 "log_z": None if fields["log_z"] is None else Estimate(*fields["log_z"]),
-                "ladder": Ladder(**ladder) if ladder else None,
                 "diagnostics": tuple(Diagnostic(*one) for one in fields["diagnostics"]),
-                "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1])),
+                "verdict": Verdict(fields["verdict"][0], tuple(fields["verdict"][1]), *fields["verdict"][2:]),
                 "notes": tuple(fields["notes"]),
             }  # fmt: skip
             check_fields(cls, fields)

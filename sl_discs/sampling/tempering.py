@@ -18,13 +18,13 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
-from scipy import optimize, stats
-from scipy.special import expit
+from scipy import optimize
+from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, dispersed, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
-from sl_discs.sampling.draws import Budget, Drawn, Ladder, Options, Store, log_num_states
+from sl_discs.sampling.draws import Averages, Budget, Drawn, Ladder, Options, Store, log_num_states, magnetisations
 from sl_discs.sampling.recorded import Recorded, RecordedChains
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
@@ -221,7 +221,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     warm = tempering.chains.record(tempering.temperatures, _LAST_ROUND, is_over=budget.after(_WARM_UP_PART))
     thinning = _sweeps_a_draw(tempering, warm) if len(warm.states) == _LAST_ROUND else 1
 
-    parts, exchanged = [], []
+    parts, exchanged, spins = [], [], []
     wanted = (options.draws_each or 2**31 // thinning) * thinning
     offset = counted = 0
     agreement = Agreement()
@@ -231,6 +231,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             store.add(recorded.states[(kept + offset) % thinning == thinning - 1])
             offset += len(kept)
             parts.append(tempering.by_rung(recorded))
+            spins.append(magnetisations(terms, recorded.states))
             assert recorded.exchanged is not None
             exchanged.append(recorded.exchanged.reshape(-1, tempering.ladders, tempering.rungs))
             budget.say((len(store) - counted) * options.groups, agreement.add(parts[-1][:, :, -1]))
@@ -238,6 +239,11 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             if budget.is_over() and len(store):
                 break
     values, trips = np.concatenate(parts, axis=1), round_trips(np.concatenate(exchanged))
+    shape = tempering.ladders, len(store), thinning
+    averages = Averages(*(
+        one[:, : len(store) * thinning].reshape(shape).mean(axis=2, dtype=np.float64)
+        for one in (values[:, :, -1], np.concatenate(spins).T)
+    ))  # fmt: skip
     every = -(-values.shape[1] // _MOST_MOMENTS_FOR_LOG_Z)
     swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)
     how = {
@@ -248,7 +254,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     return Drawn(
         store.bits(), "serial", how, _reasons(trips), ladder=Ladder(tempering.inverse, swaps, trips, means),
         log_z=log_z_of_ladder(log_num_states(terms), tempering.inverse, values[:, ::every]),
-        interrupted=budget.interrupted, most_effective=_effective(trips),
+        interrupted=budget.interrupted, most_effective=_effective(trips), averages=averages,
     )  # fmt: skip
 
 
@@ -278,7 +284,7 @@ def _dispersion(trips: np.ndarray) -> tuple[float, float]:
     """
     freedom = len(trips) - 1
     found = float(trips.var(ddof=1) / max(trips.mean(), 1e-9))
-    return found, float(stats.chi2.isf(FALSE_ALARM, freedom) / freedom)
+    return found, float(chdtri(freedom, FALSE_ALARM) / freedom)
 
 
 def _reasons(trips: np.ndarray) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ import numpy as np
 from sl_discs.errors import InputError
 from sl_discs.experiment.figures import COLOURS, side_by_side, table, write_page
 from sl_discs.files import parse_json, write_atomically
+from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
 from sl_discs.solving.result import Result
@@ -77,7 +78,30 @@ def _seconds(parts: dict[str, float], figure) -> None:
     axes.set(xlabel="seconds")
 
 
+def _graph(run: Run, figure) -> None:
+    """The graph, its nodes coloured by the answer; edges of a cut, or of a clique, are dark."""
+    import networkx
+
+    axes, graph = figure.subplots(), run.problem.source
+    axes.set_axis_off()
+    whole = networkx.empty_graph(graph.num_nodes)
+    whole.add_edges_from(graph.edges.tolist())
+    layout = networkx.spring_layout(whole, seed=0)
+    places = np.array([layout[node] for node in range(graph.num_nodes)])
+    places = places.clip(*np.quantile(places, (0.02, 0.98), axis=0))  # isolated nodes are far out
+    values = np.array([run.result.best_sample[label] for label in run.problem.labels])
+    first, second = values[graph.edges].T
+    dark = {"maxcut": first != second, "maxclique": (first == 1) & (second == 1)}.get(run.problem.kind, first < 0)
+    for which, style in ((~dark, {"color": "0.85", "linewidth": 0.5}), (dark, {"color": "0.35", "linewidth": 0.8})):
+        ends = np.insert(places[graph.edges[which]], 2, np.nan, axis=1).reshape(-1, 2)  # NaN parts the edges
+        axes.plot(*ends.T, zorder=1, **style)
+    axes.scatter(*places.T, s=np.clip(2_000 / len(places), 10, 50), zorder=2,
+                 color=[COLOURS[value % len(COLOURS)] for value in values.tolist()])  # fmt: skip
+
+
 _MOST_LABELS = 2_000
+# Graphs with more nodes are not drawn.
+_MOST_DRAWN = 200
 
 
 class Run(NamedTuple):
@@ -158,17 +182,21 @@ def _section(number: int, run: Run) -> str:
 
 def _plots(number: int, run: Run) -> str:
     result = run.result
-    if not result.rounds:
-        return ""
-    shown: list[tuple[Callable, Any, str]] = [
-        (_objective, result, "Values at logged steps."),
-        (_temperature, result, "Temperature, and mean acceptance of the chains."),
-        (_histogram, result, "Best values of the chains."),
-        (_seconds, seconds(run.read_s, result), "How the time was spent."),
-    ]
+    shown: list[tuple[Callable, Any, str]] = []
+    if isinstance(run.problem.source, Graph) and run.problem.source.num_nodes <= _MOST_DRAWN:
+        shown.append((_graph, run, "The answer: nodes by value; edges of a cut or a clique are dark."))
+    if result.rounds:
+        shown += [
+            (_objective, result, "Values at logged steps."),
+            (_temperature, result, "Temperature, and mean acceptance of the chains."),
+            (_histogram, result, "Best values of the chains."),
+            (_seconds, seconds(run.read_s, result), "How the time was spent."),
+        ]
     if len(result.contraction.step):
         words = "How the observation localizes the state: from 0 (nothing is known) to 1 (every variable is decided)."
-        shown.insert(2, (_contraction, result, words))
+        shown.append((_contraction, result, words))
+    if not shown:
+        return ""
     return side_by_side(
         number, [(paint.__name__[1:], functools.partial(paint, what), words) for paint, what, words in shown]
     )

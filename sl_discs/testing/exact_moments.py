@@ -120,8 +120,8 @@ def _check_ranges(fields: dict[str, Any]) -> None:
 
 
 def exact_moments(problem: Problem, temperature: float) -> ExactMoments:
-    """Moments of up to 20 variables by enumeration, of all pairs; of more variables by tree decomposition (extra
-    `exact`), of coupled pairs. Variables are in the order of the problem's labels.
+    """Moments of up to 20 variables by enumeration, of all pairs; of more variables by elimination, of coupled
+    pairs. Variables are in the order of the problem's labels.
 
     Raises:
       InputError: no problem of variables of two values, or one of too large a treewidth; or a bad temperature.
@@ -132,13 +132,14 @@ def exact_moments(problem: Problem, temperature: float) -> ExactMoments:
             "exact moments are for quadratic problems of variables of two values, such as sl_discs.ising"
         )
     temperature = float(real("temperature", temperature, above=0))
-    found, listed = exact(terms, temperature, 1, 0), terms.listed()
+    found, listed = exact(terms, temperature), terms.listed()
+    known = found.known
     return ExactMoments(
         name=problem.name, temperature=temperature, constant=float(listed.constant),
         linear=np.asarray(listed.linear, np.float64), edges=np.asarray(listed.edges, np.int64),
         couplings=np.asarray(listed.scale * listed.weights, np.float64), log_z=found.log_z,
-        mean_value=found.mean_value, marginals=found.marginals, pairs=found.pairs,
-        pair_marginals=found.pair_marginals,
+        mean_value=float(known.mean_value), marginals=known.marginals[:, 1], pairs=known.pairs,
+        pair_marginals=known.joint[:, 1, 1],
     )  # fmt: skip
 
 

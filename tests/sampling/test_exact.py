@@ -1,8 +1,5 @@
 """Exact draws, log Z and marginals: against sums over all states, and against each other."""
 
-import importlib.util
-import sys
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,14 +8,13 @@ from sl_discs.errors import InputError
 from sl_discs.models.elimination import narrow_elimination
 from sl_discs.models.enumeration import enumerate_law
 from sl_discs.models.terms import Coefficients
-from sl_discs.sampling.exact import exact, tree_decomposition
+from sl_discs.sampling.exact import eliminated, exact
 from sl_discs.testing import truths
 from sl_discs.testing.cases import all_states, state_index
 from sl_discs.testing.conformance import chi_squared
 
 # A test that compares frequencies with their law fails by chance once in this many runs.
 FALSE_ALARMS = 1e-6
-needs_dwave = pytest.mark.skipif(importlib.util.find_spec("dwave") is None, reason="needs dwave-samplers")
 NO_PAIRS = np.empty((0, 2), np.int32)
 
 
@@ -83,7 +79,6 @@ def test_a_state_without_weight_is_not_drawn():
     assert law.sample(Zero(np.random.PCG64()), 3)[:, 0].tolist() == [1, 1, 1]
 
 
-@needs_dwave
 @pytest.mark.parametrize(
     ("terms", "width"),
     [
@@ -99,46 +94,40 @@ def test_a_state_without_weight_is_not_drawn():
 def test_tree_decomposition_is_enumeration(terms, width, temperature):
     size = len(terms.linear)
     law = enumerate_law(terms, temperature)
-    tree = tree_decomposition(terms, temperature, 20, 0)
+    tree = eliminated(terms, temperature)
     assert width in (None, tree.width)
     np.testing.assert_allclose(tree.log_z, law.log_z, rtol=1e-12)
-    np.testing.assert_allclose(tree.marginals, law.marginals, atol=1e-10)
-    np.testing.assert_allclose(tree.mean_value, law.mean_value, rtol=1e-10)
-    np.testing.assert_allclose(tree.pair_marginals, law.moments[*tree.pairs.T], atol=1e-10)
-    assert tree.states.shape == (20, size)
-    assert tree.states.dtype == np.int8
+    np.testing.assert_allclose(tree.known.marginals[:, 1], law.marginals, atol=1e-10)
+    np.testing.assert_allclose(tree.known.mean_value, law.mean_value, rtol=1e-10)
+    both = law.moments[tuple(tree.known.pairs.T)]
+    np.testing.assert_allclose(tree.known.joint[:, 1, 1], both, atol=1e-10)
+    np.testing.assert_allclose(tree.known.joint.sum(axis=2), tree.known.marginals[tree.known.pairs[:, 0]], atol=1e-10)
+    states = tree.sample(np.random.default_rng(0), 20)
+    assert states.shape == (20, size) and states.dtype == np.int8
 
 
-@needs_dwave
 def test_draws_of_tree_decomposition_have_the_law():
     terms = random_terms(6, 0.4, 0.0, seed=2)
-    states = tree_decomposition(terms, 0.8, 50_000, 5).states
+    states = eliminated(terms, 0.8).sample(np.random.default_rng(5), 50_000)
     counts = np.bincount(state_index(states), minlength=64)
     assert chi_squared(counts, 50_000 * enumerate_law(terms, 0.8).probabilities)[1] > FALSE_ALARMS
 
 
-@needs_dwave
 @pytest.mark.parametrize("temperature", [1.5, 0.1])
 def test_tree_decomposition_is_the_transfer_matrix(temperature):
     """A 12 x 12 grid; each variable's frequency has a two-sided binomial test."""
     truth, draws = truths.random_field_grid(12, temperature, field=0.5), 4_000
-    found = exact(truth.problem.terms(), temperature, draws, 3)
+    found = exact(truth.problem.terms(), temperature)
     assert found.width < 16
     np.testing.assert_allclose(found.log_z, truth.log_z, rtol=1e-11)
-    np.testing.assert_allclose(found.mean_value, truth.mean_value, rtol=1e-9)
-    np.testing.assert_allclose(found.marginals, truth.marginals, atol=1e-9)
-    law, ones = stats.binom(draws, np.clip(truth.marginals, 0, 1)), found.states.sum(axis=0, dtype=np.int64)
+    np.testing.assert_allclose(found.known.mean_value, truth.mean_value, rtol=1e-9)
+    np.testing.assert_allclose(found.known.marginals[:, 1], truth.marginals, atol=1e-9)
+    law, ones = (
+        stats.binom(draws, np.clip(truth.marginals, 0, 1)),
+        found.sample(np.random.default_rng(3), draws).sum(axis=0, dtype=np.int64),
+    )
     tails = 2 * np.minimum(law.cdf(ones), law.sf(ones - 1))
     assert tails.min() > FALSE_ALARMS / truth.problem.num_variables
-
-
-@needs_dwave
-@pytest.mark.parametrize("size", [5, 30])
-def test_a_seed_names_the_draws(size):
-    terms = random_terms(size, 0.1, 0.0)
-    one, same, other = (exact(terms, 1.0, 50, seed).states for seed in (2**64 - 1, 2**64 - 1, 7))
-    np.testing.assert_array_equal(one, same)
-    assert (one != other).any()
 
 
 @pytest.mark.parametrize(
@@ -162,10 +151,10 @@ def test_what_is_too_wide_is_refused_before_any_work(size):
     """A complete graph, as a background and as a list of couplings; 3,000 nodes have 4.5 million pairs."""
     terms = Coefficients(np.zeros(size), NO_PAIRS, np.empty(0), 1.0, background=1.0)
     with pytest.raises(InputError, match=r"treewidth above 25.*method='tempering'"):
-        exact(terms, 1.0, 1, 0)
+        exact(terms, 1.0)
     if size < 100:
         with pytest.raises(InputError, match=r"treewidth above 25.*method='tempering'"):
-            exact(terms.listed(), 1.0, 1, 0)
+            exact(terms.listed(), 1.0)
 
 
 def test_memory_is_checked_before_tables_are_made(monkeypatch):
@@ -173,15 +162,7 @@ def test_memory_is_checked_before_tables_are_made(monkeypatch):
     edges = grid(12)
     terms = Coefficients(np.zeros(144), edges, np.ones(len(edges)), 1.0)
     with pytest.raises(InputError, match=r"width 12 would take about .* MiB.*method='tempering'"):
-        exact(terms, 1.0, 1, 0)
-
-
-def test_without_dwave_samplers_the_remedy_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "dwave.samplers", None)
-    terms = random_terms(21, 0.1, 0.0)
-    with pytest.raises(InputError, match=r"pip install -e '.\[exact\]'.*method='tempering'"):
-        exact(terms, 1.0, 1, 0)
-    assert exact(random_terms(20, 0.1, 0.0), 1.0, 1, 0).width is None
+        exact(terms, 1.0)
 
 
 def test_too_many_variables_to_enumerate():

@@ -174,3 +174,33 @@ def test_an_engine_that_compiles_each_call_length_compiles_two():
     chains = RecordedChains(terms, "metropolis", {"scan": "random"}, 4, engine="reference")
     lengths = [len(part.values) for part in chains.play(1.0, 250)]
     assert sum(lengths) == 250 and len(lengths) > 2 and len(set(lengths)) <= 2
+
+
+def _chains(correlation: float, shape: tuple[int, int], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = np.zeros(shape)
+    for t in range(1, shape[1]):
+        values[:, t] = correlation * values[:, t - 1] + rng.normal(size=shape[0])
+    return values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        _chains(0.9, (8, 500)),
+        _chains(0.5, (4, 1001)),  # an odd number, and an even number of pairs of lags
+        _chains(-0.5, (8, 500)),
+        _chains(0.3, (1, 400)),
+        np.round(_chains(0.8, (6, 300))),  # ties
+        (_chains(0.9, (8, 500)) > 2).astype(float),
+    ],
+)
+def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
+    array_stats = pytest.importorskip("arviz_stats.base", reason="the peer of this test").array_stats
+    axes = {"chain_axis": 0, "draw_axis": 1}
+    found = diagnose("x", values)
+    known = [array_stats.ess(values, **axes, method="bulk")]
+    known.append(array_stats.ess(values, **axes, method="tail", prob=(0.05, 0.95)))
+    np.testing.assert_allclose([found.ess_bulk, found.ess_tail], known, rtol=0.01)  # they differ in the last lag
+    if len(values) > 1:
+        np.testing.assert_allclose(found.r_hat, array_stats.rhat(values, **axes), rtol=1e-4)

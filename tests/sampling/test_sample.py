@@ -4,6 +4,7 @@ All estimates of one run are compared with what is known in units of their own s
 limits of 5 errors a right method fails a comparison with probability below 1e-5, batch means of 16 groups included.
 """
 
+import dataclasses
 import os
 import re
 from pathlib import Path
@@ -53,12 +54,19 @@ def enumerated(problem, temperature):
     return log_z, sign * law @ f, law @ states, (states.T * law) @ states
 
 
+def errors(one, known):
+    """How many errors an estimate is off; rounding counts as one where it is exact."""
+    return (one.mean - known) / max(one.error, 1e-9 * max(1.0, abs(known)))
+
+
 def check(samples, log_z, mean, marginals):
-    apart = [(one.mean - known) / one.error for one, known in zip(samples.marginals.values(), marginals, strict=True)]
-    apart.append((samples.mean().mean - mean) / samples.mean().error)
-    if samples.log_z is not None and samples.method != "exact":
-        apart.append((samples.log_z.mean - log_z) / samples.log_z.error)
+    apart = [errors(one, known) for one, known in zip(samples.marginals.values(), marginals, strict=True)]
+    apart.append(errors(samples.mean(), mean))
+    if samples.log_z is not None:
+        apart.append(errors(samples.log_z, log_z))
     assert np.abs(apart).max() < LIMIT, apart
+    if samples.known is not None:  # the draws themselves
+        check(dataclasses.replace(samples, known=None), log_z, mean, marginals)
     return apart
 
 
@@ -70,11 +78,9 @@ def test_every_method_has_the_law_of_small_problems(method, name):
     samples = sl_discs.sample(problem, temperature, 2000, method, seed=3)
     assert samples.method == method and len(samples) >= 2000 and not samples.interrupted
     check(samples, log_z, mean, marginals)
-    if method == "exact":
-        assert samples.log_z.mean == pytest.approx(log_z, rel=1e-12)
     first, second = list(problem.labels)[1:3]
-    found = samples.pair_marginal(first, second)
-    assert abs(found.mean - pairs[1, 2]) < LIMIT * found.error
+    assert abs(errors(samples.pair_marginal(first, second), pairs[1, 2])) < LIMIT
+    assert samples.pair_marginal(second, first) == samples.pair_marginal(first, second)
     # Values are those of the states, in the problem's sense and offset.
     f = problem.terms().evaluator()((samples.states > 0).astype(np.int8))
     np.testing.assert_allclose(samples.values, f if problem.maximise else -f, atol=1e-9)
@@ -110,8 +116,6 @@ def test_the_reference_engine(method):
 def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
-    if method == "exact":
-        pytest.importorskip("dwave.samplers", reason="pip install -e '.[exact]' in the clone")
     samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method, seed=1)
     check(samples, truth.log_z, truth.mean_value, truth.marginals)
     assert samples.reliable, samples.verdict
@@ -144,16 +148,15 @@ def test_curie_weiss(method, size):
     assert abs(samples.log_z.mean - truth.log_z) < LIMIT * samples.log_z.error
 
 
-def test_chains_that_sit_in_one_mode_are_called_unreliable_and_auto_goes_on():
+def test_chains_that_sit_in_one_mode_are_called_unreliable():
     truth = truths.complete_bipartite(10, 9, 0.5)
     alone = sl_discs.sample(truth.problem, truth.temperature, 1000, "chain")
     assert not alone.reliable and "R-hat" in str(alone.verdict)
-    for method in ("tempering", "population", "auto"):
+    for method in ("tempering", "population"):
         samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
         weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
         assert abs(weight.mean - truth.mode_weight) < 3 * weight.error, (method, weight, truth.mode_weight)
         assert samples.reliable, (method, samples.verdict)
-    assert samples.method == "tempering" and "nothing is known" in samples.chosen
 
 
 def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
@@ -168,6 +171,30 @@ def test_auto_does_not_trust_chains_that_agree_in_one_of_two_modes():
     few = sl_discs.sample(problem, temperature=0.5, draws=160, method="tempering")
     assert max(one.ess_bulk for one in few.diagnostics) <= few.ladder.round_trips.sum()
     assert "draw about" in str(few.verdict)
+
+
+def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
+    """1,000 draws of this spin glass are worth some 220 independent ones."""
+    size = 120
+    couplings = np.triu(np.random.default_rng(3).choice((-1.0, 1.0), (size, size)), 1) / np.sqrt(size)
+    problem = sl_discs.ising(np.zeros(size), couplings)
+    short = sl_discs.sample(problem, 0.3, 1000, seed=0)
+    assert len(short) == 1000 and not short.reliable and short.verdict.times > 1, short.verdict
+    assert f"draw about {short.verdict.times} times as many" in str(short.verdict)
+    found = sl_discs.sample(problem, 0.3, seed=0)
+    assert found.reliable and len(found) == 1000 * short.verdict.times, found.verdict
+
+
+def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover():
+    """Of 25 seeds, whose z values have a standard deviation between .6 and 1.5 but for one case in 10,000."""
+    truth = truths.ising_torus(6, 3.0)
+    z, gains = [], []
+    for seed in range(25):
+        samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=seed)
+        mean = samples.mean()
+        z.append((mean.mean - truth.mean_value) / mean.error)
+        gains.append(dataclasses.replace(samples, averages=None).mean().error / mean.error)
+    assert np.median(gains) > 1.5 and 0.6 < np.sqrt(np.mean(np.square(z))) < 1.5
 
 
 def test_ladders_with_modes_of_their_own_show_in_the_dispersion_of_round_trips():
@@ -235,7 +262,9 @@ def test_localized_draws_with_wrong_weights_of_modes_are_not_called_reliable():
 def test_auto_enumerates_and_takes_chains_where_they_do():
     small = sl_discs.sample(next(problems())[1], 1.7)
     assert small.method == "exact" and small.reliable
-    easy = sl_discs.sample(truths.random_field_grid(6, 4.0).problem, 4.0)
+    narrow = sl_discs.sample(truths.random_field_grid(6, 1.0).problem, 1.0)
+    assert narrow.method == "exact" and narrow.how["width"] == 6 and narrow.reliable
+    easy = sl_discs.sample(sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1)), 4.0)
     assert easy.method == "chain" and easy.reliable
 
 
@@ -495,7 +524,6 @@ def test_an_unknown_sampler_is_told_names_that_are_accepted():
 
 
 def test_what_is_too_wide_for_exact_is_refused():
-    pytest.importorskip("dwave.samplers", reason="pip install -e '.[exact]' in the clone")
     graph = nx.gnp_random_graph(200, 0.2, seed=0)
     with pytest.raises(InputError, match=r"treewidth.*method='tempering'"):
         sl_discs.sample(sl_discs.mis(graph), 1.0, method="exact")

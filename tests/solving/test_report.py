@@ -67,7 +67,7 @@ def page_of_draws(run, tmp_path_factory):
     return draws.write_report(path, [draws.Run(one, run.given) for one in found], "sl-discs sample 'a b.clq'")
 
 
-@pytest.mark.parametrize(("name", "plots"), [("page", 10), ("page_of_draws", 7 + 4)])
+@pytest.mark.parametrize(("name", "plots"), [("page", 12), ("page_of_draws", 7 + 4)])
 def test_one_page_that_needs_nothing_else(name, plots, request):
     text = request.getfixturevalue(name).read_text()
     parsed = Page(text)

@@ -1,7 +1,6 @@
 """The study of laws: what exact draws and the null control score, cells that are kept, and the statistics."""
 
 import dataclasses
-import importlib.util
 import json
 
 import numpy as np
@@ -21,7 +20,6 @@ from truths import boltzmann_machine, hopfield, planted_strip
 # Ten errors of 10,000 independent draws, each of which may have 5 standard deviations, fail by chance once in 1e5
 # runs; a wrong direction, sign or unit is far outside.
 EXACT = {"method": "exact"}
-needs_dwave = pytest.mark.skipif(importlib.util.find_spec("dwave") is None, reason="needs dwave-samplers")
 
 
 def small_truths():
@@ -68,7 +66,6 @@ def test_long_tempering_agrees_with_enumeration():
     assert abs(found.log_z - truth.log_z) < 6 * evidence["log_z_error"] < 0.5
 
 
-@needs_dwave
 def test_tree_decomposition_knows_what_enumeration_knows():
     problem = hopfield(8, [1.0], 1.0).problem
     tree, direction = laws_targets.by_tree(problem, 0.7), np.ones(8, np.int8)
