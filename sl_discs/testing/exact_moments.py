@@ -229,7 +229,13 @@ def check_draws(
     p_values = np.append(_binomial(shares, truths, round(ess)), 2 * stats.t.sf(abs(value), ess - 1))
     size = len(exact.marginals)
     return DrawsCheck(
-        exact.name, count, ess, deviations[:size], deviations[size:], value, min(1.0, p_values.min() * len(p_values))
+        exact.name,
+        count,
+        ess,
+        deviations[:size],
+        deviations[size:],
+        value,
+        float(min(1.0, p_values.min() * len(p_values))),
     )
 
 

