@@ -21,8 +21,8 @@ def left_weight(samples, truth):
 )
 @pytest.mark.parametrize("weight", [0.1, 0.9])
 def test_a_mode_that_cooling_misses_is_not_left_out_silently(right, temperature, gain, penalty, weight):
-    """With hot starts alone, 24 of 36 such runs met one of two modes in all ladders and were called reliable. Cold
-    starts missed the mode in none of 48 runs, so the verdict that is asked for here is hardly a matter of chance.
+    """Of 48 such runs, 8 seeds each, 44 are called reliable and leave the mode out if all ladders start hot, and none
+    if half of them start cold.
     """
     truth = two_sides(10, right, temperature, gain=gain, penalty=penalty, weight=weight)
     samples = sl_discs.sample(truth.problem, temperature, 800, "tempering")
@@ -32,7 +32,7 @@ def test_a_mode_that_cooling_misses_is_not_left_out_silently(right, temperature,
 
 @pytest.mark.parametrize("seed", slow_except(range(8), [0]))
 def test_a_mode_that_ladders_lead_to_is_weighed_and_trusted(seed):
-    """A transition of first order with a barrier that tempering crosses: no false alarm in 50 runs."""
+    """A transition of first order with a barrier that tempering crosses: one false alarm in 50 runs."""
     truth = two_sides(10, 40, 1.0, gain=0.0, penalty=0.3, weight=0.9)
     samples = sl_discs.sample(truth.problem, 1.0, 2000, "tempering", seed=seed)
     found = left_weight(samples, truth)
