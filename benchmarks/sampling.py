@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Float64, Int
 from scipy import sparse
 
-from cases import ENGINES, family
+from cases import ENGINES, family, torus
 from contenders import NotPlayed, as_bqm, timed
 from sl_discs.command import Command, check_choice, own_flags, say
 from sl_discs.engines.compiled import compile_cpu_seconds, compile_seconds
@@ -74,6 +74,13 @@ def _spin_glass() -> Problem:
     return Problem("ising", "sk", range(_SPINS), form)
 
 
+def _lattice_glass() -> Problem:
+    """Couplings -1 or 1 on a square torus; its maximum cuts are its ground states."""
+    graph = torus(32, 2, False, 0)
+    form = QuadraticForm.from_arrays("glass", np.zeros(graph.num_nodes), graph.edges, graph.weights, spins=True)
+    return Problem("ising", "glass", range(graph.num_nodes), form)
+
+
 def _independent_sets() -> Problem:
     [graph] = family("mis", "er_density", "r-0.05")(1)
     return Problem("mis", graph.name, range(graph.num_nodes), graph)
@@ -83,6 +90,7 @@ TARGETS = {
     "ising-critical": Target(functools.partial(_grid, CRITICAL), CRITICAL, 2_048, 64),
     "ising-3": Target(functools.partial(_grid, 3.0), 3.0, 64, 24),
     "spin-glass": Target(_spin_glass, 1 / 0.9, 256, 32),
+    "lattice-glass": Target(_lattice_glass, 0.5, 2_048, 64),
     "mis-er": Target(_independent_sets, 0.3, 256, 16),
 }
 

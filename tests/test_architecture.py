@@ -33,7 +33,7 @@ ORDER = [
 ROOT_FILES = {
     "__init__", "batching", "cache", "command", "errors", "files", "keys", "own_code", "problem_names", "version",
 }  # fmt: skip
-ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling"}
+ENTRY_POINTS = {"__main__", "blackjax", "dimod", "discs_main", "main_sampling", "networkx_backend"}
 
 
 def modules() -> dict[str, ast.Module]:

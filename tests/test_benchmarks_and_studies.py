@@ -30,10 +30,11 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_five_benchmarks_and_five_studies_and_their_readmes_name_them():
+def test_there_are_six_benchmarks_and_five_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
         "localization",
+        "networkx_functions",
         "rates",
         "sampling",
         "updates",
@@ -68,6 +69,7 @@ def test_help_is_complete(name, run):
         ("rates", "--seconds=3 --engines=cpu --samplers=gwg", "--seconds has no effect unless"),
         ("sampling", "--peers=x", "--peers: 'x' is not available"),
         ("updates", "--cases=x", "--cases: 'x' is not available"),
+        ("networkx_functions", "--cases=x", "--cases: 'x' is not available"),
         ("localization", "--samplers=sl_gwg", "--samplers: 'sl_gwg' is not available"),
         ("laws", "--targets=x", "--targets: 'x' is not available"),
         ("laws", "--methods=x", "--methods: 'x' is not available"),

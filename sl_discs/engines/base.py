@@ -47,12 +47,15 @@ class Program(NamedTuple):
         chains in neighbouring places exchange their states, see `exchange`. Keys, the sampler's state, temperatures
         and best states stay with the place. 1: nothing is exchanged.
       keeps_states: whether the trace has the states of the first place of each ladder.
+      clusters: of so many first places r of the ladders 2k and 2k + 1, those with the parity of pairs (r, r + 1) that
+        are tried also exchange clusters with each other, see `engines.cpu.clusters`; 0 unless `Engine.has_clusters`.
     """
 
     temperature: Temperature
     levels: Levels | None
     ladder: int = 1
     keeps_states: bool = False
+    clusters: int = 0
 
 
 class Batch(NamedTuple):
@@ -138,6 +141,11 @@ class Engine(abc.ABC):
         del sampler
         return 1_000
 
+    def has_clusters(self, sampler: Sampler, batch: Batch) -> bool:
+        """Whether ladders of these chains can exchange clusters."""
+        del sampler, batch
+        return False
+
     @abc.abstractmethod
     def prepare(self, model: Model, sampler: Sampler, batch: Batch, program: Program) -> Play:
         """The function that runs a program on a batch.
@@ -167,6 +175,10 @@ def check_ladder(program: Program, num_chains: int, parts: int = 1) -> None:
     if num_chains % (program.ladder * parts):
         cut = f", divided into {parts} parts for devices," if parts > 1 else ""
         raise InputError(f"{num_chains} chains{cut} do not form whole ladders of {program.ladder}")
+    if program.clusters and num_chains % (2 * program.ladder):
+        raise InputError(
+            f"{num_chains} chains do not form pairs of ladders of {program.ladder}, to exchange clusters"
+        )
     if program.ladder > 1 and program.levels is not None:
         raise InputError("localized chains have different targets and cannot exchange states; expected a ladder of 1")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from sl_discs.instances.graph_files import (
     read_metis,
     read_rudy,
 )
+from sl_discs.instances.markup import read_gml, read_node_link
 from sl_discs.instances.model_files import VARTYPE, read_bqp, read_coo, read_matrix_market, read_qbsolv
 from sl_discs.instances.text import Lines, Progress, Source, is_real, is_whole
 from sl_discs.problem_names import FORM_PROBLEMS, ON_GRAPHS, form_problem, in_words
@@ -33,13 +34,14 @@ class Instance:
 
     Attributes:
       content: the graph or model; its nodes are 0 .. N - 1.
-      labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1, or text.
+      labels: [N] the file's label of each: a number, counted from 1 in formats that count from 1, or text; in
+        `node_link` also a tuple of these.
       format: name of the format, one of `READERS`.
       path: the file.
     """
 
     content: Graph | QuadraticForm
-    labels: Sequence[int | str]
+    labels: Sequence[Hashable]
     format: str
     path: Path
 
@@ -54,13 +56,15 @@ def _read_npz(source: Source, problem: str | None = None) -> list[tuple[Any, ran
     return [(graph, range(graph.num_nodes)) for graph in read_archive(source.path)]
 
 
-READERS: dict[str, Callable[[Source, str | None], Sequence[tuple[Any, Sequence[int | str]]]]] = {
+READERS: dict[str, Callable[[Source, str | None], Sequence[tuple[Any, Sequence[Hashable]]]]] = {
     "rudy": read_rudy,
     "dimacs": read_dimacs,
     "metis": read_metis,
     "edge_list": read_edge_list,
     "matrix_market": read_matrix_market,
     "cnf": read_formula,
+    "gml": read_gml,
+    "node_link": read_node_link,
     "bqp": read_bqp,
     "qbsolv": read_qbsolv,
     "coo": read_coo,
@@ -77,6 +81,8 @@ _SUFFIXES = {
         "edge_list": ".edges .edgelist",
         "matrix_market": ".mtx",
         "cnf": ".cnf",
+        "gml": ".gml",
+        "node_link": ".json",
         "bqp": ".bqp",
         "qbsolv": ".qubo",
         "coo": ".coo",
@@ -145,6 +151,8 @@ def _check_problem(instance: Instance, problem: str | None) -> None:
 
 # Which format a file is in.
 
+# In GML, comments and what is said of the file may come before the graph.
+_GML = re.compile(rb"(?:\s*(?:#.*|(?:creator|version|comment)\s.*)\n)*\s*graph\s*\[", re.IGNORECASE)
 _TAG = re.compile(rb"(?:[^\S\n]*(?:c.*)?\n)*[^\S\n]*p[^\S\n]+(\S+)")
 
 
@@ -152,7 +160,8 @@ def recognise(source: Source, problem: str | None) -> str:
     """Name of the format of a file.
 
     A zip archive is `npz`; `%%MatrixMarket` starts `matrix_market`; a line `p cnf`, `p qubo`, `p edge`, `p edges`,
-    `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies `coo`. Without such a
+    `p col` or `p clq` identifies `cnf`, `qbsolv` or `dimacs`; a comment `# vartype=` identifies `coo`; a brace starts
+    `node_link`, and `graph [` starts `gml`, after comments and lines about the file. Without such a
     tag the suffix of the file's name counts, if it is one of `_SUFFIXES`; otherwise a first line of one whole number
     is `bqp`, and these remain, where comments (`#`, `%`) are no lines:
 
@@ -175,6 +184,10 @@ def recognise(source: Source, problem: str | None) -> str:
         return _TAGS[tagged[1]]
     if VARTYPE.search(source.head):
         return "coo"
+    if source.head.lstrip().startswith(b"{"):
+        return "node_link"
+    if _GML.match(source.head):
+        return "gml"
     if source.suffix in _SUFFIXES:
         return _SUFFIXES[source.suffix]
     rows = [words for words in map(bytes.split, source.head.split(b"\n")) if words and words[0][0] not in b"#%"]

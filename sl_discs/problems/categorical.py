@@ -159,8 +159,9 @@ def coloring(graph: Any, colors: int, *, num_nodes: int | None = None, name: str
     """The fewest edges between nodes of the same colour, with so many colours; 0 is a proper colouring.
 
     Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights are ignored.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
+        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
+        `Graph`. Weights are ignored.
       colors: their number k, 2 to 127; an answer has a colour 0 .. k - 1 for each node.
       num_nodes: for edges; None: the largest index plus 1.
       name: used in results; empty: the graph's own name, or `coloring`.

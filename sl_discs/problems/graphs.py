@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from scipy import sparse
 
 from sl_discs.errors import InputError, real
 from sl_discs.instances.graph import Graph, checked_node_weights, graph_from_networkx, is_networkx
@@ -65,8 +66,9 @@ def mis(
     """The largest, or heaviest, independent set: nodes of which no two are joined.
 
     Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
+        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
+        `Graph`. Weights of edges are ignored.
       weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
         the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
@@ -127,10 +129,10 @@ def maxcut(graph: Any, weights: Any = None, *, num_nodes: int | None = None, nam
     """The heaviest cut: nodes in two parts, and the weights of the edges between them.
 
     Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights, of either sign, are the edge
-        attribute `weight` of a networkx graph (1 on every edge where no edge has it), the entries of a sparse matrix,
-        or those of a `Graph`.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
+        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
+        `Graph`. Weights, of either sign, are the edge attribute `weight` of a networkx graph (1 on every edge where
+        no edge has it), the entries of a matrix, or those of a `Graph`.
       weights: [E] for edges [E, 2]; None: 1.
       num_nodes: for edges; None: the largest index plus 1.
       name: used in results; empty: the graph's own name, or `maxcut`.
@@ -212,8 +214,9 @@ def maxclique(
     """The largest, or heaviest, clique: nodes of which every two are joined.
 
     Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
+        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
+        `Graph`. Weights of edges are ignored.
       weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
         the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
@@ -279,8 +282,9 @@ def vertex_cover(
     """The smallest, or lightest, vertex cover: nodes of which every edge has one at least.
 
     Args:
-      graph: an undirected networkx graph with any labels; a SciPy sparse adjacency matrix [N, N], symmetric or
-        triangular; edges [E, 2] of integers, each once; or a `Graph`. Weights of edges are ignored.
+      graph: an undirected networkx graph with any labels; an adjacency matrix [N, N], dense or SciPy's
+        sparse, symmetric or triangular, whose nonzero entries are edges; edges [E, 2] of integers, each once; or a
+        `Graph`. Weights of edges are ignored.
       weight: of nodes, at least 0: the name of an attribute of a networkx graph's nodes, {label: weight}, or [N] in
         the order of the problem's labels; None: those of a `Graph`, and otherwise 1.
       num_nodes: for edges; None: the largest index plus 1.
@@ -381,6 +385,7 @@ def read_graph(
     kind: str, given: Any, weights: Any, num_nodes: int | None, name: str, *, weighted: bool
 ) -> tuple[str, Sequence[Hashable], Graph]:
     """The name, labels and graph of a problem from any of the forms that the constructors take."""
+    given = _dense_as_sparse(name or kind, given)
     whole = is_networkx(given) or isinstance(given, Graph) or is_sparse(given)
     if whole and not (weights is None and num_nodes is None):
         raise InputError(f"{kind}: weights and num_nodes are only for edges [E, 2]; a graph or matrix has its own")
@@ -402,6 +407,22 @@ def read_graph(
     return name, range(graph.num_nodes), graph
 
 
+def _dense_as_sparse(name: str, given: Any) -> Any:
+    """A dense adjacency matrix [N, N] as a sparse one, and anything else as it is.
+
+    Whole numbers [2, 2] may be two edges. They are not if they are symmetric with a zero diagonal, as these edges
+    would be one edge twice, or self-loops.
+    """
+    if not isinstance(given, np.ndarray) or given.ndim != 2 or given.shape[0] != given.shape[1]:
+        return given
+    edges = len(given) == 2 and given.dtype.kind in "iu"
+    if edges and (given.diagonal().any() or given[0, 1] != given[1, 0]):
+        return given
+    if given.dtype.kind not in "biuf":
+        raise InputError(f"{name}: the adjacency matrix has dtype {given.dtype}; expected numbers")
+    return sparse.csr_array(given)
+
+
 def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) -> Graph:
     try:
         edges = np.asarray(edges)
@@ -410,7 +431,7 @@ def _graph_of_edges(name: str, edges: Any, weights: Any, num_nodes: int | None) 
     if edges.size and (edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu"):
         raise InputError(
             f"{name}: edges of shape {edges.shape} and dtype {edges.dtype}; expected integers [E, 2], a networkx "
-            "graph (which may have any labels) or a SciPy sparse matrix"
+            "graph (which may have any labels) or an adjacency matrix [N, N]"
         )
     if num_nodes is None:
         num_nodes = int(edges.max()) + 1 if edges.size else 0
@@ -421,6 +442,11 @@ def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
     if matrix.dtype.kind == "b":  # edges of weight 1; duplicate entries are one edge
         matrix = matrix.tocsr().astype(np.int8)
     rows, columns, values = entries(f"{name}: the adjacency matrix", matrix)
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        where = f"{int(rows[k])}, {int(columns[k])}"
+        raise InputError(f"{name}: the adjacency matrix is {values[k]} at {where}; expected a finite number")
     if matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name}: the adjacency matrix has shape {matrix.shape}; expected a square one")
     if (rows == columns).any():
@@ -429,7 +455,7 @@ def _graph_of_matrix(name: str, matrix: Any, weighted: bool) -> Graph:
     if above.any() and not above.all():
         upper = _in_order(rows[above], columns[above], values[above])
         lower = _in_order(columns[~above], rows[~above], values[~above])
-        if not all(np.array_equal(one, other, equal_nan=True) for one, other in zip(upper, lower, strict=True)):
+        if not all(np.array_equal(one, other) for one, other in zip(upper, lower, strict=True)):
             raise InputError(
                 f"{name}: the adjacency matrix is neither symmetric nor triangular, so the graph is directed; "
                 "use A + A.T, or its upper triangle"

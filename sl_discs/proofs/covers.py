@@ -71,7 +71,8 @@ class Classes:
       placed: how many nodes the last pass put into classes.
     """
 
-    def __init__(self, graph: Graph, *, cliques: bool):
+    def __init__(self, graph: Graph, *, cliques: bool, order: Int[np.ndarray, "N"] | None = None):
+        """Puts the nodes into classes in an order; None: those that are heavy, or else hard to place, go first."""
         size = graph.num_nodes
         heads, tails = np.concatenate([graph.edges, graph.edges[:, ::-1]]).T
         matrix = sparse.csr_array((np.ones(len(heads), np.int8), (heads, tails)), (size, size))
@@ -82,8 +83,7 @@ class Classes:
         self.home: Int32[np.ndarray, "N"] = np.zeros(size, np.int32)
         self.number, self.placed, self.bound = 0, 0, np.inf
         degrees = np.diff(self._starts)
-        # Nodes that are heavy, or else hard to place, go first.
-        self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)))
+        self._place(np.lexsort((degrees if cliques else -degrees, -self._weights)) if order is None else order)
 
     def _place(self, order: Int[np.ndarray, "N"]) -> None:
         home, rest, bound = self.home, self._weights.copy(), 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int8
 
@@ -26,6 +27,8 @@ _MOST_RECORDED, _CALL_S = 2**26, 0.2
 # Approximate seconds of a step that tries one or two sites, of any other step, of each coupling of a site, and of a
 # chain's record. They are not measured, since calls must end at the same steps in every run for equal rounding.
 _FEW_SITES_S, _STEP_S, _COUPLING_S, _RECORD_S = 5e-9, 2e-6, 1e-10, 2e-6
+# The same of a step of the engine `reference` on a core, for each site and value.
+_VALUE_S = 1e-8
 # Step numbers have 31 bits; chains that run longer get new keys.
 _MOST_STEPS = 2**31 - 1
 # A run has fewer streams than this.
@@ -68,7 +71,8 @@ class Recorded(NamedTuple):
 class RecordedChains(Chains):
     """B chains of a base sampler on one problem of N variables, whose records are kept.
 
-    `sweep` is the number of steps in a sweep, and `steps` that of the Markov steps of all chains so far.
+    `sweep` is the number of steps in a sweep, `steps` that of the Markov steps of all chains so far, `clusters` that
+    of the rungs that exchange clusters.
     """
 
     def __init__(
@@ -84,11 +88,13 @@ class RecordedChains(Chains):
         stream: int = 0,
         keeps_states: bool = True,
         tilted: bool = False,
+        clusters: int = 0,
     ):
         """Chains of a base sampler, with fields of its config, in ladders of consecutive rungs.
 
         `stream` numbers these chains in a run: each has its own random numbers. `keeps_states` says whether states
-        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it.
+        are recorded, and `tilted` whether each chain has a tilt, which is 0 until `restart` sets it. So many of
+        the first rungs of ladders 2k and 2k + 1 exchange clusters where the engine can do that.
         """
         kernel = build_sampler(sampler, sampler_fields(sampler) | fields, num_chains)
         chosen, _ = choose_engine(engine, kernel)
@@ -104,8 +110,9 @@ class RecordedChains(Chains):
         few_sites = counts_sweeps(sampler)
         self.sweep = self.size if few_sites else -(-self.size // _SITES_A_STEP)
         self._temperatures = Temperatures(num_chains)
+        self.clusters = clusters if clusters and chosen.has_clusters(self.sampler, self.batch) else 0
         self._program = Program(
-            self._temperatures, _TILTED if tilted else None, ladder=rungs, keeps_states=keeps_states
+            self._temperatures, _TILTED if tilted else None, rungs, keeps_states, clusters=self.clusters
         )
         row = shape.num_sites if shape.degree is None else shape.degree
         self._step_s = num_chains * ((_FEW_SITES_S if few_sites else _STEP_S) + row * _COUPLING_S)
@@ -178,6 +185,10 @@ class RecordedChains(Chains):
         if self.engine.on_host:
             return max(1, min(most, int(_CALL_S / (self._step_s * steps + self.num_chains * _RECORD_S))))
         most = min(most, max(1, self.engine.steps_per_call(self.sampler) // steps))
+        if jax.default_backend() == "cpu":
+            # All sites and values are evaluated in each step; a time limit is looked at between calls.
+            step_s = self.num_chains * self.shape.num_sites * self.shape.values * _VALUE_S
+            most = max(1, min(most, int(_CALL_S / (step_s * steps))))
         calls = -(-moments // (1 << (most.bit_length() - 1)))
         return -(-moments // calls)
 

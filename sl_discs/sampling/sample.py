@@ -103,6 +103,7 @@ def sample(
       sampler: a base sampler, used by all methods except `exact`: `gibbs`, `metropolis`, `exchange`, `gwg`,
         `path_auxiliary`, `dmala`, or one of your own; `auto` is `gibbs`, or `dmala` for variables of several values.
       groups: number of independent chains, ladders or populations; None: 8, or 16 for chain, population and low_rank.
+        Of ladders that exchange clusters, see `tempering.exchanges_clusters`, two are one group of the draws.
       engine: `cpu`, `reference`, or `auto`: `cpu` where it can run the sampler, otherwise `reference`.
       store: path of a .npy file for the packed draws, if they do not fit into memory; only with `chain` or
         `tempering`, and without a time limit. Its space is allocated before the first draw.

@@ -541,9 +541,9 @@ def paint_barrier(samples, axes) -> None:
 
 
 def paint_round_trips(samples, axes) -> None:
-    """Round trips of each ladder."""
+    """Round trips of each ladder, or of each pair that exchanges clusters."""
     axes.bar(np.arange(len(samples.ladder.round_trips)), samples.ladder.round_trips, color=COLOURS[3])
-    axes.set(xlabel="ladder", ylabel="round trips")
+    axes.set(xlabel="group of ladders", ylabel="round trips")
     axes.yaxis.get_major_locator().set_params(integer=True)
 
 

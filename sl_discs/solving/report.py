@@ -20,6 +20,7 @@ from sl_discs.files import parse_json, write_atomically
 from sl_discs.instances.graph import Graph
 from sl_discs.problems import Problem
 from sl_discs.problems.kind import KINDS
+from sl_discs.problems.problem import label_of
 from sl_discs.solving.result import Result
 from sl_discs.version import __version__
 
@@ -309,10 +310,15 @@ def read_answers(path: Path) -> Answers:
         if content["format"] != _FORMAT:
             raise ValueError
         found = tuple(
-            Answer(str(one["name"]), _number(one["value"]), list(one["labels"]), [int(v) for v in one["values"]])
+            Answer(
+                str(one["name"]),
+                _number(one["value"]),
+                list(map(label_of, one["labels"])),
+                list(map(int, one["values"])),
+            )
             for one in content["answers"]
         )
-        if any(len(one.labels) != len(one.values) for one in found):
+        if any(not len(set(one.labels)) == len(one.labels) == len(one.values) for one in found):
             raise ValueError
         kind, file, sha256, command = (str(content[name]) for name in ("problem", "file", "sha256", "command"))
         interrupted, weights = (content.get(name) is True for name in ("interrupted", "weights"))

@@ -85,7 +85,7 @@ def test_models_go_to_archives(tmp_path, capsys):
         ("2 1\n1 2 5\n", ["out.npz", "--complement"], "have no weights; give a graph without"),
         ("2 1\n1 2 5\n", ["out.xyz"], "no format is known for '.xyz'; give --to=FORMAT"),
         ("2 1\n1 2 5\n", ["out.rudy", "--to=metis"], "--to=metis: cannot be written; choose one of npz"),
-        ("2 1\n1 2 5\n", ["out.rudy", "--from=gml"], "unknown format 'gml'"),
+        ("2 1\n1 2 5\n", ["out.rudy", "--from=gexf"], "unknown format 'gexf'"),
         ("2 1\n1 2 5\n", [], "1 files were given"),
         ("2 1\n1 2 5\n", ["out.npz", "more"], "3 files were given"),
         ("2 1\n1 2 5\n", ["out.npz", "--colour=red"], "colour"),

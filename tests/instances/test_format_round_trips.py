@@ -3,9 +3,11 @@
 import bz2
 import gzip
 import itertools
+import json
 import lzma
 
 import format_writers as write
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,6 +102,35 @@ def test_metis(folder, graph, rng, weighted, sizes, ncon):
     rows = [len(row.split()) for row in content.decode().split("\n") if row.strip() and row[0] != "%"]
     if len(set(rows)) > 1 and set(rows[1:]) != {2}:
         assert read(folder, content).format == "metis"
+
+
+@EXAMPLES
+@given(graph=write.graphs(), rng=RANDOM, weighted=st.booleans(), of_nodes=st.booleans(), data=st.data())
+def test_what_networkx_writes(folder, graph, rng, weighted, of_nodes, data):
+    """In GML labels are text, in JSON numbers, words and tuples; both keep weights."""
+    n, edges = graph
+    words = st.text('aä "&[]#0', min_size=1, max_size=4)
+    labels = st.one_of(words, st.integers(-9, 9), st.tuples(st.integers(0, 9), words))
+    names = data.draw(st.lists(labels, min_size=n, max_size=n, unique=True))
+    written = nx.Graph()
+    written.add_nodes_from((name, {"weight": k, "colour": "red"} if of_nodes else {}) for k, name in enumerate(names))
+    written.add_edges_from((names[u], names[v], {"weight": w} if weighted else {}) for (u, v), w in edges.items())
+    for key in "edges", "links":
+        content = json.dumps(nx.node_link_data(written, edges=key))
+        instance = read(folder, content.encode())
+        assert_graph(instance, "node_link", named(edges, names, weighted), names, weighted and bool(edges), rng)
+        found = instance.content.node_weights
+        assert found is None if not of_nodes else found.tolist() == list(range(n))
+    texts = list(map(str, names))
+    if len(set(texts)) == n:
+        content = "\n".join(nx.generate_gml(nx.relabel_nodes(written, dict(zip(names, texts, strict=True)))))
+        instance = read(folder, ('# note\nCreator "a b"\nVersion 1\n' + content).encode())
+        assert_graph(instance, "gml", named(edges, texts, weighted), texts, weighted and bool(edges), rng)
+
+
+def test_gml_without_labels_has_the_numbers_of_its_nodes(folder):
+    content = b'graph [\n node [ id 7 ]\n node [ id 3 label "b" ]\n edge [ source 3 target 7 ]\n]\n'
+    assert read(folder, content).labels == (7, 3)
 
 
 @settings(EXAMPLES, max_examples=80)

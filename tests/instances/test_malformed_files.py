@@ -198,6 +198,48 @@ GRAPHS = {
     "cnf: long": ("p cnf 2 1\n1 " + "9" * 5000 + " 0\n", ":2: '9{40}...' is not a literal"),
     "cnf: one clause": ("p cnf 1 1\n" + "1 " * 5000 + "0\n", ": 12497500 conflicts between literals"),
     "cnf: nothing": ("p cnf 1 1\n0\n", ": no clause has a literal"),
+    # GML
+    "gml: cut short": ("graph [\n node [ id 1 ]\n", r": not a graph in GML \(expected ']', found EOF"),
+    "gml: a node twice": (
+        "graph [ node [ id 1 ] node [ id 1 ] ]",
+        r": not a graph in GML \(node id 1 is duplicated\)",
+    ),
+    "gml: an edge twice": (
+        "graph [ node [ id 1 ] node [ id 2 ] edge [ source 1 target 2 ] edge [ source 2 target 1 ] ]",
+        r": not a graph in GML \(edge #1 \(2--1\) is duplicated\)",
+    ),
+    "gml: no such node": ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", r": not a graph in GML"),
+    "gml: a label twice": ("graph [ node [ id 1 label 5 ] node [ id 2 label 5 ] ]", ": two nodes have the label 5"),
+    "gml: directed": ("graph [ directed 1 node [ id 1 ] ]", ": a directed graph or multigraph"),
+    "gml: several edges": ("graph [ multigraph 1 node [ id 1 ] ]", ": a directed graph or multigraph"),
+    "gml: loop": ("graph [ node [ id 7 ] edge [ source 7 target 7 ] ]", ": an edge from node 7 to itself"),
+    "gml: no nodes": ("graph [ ]", ": .*the graph is empty"),
+    "gml: not UTF-8": (b'graph [ node [ id 1 label "\xff" ] ]', r": not a graph in GML \('utf-8' codec"),
+    # networkx's JSON
+    "json: cut short": ('{"nodes": [', r": not a graph in node-link JSON \(Expecting value"),
+    "json: other content": ('{"best_value": 3}', r": not a graph in node-link JSON \(no lists 'nodes' and 'edges'"),
+    "json: deep": ('{"nodes":' + "[" * 10**5, ": not a graph in node-link JSON"),
+    "json: a node twice": ('{"nodes": [{"id": 1}, {"id": 1}], "edges": []}', r": .* \(a node is listed twice"),
+    "json: no such node": (
+        '{"nodes": [{"id": 1}], "links": [{"source": 1, "target": 2}]}',
+        r": .* an edge leads to one that is not listed\)",
+    ),
+    "json: an edge twice": (
+        '{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2}, {"source": 2, "target": 1}]}',
+        r": .* \(an edge is listed twice\)",
+    ),
+    "json: a dict as a node": ('{"nodes": [{"id": {}}], "links": []}', ": .*unhashable"),
+    "json: directed": ('{"directed": true, "nodes": [{"id": 1}], "links": []}', ": a directed graph or multigraph"),
+    "json: several edges": ('{"multigraph": true, "nodes": [{"id": 1}], "links": []}', ": a directed graph or multi"),
+    "json: loop": ('{"nodes": [{"id": "a"}], "links": [{"source": "a", "target": "a"}]}', ": an edge from node 'a'"),
+    "json: a weight of some nodes": (
+        '{"nodes": [{"id": 1, "weight": 2}, {"id": 2}], "links": []}',
+        ": node 2 has no weight, but others have",
+    ),
+    "json: a negative weight": (
+        '{"nodes": [{"id": "a", "weight": -2}], "links": []}',
+        ": .*weight of node 'a' is -2",
+    ),
 }
 MODELS = {
     # OR-Library
@@ -355,8 +397,8 @@ def test_unknown_names(tmp_path):
     path = write(tmp_path, "2 1\n1 2 1\n")
     with pytest.raises(InputError, match="unknown problem 'sat'"):
         read_instances(path, problem="sat")
-    with pytest.raises(InputError, match="unknown format 'gml'; choose one of rudy"):
-        read_instances(path, format="gml")
+    with pytest.raises(InputError, match="unknown format 'gexf'; choose one of rudy"):
+        read_instances(path, format="gexf")
     assert_refused(path, ": not a zip archive, so its format is not npz", format="npz")
     write_archive(tmp_path / "g.npz", [Graph.from_arrays("g", 2, [(0, 1)])])
     assert_refused(tmp_path / "g.npz", ": a zip archive, so its format is not rudy", format="rudy")

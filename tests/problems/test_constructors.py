@@ -125,6 +125,8 @@ def test_cuts_of_graphs_in_every_form(data, labelled):
         sl_discs.maxcut(edges, numbers, num_nodes=len(graph)),
         sl_discs.maxcut(adjacency),
         sl_discs.maxcut(scipy.sparse.triu(adjacency)),
+        sl_discs.maxcut(adjacency.toarray()),
+        sl_discs.maxcut(np.tril(adjacency.toarray())),
         sl_discs.maxcut(canonical),
     ):
         assert problem.labels == range(len(graph)) and problem.maximise
@@ -153,7 +155,18 @@ BAD = {
     "an edge twice": (sl_discs.maxcut, ([[0, 1], [1, 0]],), "more than once"),
     "edges of strings": (sl_discs.mis, ([["a", "b"]],), "networkx"),
     "ragged edges": (sl_discs.mis, ([[0, 1], [2]],), "rectangular"),
-    "a dense adjacency": (sl_discs.maxcut, (np.ones((3, 3)),), "SciPy sparse"),
+    "a dense loop": (sl_discs.maxcut, (np.ones((3, 3)),), "self-loop at node 0; clear the diagonal"),
+    "a dense directed matrix": (
+        sl_discs.mis,
+        (np.eye(3, k=1) + np.eye(3, k=-2),),
+        "neither symmetric nor triangular",
+    ),
+    "dense weights that differ": (sl_discs.maxcut, (np.array([[0.0, 1], [2, 0]]),), "directed"),
+    "a dense NaN": (sl_discs.mis, (np.array([[0, NAN], [NAN, 0]]),), "the adjacency matrix is nan at 0, 1"),
+    "a dense matrix of words": (sl_discs.mis, (np.full((3, 3), "a"),), "has dtype <U1; expected numbers"),
+    "a matrix of no nodes": (sl_discs.mis, (np.zeros((0, 0)),), "empty"),
+    "numbers that are no edges": (sl_discs.mis, (np.ones((3, 4)),), r"or an adjacency matrix \[N, N\]"),
+    "weights of a matrix": (sl_discs.maxcut, (np.zeros((3, 3)), [1.0]), "are only for edges"),
     "a directed matrix": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1, 0], [0, 0, 0], [1, 0, 0]]),), "directed"),
     "two weights": (sl_discs.maxcut, (scipy.sparse.coo_array([[0, 1], [2, 0]]),), "directed"),
     "a loop in a matrix": (sl_discs.mis, (scipy.sparse.coo_array([[1]]),), "self-loop at node 0"),
@@ -206,6 +219,23 @@ def test_bad_options_are_named(option):
     for value in values:
         with pytest.raises(InputError, match=f"{option} is "):
             constructor(*arguments, **{option: value})
+
+
+@pytest.mark.parametrize("constructor", [sl_discs.mis, sl_discs.maxclique, sl_discs.vertex_cover])
+def test_dense_matrices_are_the_graphs_of_their_nonzero_entries(constructor):
+    graph = nx.gnp_random_graph(8, 0.5, seed=1)
+    matrix = nx.to_numpy_array(graph, dtype=int) * -3
+    given, expected = constructor(matrix, weight=np.arange(1, 9)), constructor(graph, weight=np.arange(1, 9))
+    assert given.labels == range(8)
+    for row in np.array(np.meshgrid(*[[0, 1]] * 8)).reshape(8, -1).T:
+        assert given.value(row) == expected.value(row)
+    assert sl_discs.coloring(matrix, 3).value([0] * 8) == graph.number_of_edges()
+
+
+def test_whole_numbers_two_by_two_are_edges_unless_only_a_matrix_fits():
+    assert sl_discs.mis(np.array([[0, 1], [2, 0]])).num_variables == 3
+    joined, apart = sl_discs.maxcut(np.array([[0, 5], [5, 0]])), sl_discs.maxcut(np.zeros((2, 2), int))
+    assert joined.value([0, 1]) == 5 and apart.num_variables == 2 and apart.value([0, 1]) == 0
 
 
 def test_adjacency_of_truths_has_edges_of_weight_1():

@@ -13,6 +13,7 @@ from sl_discs.sampling.draws import Batches, Events, Store, column, num_bytes, o
 from sl_discs.sampling.recorded import RecordedChains
 from sl_discs.sampling.samples import overlap_bins
 from sl_discs.sampling.tempering import log_z_of_ladder
+from sl_discs.testing import truths
 
 
 @pytest.mark.parametrize("rungs", [2, 3, 6])
@@ -204,3 +205,39 @@ def test_r_hat_and_effective_sizes_are_those_of_arviz(values):
     np.testing.assert_allclose([found.ess_bulk, found.ess_tail], known, rtol=0.01)  # they differ in the last lag
     if len(values) > 1:
         np.testing.assert_allclose(found.r_hat, array_stats.rhat(values, **axes), rtol=1e-4)
+
+
+def test_records_by_group_are_those_of_its_ladders_in_turn():
+    records = np.arange(3 * 4 * 2).reshape(3, 4, 2)
+    found = tempering.by_group(records, 2)
+    np.testing.assert_array_equal(found[:, 1], records[:, 2:].reshape(6, 2))
+    np.testing.assert_array_equal(tempering.by_group(records, 1), records)
+
+
+def test_where_ladders_exchange_clusters():
+    def found(graph, ladders=8):
+        return tempering.exchanges_clusters(sl_discs.maxcut(graph).terms(), ladders)
+
+    grid = nx.grid_2d_graph(8, 8)
+    assert found(grid) and found(grid, 4) and not found(grid, 2) and not found(grid, 7)
+    assert not found(nx.grid_2d_graph(7, 7)) and not found(nx.grid_graph((5, 5, 5))) and found(nx.path_graph(40))
+
+
+@pytest.mark.slow
+def test_errors_cover_where_ladders_exchange_clusters():
+    """Each of 16 runs on a grid in random fields against its transfer matrix; draws count by pair of ladders."""
+    truth, apart = truths.random_field_grid(8, 1.2), []
+    for seed in range(16):
+        samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=seed)
+        assert samples.how["rungs with cluster moves"] > 2 and samples.how["ladders"] == 8
+        assert samples.bits.shape[:2] == (4, 200) and samples.ladder.round_trips.shape == (4,)
+        energy = samples.mean()
+        apart.append(
+            [
+                (energy.mean - truth.mean_value) / energy.error,
+                (samples.log_z.mean - truth.log_z) / samples.log_z.error,
+            ]
+        )
+    # The root mean square of 16 normal numbers is outside with probability 1e-3 below and 6e-4 above.
+    spread = np.sqrt(np.mean(np.square(apart), axis=0))
+    assert (spread > 0.5).all() and (spread < 1.6).all(), spread

@@ -55,6 +55,16 @@ def test_graph(cycle, tmp_path, capsys, kind, value):
     assert code == 0 and f"{value} claimed, {value} counted: good" in out and not err
 
 
+def test_answers_keep_labels_that_are_tuples(tmp_path, capsys):
+    path, saved = tmp_path / "grid.json", tmp_path / "answer.json"
+    path.write_text(json.dumps(nx.node_link_data(nx.grid_graph([2, 3]), edges="edges")))
+    assert run(capsys, path, "--problem=mis", f"--save={saved}")[0] == 0
+    (answer,) = read_answers(saved).answers
+    assert set(answer.labels) == set(nx.grid_graph([2, 3]))
+    code, out, err = recount(capsys, path, saved)
+    assert code == 0 and "3 claimed, 3 counted: good" in out and not err
+
+
 @pytest.mark.parametrize(
     ("size", "said"),
     [(5, "optimal, proved by enumeration"), (25, "optimal, proved by reductions")],

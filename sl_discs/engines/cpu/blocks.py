@@ -29,6 +29,7 @@ class Target(NamedTuple):
       neighbours: [E] of all sites, concatenated.
       weights: [E] their couplings.
       whole: whether all couplings are whole numbers.
+      symmetric: whether f stays the same if all sites flip.
       sites: [A] the sites that may flip.
     """
 
@@ -38,6 +39,7 @@ class Target(NamedTuple):
     neighbours: np.ndarray
     weights: np.ndarray
     whole: bool
+    symmetric: bool
     sites: np.ndarray
 
 
@@ -66,6 +68,7 @@ class Lanes(NamedTuple):
       change: [C] change of x at the site that is tried.
       words: [2, C] random words of an even step and the next one.
       better: [C] which lanes have a better state.
+      clusters: [3, S + 1] working memory of `exchange_clusters`.
     """
 
     place: np.ndarray
@@ -89,6 +92,7 @@ class Lanes(NamedTuple):
     change: np.ndarray
     words: np.ndarray
     better: np.ndarray
+    clusters: np.ndarray
 
 
 def make_lanes(size: int, count: int, localized: bool) -> Lanes:
@@ -105,6 +109,7 @@ def make_lanes(size: int, count: int, localized: bool) -> Lanes:
         values=aligned_zeros(pairs), found=aligned_zeros(pairs, bool), same=aligned_zeros(count, bool),
         lane_keys=aligned_zeros(pairs, word), rate=aligned_zeros(count, number), words=aligned_zeros(pairs, word),
         change=aligned_zeros(count, number), better=aligned_zeros(count, bool),
+        clusters=aligned_zeros((3, size + 1), word),
     )  # fmt: skip
 
 
@@ -124,6 +129,8 @@ class Found(NamedTuple):
     states: np.ndarray
 
 
+# Relative to the sum of a site's couplings.
+_ROUNDING = 1e-6
 # The largest number of chains in a block, and the smallest one that is worth a thread of its own.
 _MOST, _FEWEST = 64, 16
 
@@ -145,7 +152,12 @@ def make_targets(model: QuadraticModel, batch: Batch) -> list[Target]:
         kept = np.zeros(size, np.float32)
         kept[:num_sites] = linear[g, :size]
         lists = starts, neighbour[here].astype(np.uint32), weight[here].astype(np.float32)
-        return Target(kept, scale[g], *lists, weight.dtype == np.int8, np.flatnonzero(mask[g]).astype(np.uint32))
+        # On spins s = 2 x - 1 the fields are half of c + J 1/2; those of real couplings are rounded.
+        sums, reach = (np.bincount(site[here], each[here], size) for each in (weight, np.abs(weight)))
+        fields = np.abs(2 * kept + scale[g] * sums)
+        symmetric = bool((fields <= _ROUNDING * abs(scale[g]) * reach).all() and mask[g, site[here]].all())
+        lists = (*lists, weight.dtype == np.int8, symmetric)
+        return Target(kept, scale[g], *lists, np.flatnonzero(mask[g]).astype(np.uint32))
 
     return [one(g) for g in range(len(mask))]
 
@@ -177,7 +189,7 @@ def make_blocks(steps: np.ndarray, ladder: int, threads: int) -> list[np.ndarray
 
     Args:
       steps: [G, B] steps done, which must be the same in a block.
-      ladder: R, whole ladders are in one block.
+      ladder: R, whole ladders are in one block, or pairs of them, 2 R.
       threads: that play blocks.
     """
     blocks = []
@@ -213,7 +225,7 @@ def _flat(leaf) -> Any:
     return leaf.reshape(-1, *leaf.shape[2:])
 
 
-def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, first_step, steps, found):
+def _play_block(gibbs, program, changed, target, ladder, clusters, keys, chains, block, first_step, steps, found):
     """Runs the chains of a block, and writes their states and records."""
     # Lanes that are left play the last chain once more, so that they add no flips of their own.
     places = block[np.minimum(np.arange(whole(len(block))), len(block) - 1)]
@@ -236,7 +248,8 @@ def _play_block(gibbs, program, changed, target, ladder, keys, chains, block, fi
         np.zeros((num_states, count // ladder, size), np.int8),
     )
     num_open = max(len(target.sites), 1)
-    play(gibbs, program, changed, target, lanes, ladder, first_step, steps // num_open, steps % num_open, records)
+    sweep, row = divmod(steps, num_open)
+    play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, sweep, row, records)
     found.values[:, block] = records.values
     found.acceptances[:, block] = found.hops[:, block] = records.hops
     if ladder > 1:
@@ -264,7 +277,7 @@ def _compile(gibbs, program, target) -> bool:
     """Plays nothing."""
     nothing = make_recorded(Program(np.zeros(0), None), 0, 1, WIDTH, 1)
     records = Found(nothing.values, nothing.hops, nothing.exchanged, nothing.states)
-    play(gibbs, program, program.refresh[0], target, make_lanes(WIDTH, WIDTH, False), 1, 1, 0, 0, records)
+    play(gibbs, program, program.refresh[0], target, make_lanes(WIDTH, WIDTH, False), 1, 0, 1, 0, 0, records)
     return True
 
 
@@ -313,11 +326,12 @@ def make_play(
         def play_block(block):
             g, first = divmod(block[0], num_chains)
             _play_block(
-                gibbs, here, changed, targets[g], program.ladder, keys, chains, block, done + 1, int(steps[g, first]),
-                found,
+                gibbs, here, changed, targets[g], program.ladder, program.clusters, keys, chains, block, done + 1,
+                int(steps[g, first]), found,
             )  # fmt: skip
 
-        in_threads(play_block, make_blocks(steps, program.ladder, threads), threads)
+        together = program.ladder * (2 if program.clusters else 1)
+        in_threads(play_block, make_blocks(steps, together, threads), threads)
         back = [None if leaf is None else leaf.reshape(num_instances, num_chains, *leaf.shape[1:]) for leaf in chains]
         x, coupled, linear, pairs, y, mean, *best = back
         played = np.int32(intervals * every)

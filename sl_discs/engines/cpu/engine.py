@@ -71,6 +71,9 @@ class Cpu(Engine):
     def steps_per_call(self, sampler):
         return ENTRIES[type(sampler)].steps_per_call
 
+    def has_clusters(self, sampler, batch):
+        return bool(blocks.in_step(sampler, batch).all())
+
     def prepare(self, model, sampler, batch, program):
         """Lays out instances and program once; the first call for new types of arrays compiles the loops."""
         check_ladder(program, batch.keys.mcmc.shape[1])

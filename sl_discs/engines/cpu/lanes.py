@@ -33,6 +33,7 @@ from sl_discs.engines.cpu.arithmetic import (
     threefry,
     uniform,
 )
+from sl_discs.engines.cpu.clusters import exchange_clusters
 from sl_discs.engines.cpu.jit import FUSED, called, entered, in_long_vectors, inlined
 from sl_discs.engines.cpu.single_site import TIE
 
@@ -338,7 +339,7 @@ def _log(lanes, scale, every, ladder, interval, found):
 
 
 @entered
-def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row, found):
+def play(gibbs, program, changed, target, lanes, ladder, clusters, first_step, sweep, row, found):
     """Runs L intervals of T/L steps.
 
     Args:
@@ -348,6 +349,7 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
       target: `blocks.Target`.
       lanes: `blocks.Lanes`, modified in place.
       ladder: R.
+      clusters: of the program.
       first_step: number of the first step.
       sweep: number of the sweep that contains it.
       row: its number in the sweep.
@@ -410,6 +412,16 @@ def play(gibbs, program, changed, target, lanes, ladder, first_step, sweep, row,
         if ladder > 1:
             exchanged = found.exchanged[interval]
             _exchange(lanes, target.scale, ladder, program.rate, step - 1, every, number - 1, exchanged)
+            if clusters > 0:
+                for first in range(0, exchanged.shape[0], 2 * ladder):
+                    for place in range(first + (number - 1) // every % 2, first + clusters, 2):
+                        # Folded, unlike the keys of exchanges in a ladder.
+                        keys = lanes.observation_keys
+                        key0, key1 = threefry(keys[0, place], keys[1, place], _U(number - 1), FOLD)
+                        exchange_clusters(
+                            target, lanes.spins, lanes.coupled, lanes.sums, lanes.clusters,
+                            lanes.lane_of[place], lanes.lane_of[place + ladder], key0, key1,
+                        )  # fmt: skip
             _set_keys(lanes)
             _set_rates(lanes, program.rate, step - 1)
             _keep_better(lanes, target.scale, _OF_ALL, lanes.best)
