@@ -9,6 +9,8 @@ in any diagnostic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float, Int8
 
@@ -61,8 +63,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
 
 
-def dispersed(terms: Terms, temperature: float, options: Options) -> RecordedChains:
-    """Chains, one of each group, that have reached their states from different starts."""
+def dispersed(
+    terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
+) -> RecordedChains:
+    """Chains, one of each group, that have reached their states from different starts, or until `is_over`."""
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
@@ -73,7 +77,7 @@ def dispersed(terms: Terms, temperature: float, options: Options) -> RecordedCha
     chain = np.arange(len(states))
     shift = chain % counts.max()
     chains.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
-    chains.record(temperature, FIRST_ROUND)
+    chains.record(temperature, FIRST_ROUND, is_over=is_over)
     return chains
 
 

@@ -190,11 +190,13 @@ class _Tempering:
         )  # fmt: skip
         self.inverse = inverse
 
-    def start(self, terms: Terms, temperature: float, options: Options) -> int:
+    def start(
+        self, terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
+    ) -> int:
         """Puts the second half of the ladders into cold starts, one for all rungs of a ladder; returns the number of
         steps. With every second ladder, pairs of ladders would not differ in their starts.
         """
-        quenched = dispersed(terms, temperature, options._replace(groups=self.chains.num_chains))
+        quenched = dispersed(terms, temperature, options._replace(groups=self.chains.num_chains), is_over)
         found, states = quenched.current(), self.chains.current().reshape(self.ladders, self.rungs, -1)
         cold = self.ladders // 2
         best = np.argsort(-terms.evaluator()(found), kind="stable")[:cold]
@@ -235,7 +237,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     each = 2 if tempering.chains.clusters else 1
     groups, draws_each = options.groups // each, options.draws_each and options.draws_each * each
     store = Store(groups, terms.num_sites, max(terms.num_values), draws_each, options.store)
-    searched, is_over = tempering.start(terms, temperature, options), budget.after(_SEARCH_PART)
+    is_over = budget.after(_SEARCH_PART)
+    searched = tempering.start(terms, temperature, options, is_over)
     for number in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():
