@@ -1,4 +1,4 @@
-"""Known truths of Hopfield models, block models, planted strips and restricted Boltzmann machines.
+"""Known truths of Hopfield models, block models, two sides, planted strips and restricted Boltzmann machines.
 
 For spins that fall into a few classes of equal ones, with M_a the sum of the spins of class a, f is a function of the
 M_a alone, so that sums over states are sums over the tuples of magnetisations, of which there are far fewer. A strip
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Complex128, Float64, Int
-from scipy import linalg
+from scipy import linalg, optimize
 
 from sl_discs.errors import InputError, real, real_array, whole
 from sl_discs.instances.form import QuadraticForm
@@ -108,6 +108,33 @@ def _of_classes(
     marginals = np.where(signs > 0, up, 1 - up)
     planted = (np.asarray(direction)[of_site] * signs).astype(np.int8)
     return Truth(problem, temperature, log_z, mean, marginals, weight_of_mode(counts), counts, planted)
+
+
+def two_sides(left: int, right: int, temperature: float, *, gain: float, penalty: float, weight: float) -> Truth:
+    """f = g a + gain b - penalty a b of a ones among the `left` first variables and b among the `right` others.
+
+    The mode is that more than half of the left variables are 1, and g such that it has this weight. With few
+    variables on the left and a large penalty it is a golf hole: at high temperature the many states of the right side
+    exclude it, and at the given one hardly anything leads there.
+    """
+    a, b = np.arange(left + 1)[:, None], np.arange(right + 1)
+    log_counts = log_binomial(left, a) + log_binomial(right, b)
+
+    def law_of(g: float):
+        return summed(log_counts, g * a + gain * b - penalty * a * b, temperature)
+
+    def excess(g: float) -> float:
+        return float(law_of(g)[1][2 * a[:, 0] > left].sum()) - weight
+
+    g = optimize.brentq(excess, 0, 1e3 * temperature)
+    log_z, law, mean = law_of(g)
+    pairs = np.argwhere(np.ones((left, right), bool)) + np.array([0, left])
+    linear, couplings = np.repeat([g, gain], [left, right]), np.full(len(pairs), -penalty)
+    form = QuadraticForm.from_arrays("two-sides", linear, pairs, couplings, maximise=True)
+    problem = Problem("qubo", form.name, range(left + right), form)
+    marginals = np.repeat([(law * a).sum() / left, (law * b).sum() / right], [left, right])
+    direction = np.repeat(np.array([1, 0], np.int8), [left, right])
+    return Truth(problem, temperature, log_z, mean, marginals, weight, law.sum(axis=1), direction)
 
 
 # d/db F(b) = Im F(b + ih) / h for an analytic F, without the cancellation of a difference.

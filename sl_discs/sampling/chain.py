@@ -9,6 +9,8 @@ in any diagnostic.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float, Int8
 
@@ -36,7 +38,7 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     store = Store(options.groups, terms.num_sites, max(terms.num_values), options.draws_each, options.store)
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     chains = RecordedChains(terms, options.sampler, fields, options.groups, engine=options.engine, seed=options.seed)
-    chains.restart(_dispersed(terms, temperature, options))
+    chains.restart(dispersed(terms, temperature, options).current())
     warm_up, length = 0, FIRST_ROUND
     while True:
         recorded = chains.record(temperature, length)
@@ -61,8 +63,10 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
 
 
-def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.ndarray, "C N"]:
-    """States that chains have reached from different starts."""
+def dispersed(
+    terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
+) -> RecordedChains:
+    """Chains, one of each group, that have reached their states from different starts, or until `is_over`."""
     fields = frozen_after(FIRST_ROUND, options, terms.num_sites)
     if options.sampler in ORDERED:
         fields["scan"] = RANDOM
@@ -73,8 +77,8 @@ def _dispersed(terms: Terms, temperature: float, options: Options) -> Int8[np.nd
     chain = np.arange(len(states))
     shift = chain % counts.max()
     chains.restart(((states[chain - shift] + shift[:, None]) % counts).astype(np.int8))
-    chains.record(temperature, FIRST_ROUND)
-    return chains.current()
+    chains.record(temperature, FIRST_ROUND, is_over=is_over)
+    return chains
 
 
 def frozen_after(sweeps: int, options: Options, size: int) -> dict:

@@ -3,7 +3,11 @@
 Each ladder leads from infinite temperature, where a sweep forgets everything, to the target temperature. Even and odd
 pairs of neighbours alternate in exchanging their states (Okabe et al. 2001; Syed et al. 2022). Rounds of doubling
 length place the rungs so that all swaps are rejected equally often, and choose their number; then the ladder is
-fixed, and draws are taken from its coldest rung. R-hat compares the ladders.
+fixed, and draws are taken from its coldest rung.
+
+R-hat compares the ladders, of which the first half start hot, in random states, and the second half cold, in the best
+states that chains reach at the target temperature. At a transition of first order, hot starts meet the phase of many
+states and cold ones that of the largest values, and where ladders do not lead from one to the other, they disagree.
 
 On sparse graphs the cold rungs of two ladders exchange clusters (Houdayer 2001, `engines.cpu.clusters`). The two are
 independent at each moment, but not over time: draws, values and round trips then count by pair of ladders.
@@ -21,7 +25,7 @@ from scipy import optimize
 from scipy.special import chdtri, expit
 
 from sl_discs.models.terms import Terms
-from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, frozen_after, sweeps_a_draw
+from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, dispersed, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
 from sl_discs.sampling.draws import Averages, Budget, Drawn, Ladder, Options, Store, log_num_states, magnetisations
 from sl_discs.sampling.recorded import Recorded, RecordedChains
@@ -186,6 +190,20 @@ class _Tempering:
         )  # fmt: skip
         self.inverse = inverse
 
+    def start(
+        self, terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
+    ) -> int:
+        """Puts the second half of the ladders into cold starts, one for all rungs of a ladder; returns the number of
+        steps. With every second ladder, pairs of ladders would not differ in their starts.
+        """
+        quenched = dispersed(terms, temperature, options._replace(groups=self.chains.num_chains), is_over)
+        found, states = quenched.current(), self.chains.current().reshape(self.ladders, self.rungs, -1)
+        cold = self.ladders // 2
+        best = np.argsort(-terms.evaluator()(found), kind="stable")[:cold]
+        states[-cold:] = found[best, None]
+        self.chains.restart(states.reshape(-1, states.shape[2]))
+        return quenched.steps
+
     @property
     def temperatures(self) -> Float64[np.ndarray, "B"]:
         with np.errstate(divide="ignore"):
@@ -219,7 +237,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
     each = 2 if tempering.chains.clusters else 1
     groups, draws_each = options.groups // each, options.draws_each and options.draws_each * each
     store = Store(groups, terms.num_sites, max(terms.num_values), draws_each, options.store)
-    searched, is_over = 0, budget.after(_SEARCH_PART)
+    is_over = budget.after(_SEARCH_PART)
+    searched = tempering.start(terms, temperature, options, is_over)
     for number in range(_ROUNDS):
         budget.check_interrupt()
         if is_over():

@@ -7,7 +7,7 @@ from scipy import special
 from sl_discs.errors import InputError
 from sl_discs.testing import truths
 from sl_discs.testing.cases import all_states
-from truths import boltzmann_machine, communities, hopfield, planted_strip
+from truths import boltzmann_machine, communities, hopfield, planted_strip, two_sides
 
 
 def machine(visible, hidden, temperature, seed=0):
@@ -37,6 +37,7 @@ def machine(visible, hidden, temperature, seed=0):
         hopfield(8, [1.6, 1.4, 1.2, 1, 0.8, 0.6, 0.4], 0.6, field=0.1),
         communities([3, 5, 4], 1.7, -0.4, 0.5, field=0.1, seed=3),
         communities([2, 2, 1, 2, 2, 3], 2.0, 0.3, 0.9, field=-0.2),
+        two_sides(3, 7, 0.9, gain=0.4, penalty=1.1, weight=0.3),
         planted_strip(1, 9, 1.3, 0.8, 0.7, field=0.05),
         planted_strip(3, 4, 1.5, 0.6, 0.8, field=0.1, seed=1),
         planted_strip(4, 3, 0.0, 1.0, 0.3, field=-0.1, seed=2),
