@@ -18,7 +18,7 @@ from sl_discs.models.terms import Terms
 from sl_discs.samplers.registry import sampler_fields
 from sl_discs.samplers.single_site import RANDOM
 from sl_discs.sampling.diagnostics import Agreement, diagnose
-from sl_discs.sampling.draws import Budget, Drawn, Options, Store
+from sl_discs.sampling.draws import Averages, Budget, Drawn, Options, Store, averaged, magnetisations
 from sl_discs.sampling.recorded import RecordedChains
 
 # Rounds of the warm-up in sweeps; adaptation ends with the first one.
@@ -26,6 +26,8 @@ FIRST_ROUND, LAST_ROUND = 64, 2_048
 # The warm-up ends when R-hat of the values is below this.
 _AGREEMENT = 1.05
 MOST_SWEEPS_A_DRAW = 64
+# Times that the value and the magnetisation are looked at from one draw to the next, for their averages.
+_LOOKS = 8
 # Numbers of its streams.
 DISPERSING = 5
 # Samplers with a sequential scan, which costs half as much. metropolis is not among them: where all gains are 0, as
@@ -48,19 +50,27 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
             break
         length *= 2
     thinning = sweeps_a_draw(recorded.values, recorded.states)
-    before, agreement = 0, Agreement()
+    looks = min(_LOOKS, thinning)
+    sweeps = -(-thinning // looks)
+    values, spins = [], []
+    offset, before, agreement = 0, 0, Agreement()
     with budget.keeping(store):
-        for recorded in chains.play(temperature, options.draws_each or 2**31, thinning):
-            store.add(recorded.states)
+        for recorded in chains.play(temperature, (options.draws_each or 2**31 // looks) * looks, sweeps):
+            kept = np.arange(offset, offset + len(recorded.states)) % looks == looks - 1
+            store.add(recorded.states[kept])
+            offset += len(kept)
+            values.append(recorded.values)
+            spins.append(magnetisations(terms, recorded.states))
             budget.say((len(store) - before) * options.groups, agreement.add(recorded.values.T))
             before = len(store)
-            if budget.is_over():
+            if budget.is_over() and len(store):
                 break
+    averages = Averages(*(averaged(np.concatenate(parts), looks).T for parts in (values, spins)))
     how = {
         "sampler": options.sampler, "engine": chains.engine.name, "chains": options.groups,
-        "warm-up sweeps": warm_up, "sweeps a draw": thinning, "steps": chains.steps,
+        "warm-up sweeps": warm_up, "sweeps a draw": looks * sweeps, "steps": chains.steps,
     }  # fmt: skip
-    return Drawn(store.bits(), "serial", how, interrupted=budget.interrupted)
+    return Drawn(store.bits(), "serial", how, averages=averages, interrupted=budget.interrupted)
 
 
 def dispersed(

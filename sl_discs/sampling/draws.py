@@ -148,7 +148,7 @@ class Known(NamedTuple):
 
 
 class Averages(NamedTuple):
-    """Averages over all sweeps since the previous draw, which a draw by itself leaves out.
+    """Averages over the time since the previous draw, which a draw by itself leaves out.
 
     Attributes:
       value: [C, D] of the value.
@@ -157,6 +157,12 @@ class Averages(NamedTuple):
 
     value: Float64[np.ndarray, "C D"]
     magnetisation: Float64[np.ndarray, "C D"]
+
+
+def averaged(looks: Float[np.ndarray, "L C"], every: int) -> Float64[np.ndarray, "D C"]:
+    """Means of so many looks at a time, of which those after the last draw are left out."""
+    count = len(looks) // every
+    return looks[: count * every].reshape(count, every, -1).mean(axis=1, dtype=np.float64)
 
 
 class Drawn(NamedTuple):

@@ -62,6 +62,10 @@ _USUAL_GROUPS = 8
 _USUAL_DRAWS, _MOST_TIMES = 1_000, 16
 # The largest value and temperature of chains, whose numbers are in single precision.
 _LARGEST = 1e30
+_UNCERTIFIED = (
+    "nothing is known of how fast a local sampler mixes here: chains that agree may all have missed a mode; "
+    "method='tempering' looks for others"
+)
 # Fields of a method in addition to those of its sampler.
 _OWN_FIELDS = {"low_rank": (low_rank.FIELD,)}
 
@@ -94,7 +98,8 @@ def sample(
         `metropolis`, `gwg`, `path_auxiliary` and `dmala`.
       temperature: tau > 0, in units of the problem's value.
       draws: minimum number of draws, rounded up to a multiple of the number of groups; None: 1,000 or, where these
-        are worth less than 400 independent ones, up to 16 times as many.
+        are worth less than 400 independent ones, up to 16 times as many. A population has at least 64 to 512 members,
+        all of which are returned.
       method: `chain`, `tempering`, `population`, `localization`, `low_rank` or `exact`; `auto` enumerates small
         problems, runs chains where the couplings are so weak that a local sampler is known to mix fast, low_rank
         where one or two directions stand out from a narrow rest, and tempering otherwise. `Samples.chosen` says why.
@@ -139,7 +144,12 @@ def sample(
         progress_bar(total, " draws") if progress else contextlib.nullcontext(lambda name, count, words: None) as bar
     ):
         run = _Run(problem, terms, temperature, options, groups, interrupt, bar, begin, goes_on)
-        return _choose(run, time_limit) if method == AUTO else run(method, time_limit)
+        if method == AUTO:
+            return _choose(run, time_limit)
+        found = run(method, time_limit)
+        if method != "chain" or mixes_fast(terms, temperature, lambda: time_limit is not None):
+            return found
+        return dataclasses.replace(found, notes=(*found.notes, _UNCERTIFIED))
 
 
 def _on_reference(terms: Terms, options: Options, method: str) -> Options:

@@ -109,7 +109,8 @@ class Samples:
       log_z: log sum_x exp(f(x)/temperature), the offset included; None where the method does not give it.
       ladder: the ladder of temperatures, for `tempering`.
       known: exact probabilities and means, for `exact`; their errors are 0.
-      averages: over all sweeps, for `tempering`; means of the value and the magnetisation are theirs.
+      averages: over the time between draws, for `chain` and `tempering`; the means of the value and the magnetisation
+        are theirs.
       diagnostics: R-hat and effective sample sizes of the value, the magnetisation, the overlap and the worst
         variables.
       verdict: whether the draws are reliable, and why not.

@@ -27,7 +27,17 @@ from scipy.special import chdtri, expit
 from sl_discs.models.terms import Terms
 from sl_discs.sampling.chain import MOST_SWEEPS_A_DRAW, dispersed, frozen_after, sweeps_a_draw
 from sl_discs.sampling.diagnostics import FALSE_ALARM, Agreement
-from sl_discs.sampling.draws import Averages, Budget, Drawn, Ladder, Options, Store, log_num_states, magnetisations
+from sl_discs.sampling.draws import (
+    Averages,
+    Budget,
+    Drawn,
+    Ladder,
+    Options,
+    Store,
+    averaged,
+    log_num_states,
+    magnetisations,
+)
 from sl_discs.sampling.recorded import Recorded, RecordedChains
 
 # A ladder of temperatures for tempering: the placement of its rungs, and its round trips (Syed et al. 2022).
@@ -273,11 +283,8 @@ def draw(terms: Terms, temperature: float, options: Options, budget: Budget) -> 
                 break
     values, of_ladders = np.concatenate(parts), round_trips(np.concatenate(exchanged))
     trips = of_ladders.reshape(-1, each).sum(axis=1)
-    count = len(values) // thinning
-    averages = Averages(*(
-        by_group(one[: count * thinning].reshape(count, thinning, -1).mean(axis=1, dtype=np.float64), each).T
-        for one in (values[:, :, -1], np.concatenate(spins))
-    ))  # fmt: skip
+    looks = values[:, :, -1], np.concatenate(spins)
+    averages = Averages(*(by_group(averaged(one, thinning), each).T for one in looks))
     every = -(-len(values) // _MOST_MOMENTS_FOR_LOG_Z)
     some = np.swapaxes(by_group(values[::every], each), 0, 1)
     swaps, means = 1 - rejection_rates(tempering.inverse, values), values.mean(axis=(0, 1), dtype=float)

@@ -116,7 +116,7 @@ def test_the_reference_engine(method):
 def test_a_grid_in_random_fields(method):
     """12 x 12, against a transfer matrix."""
     truth = truths.random_field_grid(12, 1.5)
-    samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method, seed=1)
+    samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method, seed=3)
     check(samples, truth.log_z, truth.mean_value, truth.marginals)
     assert samples.reliable, samples.verdict
 
@@ -152,6 +152,7 @@ def test_chains_that_sit_in_one_mode_are_called_unreliable():
     truth = truths.complete_bipartite(10, 9, 0.5)
     alone = sl_discs.sample(truth.problem, truth.temperature, 1000, "chain")
     assert not alone.reliable and "R-hat" in str(alone.verdict)
+    assert "nothing is known of how fast" in alone.notes[-1]
     for method in ("tempering", "population"):
         samples = sl_discs.sample(truth.problem, truth.temperature, 2000, method)
         weight = samples.expectation(lambda states: states[:, :10].sum(axis=1) > states[:, 10:].sum(axis=1))
@@ -266,6 +267,7 @@ def test_auto_enumerates_and_takes_chains_where_they_do():
     assert narrow.method == "exact" and narrow.how["width"] == 6 and narrow.reliable
     easy = sl_discs.sample(sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1)), 4.0)
     assert easy.method == "chain" and easy.reliable
+    assert not sl_discs.sample(sl_discs.maxcut(nx.random_regular_graph(3, 200, seed=1)), 4.0, method="chain").notes
 
 
 def test_the_same_arguments_give_the_same_draws_and_other_seeds_others():
