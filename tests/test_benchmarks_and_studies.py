@@ -30,7 +30,7 @@ def run(capsys, monkeypatch):
     return run
 
 
-def test_there_are_six_benchmarks_and_five_studies_and_their_readmes_name_them():
+def test_there_are_six_benchmarks_and_seven_studies_and_their_readmes_name_them():
     assert list(SCRIPTS) == [
         "covers",
         "localization",
@@ -43,6 +43,8 @@ def test_there_are_six_benchmarks_and_five_studies_and_their_readmes_name_them()
         "laws",
         "samplers",
         "theory",
+        "tilt",
+        "verdicts",
     ]
     for path in SCRIPTS.values():
         assert f"python {path}" in (ROOT / Path(path).parent / "README.md").read_text()
