@@ -187,7 +187,7 @@ def _main(_) -> int:
     say(text)
     path = Path(folder) / "tilt.md"
     write_atomically(path, lambda file: file.write(text.encode()))
-    write_json(Path(folder) / "tilt.json", [one._asdict() for one in (*tilts, *shorter)])
+    write_json(Path(folder) / "tilt.json", {"rows": [one._asdict() for one in (*tilts, *shorter)]})
     say(f"saved: {path}")
     return 0
 

@@ -167,6 +167,10 @@ def needle(size: int, weight: float) -> Known:
     return Known(problem, 1.0, log_z, weight * height, marginals[None], mode=mode, mode_weight=weight)
 
 
+def _made(make: Callable[[], Any]) -> Known:
+    return _of(make())
+
+
 def _sides(left: int, right: int, temperature: float, gain: float, penalty: float) -> dict[str, Target]:
     """Two sides, of which the left one, which fewer states lead to, has weight .1 or .9."""
     made = {
@@ -175,7 +179,7 @@ def _sides(left: int, right: int, temperature: float, gain: float, penalty: floa
     }
     kind = "plateau" if gain == 0 else "sides"
     return {
-        f"{kind} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(lambda make=make: _of(make()), HARD)
+        f"{kind} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(functools.partial(_made, make), HARD)
         for weight, make in made.items()
     }
 
