@@ -8,7 +8,7 @@ PYTHONS="${PYTHONS:-python3.11 python3.12 python3.13}"
 
 place="$(mktemp -d)"
 trap 'rm -rf "$place"' EXIT
-rm -rf dist build
+rm -rf dist
 tried=0
 for python in $PYTHONS; do
   if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then

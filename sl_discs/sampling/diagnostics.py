@@ -68,11 +68,7 @@ class Agreement:
 
 
 def _split_r_hat(values: Float[np.ndarray, "C D"]) -> float:
-    half = values.shape[1] // 2
-    if half < 2:
-        return math.nan
-    halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(np.float64)
-    return float(_r_hat(halves.mean(axis=1), halves.var(axis=1, ddof=1).mean(), half))
+    return math.nan if values.shape[1] < 4 else _r_hat_of(_halves(values.astype(np.float64)))
 
 
 def _r_hat(means: Float64[np.ndarray, "M ..."], within, count: int):

@@ -200,9 +200,7 @@ class _Tempering:
         )  # fmt: skip
         self.inverse = inverse
 
-    def start(
-        self, terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool] = lambda: False
-    ) -> int:
+    def start(self, terms: Terms, temperature: float, options: Options, is_over: Callable[[], bool]) -> int:
         """Puts the second half of the ladders into cold starts, one for all rungs of a ladder; returns the number of
         steps. With every second ladder, pairs of ladders would not differ in their starts.
         """
