@@ -188,12 +188,13 @@ def test_by_default_a_run_goes_on_until_its_evidence_is_enough():
     assert found.reliable and len(found) == 1000 * short.verdict.times, found.verdict
 
 
-def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover():
+@pytest.mark.parametrize("method", ["chain", "tempering"])
+def test_means_over_all_sweeps_have_smaller_errors_than_those_of_draws_and_cover(method):
     """Of 25 seeds, whose z values have a standard deviation between .6 and 1.5 but for one case in 10,000."""
     truth = truths.ising_torus(6, 3.0)
     z, gains = [], []
     for seed in range(25):
-        samples = sl_discs.sample(truth.problem, truth.temperature, 800, "tempering", seed=seed)
+        samples = sl_discs.sample(truth.problem, truth.temperature, 800, method, seed=seed)
         mean = samples.mean()
         z.append((mean.mean - truth.mean_value) / mean.error)
         gains.append(dataclasses.replace(samples, averages=None).mean().error / mean.error)
