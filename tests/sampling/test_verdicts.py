@@ -50,6 +50,6 @@ def test_half_of_the_ladders_start_cold():
     terms = truth.problem.sampled()
     options = Options(100, 5, "gibbs", {}, "cpu", 0)
     ladders = _Tempering(terms, options, np.linspace(0, 2, 6), 16)
-    assert ladders.start(terms, 0.5, options) > 0
+    assert ladders.start(terms, 0.5, options, lambda: False) > 0
     spins = np.abs(2 * ladders.chains.current().reshape(5, 6, 64).mean(axis=2) - 1)
     assert (spins[3:] > 0.95).all() and (spins[:3] < 0.6).all()
