@@ -46,8 +46,12 @@ LIMIT = 5.0
 DRAWS = 2_000
 OTHERS = "population", "chain"
 METHODS = "tempering", *OTHERS, "auto"
-# How much a verdict can know of a target: it must be right and content; right; or there is nothing to be seen.
-EASY, HARD, HIDDEN = "easy", "hard", "hidden"
+# Kinds of targets: a verdict must be right on all but the last, of which nothing can be known, and content with the
+# first.
+EASY, MODES = "easy", "many modes"
+CROSSED, BARRIER = "first order, crossed by ladders", "first order, hardly crossed by ladders"
+HIDDEN = "hidden"
+KINDS = EASY, MODES, CROSSED, BARRIER, HIDDEN
 
 
 class Known(NamedTuple):
@@ -171,15 +175,15 @@ def _made(make: Callable[[], Any]) -> Known:
     return _of(make())
 
 
-def _sides(left: int, right: int, temperature: float, gain: float, penalty: float) -> dict[str, Target]:
+def _sides(kind: str, left: int, right: int, temperature: float, gain: float, penalty: float) -> dict[str, Target]:
     """Two sides, of which the left one, which fewer states lead to, has weight .1 or .9."""
     made = {
         weight: functools.partial(two_sides, left, right, temperature, gain=gain, penalty=penalty, weight=weight)
         for weight in (0.1, 0.9)
     }
-    kind = "plateau" if gain == 0 else "sides"
+    shape = "plateau" if gain == 0 else "sides"
     return {
-        f"{kind} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(functools.partial(_made, make), HARD)
+        f"{shape} {left}/{right} penalty {penalty:g} weight {weight:g}": Target(functools.partial(_made, make), kind)
         for weight, make in made.items()
     }
 
@@ -192,23 +196,23 @@ TARGETS: dict[str, Target] = {
     "two modes .9/.1": Target(
         lambda: _of(curie_weiss(60, 0.7, field=0.015)), EASY, ("tempering", "population", "auto")
     ),
-    "two modes .97/.03": Target(lambda: _of(curie_weiss(60, 0.5, field=0.015)), HARD, METHODS),
-    "ordered torus": Target(lambda: _of(ising_torus(8, 1.6)), HARD),
-    "spin glass": Target(lambda: glass(8, 0.5), HARD),
-    "pieces": Target(pieces, HARD),
-    "machine with dead units": Target(machine, HARD),
-    "8 Hopfield patterns": Target(lambda: _of(LAWS["hopfield-8"].make(1)), HARD),
-    "planted strip": Target(lambda: _of(LAWS["strip-2.4-0.4"].make(1)), HARD, ("tempering", "population")),
-    "independent sets 30/31": Target(lambda: bipartite(30, 31, 0.5, 3.0), HARD),
-    "independent sets 12/14": Target(lambda: bipartite(12, 14, 0.5, 1.2), HARD),
-    **_sides(20, 26, 0.3, 1.0, 2.0),
-    **_sides(12, 16, 0.3, 1.0, 1.2),
-    **_sides(10, 30, 0.5, 1.0, 1.2),
-    **_sides(10, 40, 1.0, 0.0, 0.3),
-    **_sides(10, 40, 1.0, 0.0, 0.6),
-    **_sides(10, 40, 1.0, 0.0, 2.0),
-    "Potts on all pairs": Target(lambda: potts_on_all(40, 10, 0.13, 0.002), HARD, ("tempering",)),
-    "Potts torus": Target(lambda: potts_torus(6, 10), HARD, ("tempering",)),
+    "two modes .97/.03": Target(lambda: _of(curie_weiss(60, 0.5, field=0.015)), MODES, METHODS),
+    "ordered torus": Target(lambda: _of(ising_torus(8, 1.6)), MODES),
+    "spin glass": Target(lambda: glass(8, 0.5), MODES),
+    "pieces": Target(pieces, MODES),
+    "machine with dead units": Target(machine, MODES),
+    "8 Hopfield patterns": Target(lambda: _of(LAWS["hopfield-8"].make(1)), MODES),
+    "planted strip": Target(lambda: _of(LAWS["strip-2.4-0.4"].make(1)), MODES, ("tempering", "population")),
+    "independent sets 30/31": Target(lambda: bipartite(30, 31, 0.5, 3.0), MODES),
+    "independent sets 12/14": Target(lambda: bipartite(12, 14, 0.5, 1.2), MODES),
+    **_sides(CROSSED, 20, 26, 0.3, 1.0, 2.0),
+    **_sides(CROSSED, 12, 16, 0.3, 1.0, 1.2),
+    **_sides(BARRIER, 10, 30, 0.5, 1.0, 1.2),
+    **_sides(CROSSED, 10, 40, 1.0, 0.0, 0.3),
+    **_sides(BARRIER, 10, 40, 1.0, 0.0, 0.6),
+    **_sides(BARRIER, 10, 40, 1.0, 0.0, 2.0),
+    "Potts on all pairs": Target(lambda: potts_on_all(40, 10, 0.13, 0.002), CROSSED, ("tempering",)),
+    "Potts torus": Target(lambda: potts_torus(6, 10), CROSSED, ("tempering",)),
     "golf hole": Target(lambda: _of(two_sides(20, 200, 1.0, gain=0.0, penalty=0.5, weight=0.9)), HIDDEN),
     "needle": Target(lambda: needle(24, 0.5), HIDDEN, ("tempering",)),
 }
@@ -239,20 +243,18 @@ def judged(known: Known, samples: Samples) -> dict[str, Any]:
         deviations["log Z"] = apart(samples.log_z, known.log_z)
     worst = max(deviations, key=lambda name: deviations[name])
     return {
-        "reliable": samples.reliable, "method": samples.method, "worst": worst,
-        "deviation": min(deviations[worst], 1e9), "reasons": list(samples.verdict.reasons), "worth": worth,
+        "reliable": bool(samples.reliable), "method": samples.method, "worst": worst,
+        "deviation": float(min(deviations[worst], 1e9)), "reasons": list(samples.verdict.reasons), "worth": worth,
     }  # fmt: skip
 
 
 def _cell(folder: Path, name: str, method: str, seed: int) -> dict[str, Any]:
-    target = TARGETS[name]
-
     def compute() -> dict[str, Any]:
         known, begin = _known(name), time.process_time()
         samples = sample(known.problem, known.temperature, DRAWS, method, seed=seed)
         return judged(known, samples) | {"cpu_s": time.process_time() - begin}
 
-    identity = {"kind": "verdict", "target": name, "method": method, "seed": seed, "draws": DRAWS, "as": target.kind}
+    identity = {"kind": "verdict", "target": name, "method": method, "seed": seed, "draws": DRAWS}
     return finished(folder, identity, compute)
 
 
@@ -267,10 +269,11 @@ def run(folder: Path, seeds: int, targets: list[str], methods: list[str]) -> str
     for name in targets:
         for method in (one for one in TARGETS[name].methods if one in methods):
             cells[name, method] = runs = [_cell(folder / "cells", name, method, seed) for seed in range(seeds)]
-            wrong = [one for one in runs if one["reliable"] and one["deviation"] > LIMIT]
-            say(f"{name}, {method}: {sum(one['reliable'] for one in runs)} reliable, {len(wrong)} of them wrong, "
-                f"{sum(one['cpu_s'] for one in runs):.0f} CPU-seconds")  # fmt: skip
-    rows = [{"target": name, "method": method, "runs": runs} for (name, method), runs in cells.items()]
+            say(f"{name}, {method}: {_words(runs)}, {sum(one['cpu_s'] for one in runs):.0f} CPU-seconds")
+    rows = [
+        {"target": name, "kind": TARGETS[name].kind, "method": method} | count(runs)._asdict()
+        for (name, method), runs in cells.items()
+    ]
     write_json(folder / "verdicts.json", {"draws": DRAWS, "limit": LIMIT, "cells": rows})
     text = page(cells)
     write_atomically(folder / "verdicts.md", lambda file: file.write(text.encode()))
@@ -280,7 +283,7 @@ def run(folder: Path, seeds: int, targets: list[str], methods: list[str]) -> str
 def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     """A table for each kind of target: a row for each target, a column for each method."""
     parts = []
-    for kind in (EASY, HARD, HIDDEN):
+    for kind in (EASY, MODES, HIDDEN):
         names = [name for name in TARGETS if TARGETS[name].kind == kind and any(name == one for one, _ in cells)]
         methods = [one for one in METHODS if any(cells.get((name, one)) for name in names)]
         rows = [[name, *(_words(cells.get((name, one), [])) for one in methods)] for name in names]
@@ -289,14 +292,28 @@ def page(cells: dict[tuple[str, str], list[dict[str, Any]]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _words(runs: list[dict[str, Any]]) -> str:
-    """Reliable runs of all, the wrong ones among them, and the right ones that are not called reliable."""
-    if not runs:
-        return ""
+class Count(NamedTuple):
+    """How many runs, how many called reliable, how many of these wrong, and how many right ones not called so."""
+
+    runs: int
+    reliable: int
+    wrong: int
+    alarms: int
+
+
+def count(runs: list[dict[str, Any]]) -> Count:
     reliable = [one for one in runs if one["reliable"]]
-    wrong = sum(one["deviation"] > LIMIT for one in reliable)
-    alarms = sum(not one["reliable"] and one["deviation"] <= LIMIT for one in runs)
-    return f"{len(reliable)} of {len(runs)}, " + (f"**{wrong} wrong**" if wrong else "0 wrong") + f", {alarms} alarms"
+    return Count(
+        len(runs), len(reliable), sum(one["deviation"] > LIMIT for one in reliable),
+        sum(not one["reliable"] and one["deviation"] <= LIMIT for one in runs),
+    )  # fmt: skip
+
+
+def _words(runs: list[dict[str, Any]]) -> str:
+    all_runs, reliable, wrong, alarms = count(runs)
+    if not all_runs:
+        return ""
+    return f"{reliable} of {all_runs}, " + (f"**{wrong} wrong**" if wrong else "0 wrong") + f", {alarms} alarms"
 
 
 FLAGS, define = own_flags()
