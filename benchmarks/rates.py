@@ -98,6 +98,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
     cases: dict[str, Any] = {}
     for row in rows:
         rates, bests = row.rates(), row.bests()
+        first = next(one for one in rows if (one.case, one.sampler) == (row.case, row.sampler))
         cases.setdefault(row.case, {}).setdefault(row.sampler, {})[row.contender] = {
             "chain_steps_per_s": float(np.median(rates)),
             "per_cpu_second": row.rate_of_core(),
@@ -108,6 +109,7 @@ def as_json(rows: list[Row], settings: dict[str, Any]) -> dict[str, Any]:
             "mean_best": row.mean_best(),
             "error_of_mean": row.error_of_mean(),
             "best_of_graphs": None if bests is None else bests.mean(axis=0).tolist(),
+            "lead_of_first": None if row is first else lead(first, row),
             "seconds": [one.seconds for one in row.measurements],
         }
     return {"settings": settings, "cases": cases}

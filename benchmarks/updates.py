@@ -28,6 +28,8 @@ import scipy.sparse
 from sl_discs.command import Command, check_choice, own_flags
 from sl_discs.engines.base import Batch, Program, StepKeys, init_chains
 from sl_discs.engines.cpu.engine import Cpu
+from sl_discs.engines.registry import describe_machine
+from sl_discs.files import check_file, write_json
 from sl_discs.keys import Stream, chain_keys
 from sl_discs.models.quadratic import QuadraticModel, field_dtype, quadratic_params, sparse_is_cheaper
 from sl_discs.models.terms import Coefficients
@@ -70,6 +72,7 @@ define.list("cases", list(CASES), f"Cases, of {', '.join(CASES)}.")
 define.integer("chains", 64, "Number of chains.", lower_bound=1)
 define.integer("repeats", 5, "Repeats, of which the best counts.", lower_bound=1)
 define.float("seconds", 0.2, "CPU seconds of a repeat.", lower_bound=0.001)
+define.string("output", "bench_updates.json", "File for the results.")
 
 # What a contender runs: a number of sweeps of all chains.
 Run = Callable[[int], None]
@@ -193,14 +196,20 @@ def _cpu_seconds(run: Run, sweeps: int) -> float:
 def run(_) -> int:
     """Prints the table."""
     check_choice("cases", FLAGS.cases, list(CASES))
+    output, found = check_file(FLAGS.output), {}
     print("case            N degree     T " + " ".join(f"{name:>6}" for name in CONTENDERS) + "  ratio")
     for name in FLAGS.cases:
         case = CASES[name]
         rates, matrix = measure(case, FLAGS.chains, FLAGS.repeats, FLAGS.seconds), case.matrix()
+        found[name] = rates
         columns = " ".join(f"{rates[one]:6.0f}" if one in rates else "     -" for one in CONTENDERS)
         ratio = rates["ours"] / max(rate for one, rate in rates.items() if one != "ours")
         size = f"{matrix.shape[0]:6} {matrix.nnz / matrix.shape[0]:6.1f} {case.temperature:5.3f}"
         print(f"{name:>10} {size} {columns} {ratio:6.1f}", flush=True)
+    write_json(
+        output, {"machine": describe_machine(), "chains": FLAGS.chains, "repeats": FLAGS.repeats, "rates": found}
+    )
+    print(f"saved {output}")
     return 0
 
 

@@ -211,11 +211,24 @@ def _with_share(found: Found, method: str, words: str) -> str:
 
 
 def as_json(found: Found) -> dict[str, Any]:
-    plays = {
-        method: {f"{seconds:g}": [one._asdict() for one in ones] for seconds, ones in by_time.items()}
-        for method, by_time in found.plays.items()
-    }
-    return found._asdict() | {"evidence": dict(found.evidence), "null": dict(found.null), "plays": plays}
+    """A target's errors and gains with their intervals, and what the verdicts were; the runs are in the cells."""
+    methods = {}
+    for method, plays in found.plays.items():
+        chosen = points(found, method, found.main_error)
+        methods[method] = {
+            "cpu_s": None if not chosen else float(chosen[-1][0].mean()),
+            "error": None if not chosen else root_mean_square(chosen[-1][1]),
+            "gain": None if method == BASELINE else speed_up(found, method, found.main_error),
+            "gain of energy": None if method == BASELINE else speed_up(found, method, "energy"),
+            "gain of log Z": None if method == BASELINE else speed_up(found, method, "log_z"),
+            "reliable": reliable_share(found, method),
+            "verdicts": verdicts([found], method),
+            "seeds": len(plays[max(plays)]),
+        }
+    return {
+        "target": found.target, "size": found.size, "width": found.width, "evidence": dict(found.evidence),
+        "error": found.main_error, "null": found.null[found.main_error], "methods": methods, "refused": found.refused,
+    }  # fmt: skip
 
 
 _COLUMNS, _PANEL = 5, (1.4, 1.5)

@@ -149,7 +149,9 @@ def steps_worth(loss: float, shorter: list[Row], steps: int) -> str:
     return f"{round(float(found), -2):,.0f}"
 
 
-def page(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> str:
+def rows_of(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> list[list[str]]:
+    """The table, its titles first."""
+
     def cells(one: Row) -> list[str]:
         decided = ", ".join(f"{share:.2f}" for share in one.decided)
         moves = ", ".join(f"{share:.2f}" for share in one.moves)
@@ -161,13 +163,19 @@ def page(base: Played, tilts: list[Row], shorter: list[Row], steps: int) -> str:
             moves,
         ]
 
-    titles = ["", "gain", "mean of chains", "spread", "decided at 1/4, 1/2", "moves in quarters 2, 3", "as base with"]
+    titles = [
+        "", "gain, best chain", "gain, mean of chains", "spread", "decided at 1/4, 1/2", "moves in quarters 2, 3",
+        "mean as of the base with",
+    ]  # fmt: skip
     lines = [["base", "", "", f"{base.best.std(axis=1, ddof=1).mean():.2f}", "", "", f"{steps:,} steps"]]
     lines += [[f"sigma = {one.name}", *cells(one), steps_worth(one.mean_gain, shorter, steps)] for one in tilts]
-    lines += [[f"base, {one.name} steps", *cells(one), ""] for one in shorter]
+    return [titles, *lines, *([f"base, {one.name} steps", *cells(one), ""] for one in shorter)]
+
+
+def page(base: Played, rows: list[list[str]]) -> str:
     best = base.best.max(axis=1)
     said = f"{SET.name}, {SAMPLER}: {len(best)} graphs; the base's best chain {best.mean():.2f}, its chains' mean "
-    return f"{said}{base.best.mean():.2f}. Gains in nodes, with 95 % intervals.\n\n{table(titles, lines)}\n"
+    return f"{said}{base.best.mean():.2f}. Gains in nodes, with 95 % intervals.\n\n{table(rows[0], rows[1:])}\n"
 
 
 FLAGS, define = own_flags()
@@ -183,11 +191,12 @@ def _main(_) -> int:
         SET.experiment() | {"engine": "cpu", "chain_length": FLAGS.steps, "log_every_steps": _EVERY}
     )
     base, tilts, shorter = compare(graphs, settings)
-    text = page(base, tilts, shorter, settings.chain_length)
+    rows = rows_of(base, tilts, shorter, settings.chain_length)
+    text = page(base, rows)
     say(text)
     path = Path(folder) / "tilt.md"
     write_atomically(path, lambda file: file.write(text.encode()))
-    write_json(Path(folder) / "tilt.json", {"rows": [one._asdict() for one in (*tilts, *shorter)]})
+    write_json(Path(folder) / "tilt.json", {"graphs": FLAGS.graphs, "rows": rows})
     say(f"saved: {path}")
     return 0
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
+import tables
 
 from sl_discs.experiment.published import published_cells
 from sl_discs.instances.formats import READERS
@@ -21,6 +22,7 @@ from sl_discs.samplers import registry
 from sl_discs.testing import conformance
 
 ROOT = Path(__file__).parents[1]
+NAMES = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
 PAGES = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -71,10 +73,9 @@ def test_the_levels_are_those_of_the_report():
     levels = json.loads((ROOT / "docs/reproduction/report.json").read_text())["levels"]
     pooled = {row["method"]: f"{row['pooled_z']:+.1f}" for row in levels}
     table = (ROOT / "docs/does_localization_help.md").read_text()
-    names = {"gwg": "GWG", "path_auxiliary": "PAS", "dmala": "DMALA"}
     for row in levels:
         base = row["method"].removeprefix("sl_")
-        name = names[base] if base == row["method"] else f"SL-{names[base]}"
+        name = NAMES[base] if base == row["method"] else f"SL-{NAMES[base]}"
         assert re.search(
             rf"\| {name} \| {row['within']} of {row['sets']}[^|]*\| {re.escape(pooled[row['method']])} \|", table
         )
@@ -84,16 +85,26 @@ def test_the_levels_are_those_of_the_report():
         assert set(pooled.values()) <= set(re.findall(r"[+-]\d\.\d", text))
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- table: " in (ROOT / page).read_text()])
+def test_tables_are_made_from_what_commands_saved(page):
+    """Of benchmarks, studies and the comparison of arms."""
+    text = (ROOT / page).read_text()
+    assert tables.filled(text) == text, "run: python docs/tables.py"
+
+
+def test_no_measured_numbers_are_left_unused():
+    shown = re.findall(r"<!-- table: ([\w-]+) -->", "".join((ROOT / page).read_text() for page in PAGES))
+    assert sorted(shown) == sorted(tables.TABLES)
+    assert {path.stem for path in tables.MEASURED.glob("*.json")} == set(shown) - {"pooled"}
+
+
 def test_the_pooled_gains_are_those_of_the_report():
-    """Gains of localization, on the page; their shares of the published ones, in the README and on two pages."""
-    rows = json.loads((ROOT / "docs/reproduction/claim/report.json").read_text())["claim"]["pooled"]
-    page = (ROOT / "docs/does_localization_help.md").read_text()
-    for row in rows:
-        digits = 3 if row["what"].startswith("nodes") else 2
-        words = f"{row['mean']:+.{digits}f} [{row['low']:+.{digits}f}, {row['high']:+.{digits}f}]"
-        assert f"| {words} |" in page
-        if (row["arm"], digits) == ("defaults", 2) and row["sampler"] != "gwg_one_flip":
-            assert all(words in (ROOT / name).read_text() for name in ("README.md", "docs/reproduction.md"))
+    """Shares of the published gains at default settings, in the README and on two pages."""
+    for row in tables.numbers("pooled")["claim"]["pooled"]:
+        if row["arm"] == "defaults" and row["what"].startswith("share"):
+            words = f"{row['mean']:+.2f} [{row['low']:+.2f}, {row['high']:+.2f}]"
+            pages = ("docs/does_localization_help.md", "README.md", "docs/reproduction.md")
+            assert all(words in (ROOT / page).read_text() for page in pages[: None if row["sampler"] in NAMES else 1])
 
 
 def test_the_table_of_extras_is_complete_and_what_is_installed_comes_from_the_clone():

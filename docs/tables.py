@@ -1,0 +1,272 @@
+"""Writes the tables of the pages from the numbers that benchmarks and studies saved in docs/measured.
+
+    python docs/tables.py
+
+A page marks the place of a table by `<!-- table: NAME -->`, and the numbers are in docs/measured/NAME.json, the
+`--output` of the command that the page names. To measure anew, copy that file here and run this script.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sl_discs.reproduction.markdown import table
+
+DOCS = Path(__file__).parent
+MEASURED = DOCS / "measured"
+_MARK = re.compile(r"(<!-- table: ([\w-]+) -->\n\n)(?:\|.*\n)*")
+_NAMES = {"path_auxiliary": "PAS", "gwg": "GWG", "dmala": "DMALA", "gwg_one_flip": "GWG, one flip"}
+
+
+def digits(number: float, count: int = 2) -> str:
+    """With so many significant digits, or as a whole number, and without an exponent."""
+    if not np.isfinite(number) or number == 0:
+        return f"{number:g}"
+    return f"{number:,.{max(0, count - 1 - int(np.floor(np.log10(abs(number)))))}f}"
+
+
+def interval(found: list[float] | None, count: int = 2) -> str:
+    """An estimate with its interval; `-` for none."""
+    return "-" if found is None else "{} ({} to {})".format(*(digits(one, count) for one in found))
+
+
+def rates(found: Mapping[str, Any]) -> str:
+    """Thousands of chain-steps a second, and the ratio to DISCS."""
+    engines, rows = {"reference": "reference", "cpu": "cpu", "discs": "DISCS"}, []
+    for case, samplers in found["cases"].items():
+        for engine, name in engines.items():
+            row = [case, name]
+            for one in samplers.values():
+                rate = one[engine]["chain_steps_per_s"]
+                ratio = "" if engine == "discs" else f" ({rate / one['discs']['chain_steps_per_s']:,.0f})"
+                row.append((f"{rate / 1e3:,.1f}" if engine == "discs" else f"{rate / 1e3:,.0f}") + ratio)
+            rows.append(row)
+    samplers = next(iter(found["cases"].values()))
+    return table(["case", "engine", *(f"`{one}`" for one in samplers)], rows)
+
+
+def localization(found: Mapping[str, Any]) -> str:
+    """Microseconds of a step, and the percentage that localization adds, with its error."""
+    samplers = next(iter(found["cases"].values()))
+    rows = [
+        [
+            case,
+            *(
+                f"{one['cpu']['base_us']:.2f} + {100 * one['cpu']['added']:.1f} ({100 * one['cpu']['error']:.1f})"
+                for one in by_sampler.values()
+            ),
+        ]
+        for case, by_sampler in found["cases"].items()
+    ]
+    return table(["case", *(f"`{one}`" for one in samplers)], rows)
+
+
+def solve(found: Mapping[str, Any], peers: Mapping[str, str] | None = None) -> str:
+    """The mean best value of `solve`, and how much larger it is than that of its peers."""
+    peers = peers or {"dwave-samplers": "SA", "kamis": "KaMIS", "bifurcation": "bifurcation"}
+    rows = []
+    for case, samplers in found["cases"].items():
+        one = samplers["default"]
+        cells = []
+        for peer in peers:
+            lead = one.get(peer, {}).get("lead_of_first")
+            words = "-" if lead is None else "0" if not any(lead) else interval(lead, 3)
+            cells.append(f"**{words}**" if lead is not None and (lead[1] > 0 or lead[2] < 0) else words)
+        rows.append([case, f"{one['cpu']['mean_best']:,.2f}", *cells])
+    present = [k for k, _ in enumerate(peers, 2) if any(row[k] != "-" for row in rows)]
+    titles = ["case", "`solve`", *(f"over {name}" for name in peers.values())]
+    return table([titles[k] for k in (0, 1, *present)], [[row[k] for k in (0, 1, *present)] for row in rows])
+
+
+def updates(found: Mapping[str, Any]) -> str:
+    """Millions of site updates a CPU second."""
+    names = {
+        "torus": "64 x 64 torus, critical", "torus-hot": "64 x 64 torus, T = 3",
+        "3-regular": "3-regular graph of 10,000 nodes, T = .5", "ba": "BA-512, T = 1.5",
+        "er": "ER-0.05 of 800 nodes, T = 1", "er-hot": "ER-0.05 of 800 nodes, T = 4",
+        "sk": "Sherrington-Kirkpatrick, 200 spins, T = .7",
+    }  # fmt: skip
+    columns = {"ours": "this package", "numba": "numba", "numpy": "NumPy", "dwave": "dwave-samplers"}
+    rows = [
+        [
+            names[case],
+            *(f"{one[name]:,.0f}" if name in one else "" for name in columns),
+            f"**{one['ours'] / max(rate for name, rate in one.items() if name != 'ours'):.1f}**",
+        ]
+        for case, one in found["rates"].items()
+    ]
+    return table(["target", *columns.values(), "over the best peer"], rows)
+
+
+def sampling(found: Mapping[str, Any]) -> str:
+    """Millions of site updates a CPU second, and effective draws of value, magnetisation and overlap."""
+    by_name: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    for row in found["draws"]:
+        by_name.setdefault(row["contender"], {})[row["target"]] = row["repetitions"]
+    targets = list(dict.fromkeys(row["target"] for row in found["draws"]))
+    words = {"sweeps/cpu": "sweeps, cpu", "chain/cpu": "chain, cpu", "numpy": "NumPy", "dwave": "dwave-samplers"}
+
+    def cell(runs: list[dict[str, Any]] | None) -> str:
+        if not runs:
+            return ""
+        effective = [run["effective"] for run in runs]
+        draws = ""
+        if all(effective):
+            each = np.mean(
+                [np.divide(one, run["cpu_seconds"]) for one, run in zip(effective, runs, strict=True)], axis=0
+            )
+            draws = ": " + ", ".join(digits(one, 3) for one in each)
+        return f"{np.mean([run['rate'] for run in runs]) / 1e6:,.0f}" + draws
+
+    return table(
+        ["", *targets],
+        [[words.get(name, name), *(cell(one.get(target)) for target in targets)] for name, one in by_name.items()],
+    )
+
+
+def covers(found: Mapping[str, Any]) -> str:
+    """The mean answer without and with the local search on covers, and on how many graphs it was better or worse."""
+    limits = list(next(iter(found["values"].values())))
+    rows = []
+    for case, by_limit in found["values"].items():
+        row = [case]
+        for limit in limits:
+            without, given = np.array(by_limit[limit]).T
+            better, worse = np.count_nonzero(given > without), np.count_nonzero(given < without)
+            row += [f"{without.mean():,.2f}", f"{given.mean():,.2f}", f"{better}, {worse}"]
+        rows.append(row)
+    titles = [title for limit in limits for title in (f"{limit} s: without", "with", "better, worse")]
+    return table(["case", *titles], rows)
+
+
+def networkx(found: Mapping[str, Any]) -> str:
+    """The mean answer and the CPU seconds of a call, by networkx and with our backend."""
+    names = {
+        "maximum_independent_set": ("`maximum_independent_set`", "200, .1"),
+        "max_clique": ("`max_clique`", "200, .5"),
+        "max_weight_clique": ("`max_weight_clique`", "200, .5"),
+        "min_weighted_vertex_cover": ("`min_weighted_vertex_cover`", "200, .1"),
+        "one_exchange": ("`one_exchange`", "300, .1"),
+        "greedy_color": ("`greedy_color`", "200, .5"),
+        "greedy_color_dsatur": ("`greedy_color`, strategy `DSATUR`", "200, .5"),
+    }
+    rows = [
+        [*names[case], *(f"{value:,.1f}, {seconds:.2f} s" for value, seconds in ways.values())]
+        for case, ways in found["means"].items()
+    ]
+    return table(["function", "graph", *next(iter(found["means"].values()))], rows)
+
+
+def laws(found: Mapping[str, Any]) -> str:
+    """Of each target outside the plane: tempering's error, and the gain of the other methods."""
+    columns = {
+        "gibbs": "Gibbs", "localization": "Algorithm 1", "localization-searched": "Algorithm 1, searched",
+        "population": "population", "low-rank": "**low_rank**",
+    }  # fmt: skip
+
+    def cell(one: Mapping[str, Any] | None, what: str) -> str:
+        return "-" if one is None or one[what] is None else f"{interval(one[what])}, {one['reliable']:.0%}"
+
+    rows = [
+        [
+            target["target"], str(target["size"]), f"{target['width']:.2f}", target["error"],
+            "-" if target["null"] is None else digits(target["null"]),
+            cell(target["methods"]["tempering"], "error"),
+            *(cell(target["methods"].get(name), "gain") for name in columns),
+        ]
+        for target in sorted(found["targets"], key=lambda one: one["width"])
+        if not target["target"].startswith("strip")
+    ]  # fmt: skip
+    titles = ["target", "N", "width", "error", "equal weights", "tempering: its error", *columns.values()]
+    return table(titles, rows)
+
+
+def verdicts(found: Mapping[str, Any]) -> str:
+    """Runs that are called reliable, and the wrong ones among them, of all runs."""
+    titles = {
+        "easy": "easy: two tori, random fields, weak fields, two modes of weight .9 and .1",
+        "many modes": "many modes: ordered torus, spin glass, Hopfield, independent sets of complete bipartite "
+        "graphs, disconnected pieces, a machine with dead units",
+        "first order, crossed by ladders": "transitions of first order that ladders cross",
+        "first order, hardly crossed by ladders": "transitions of first order with a barrier that they hardly cross",
+        "golf hole": "golf hole: 20 variables against 200",
+        "needle": "needle: one of 2^24 states has probability 1/2",
+    }
+    methods = ["tempering", "population", "chain"]
+    rows = []
+    for kind, words in titles.items():
+        row = [words]
+        for method in methods:
+            chosen = [
+                one
+                for one in found["cells"]
+                if one["method"] == method and kind == (one["target"] if one["kind"] == "hidden" else one["kind"])
+            ]
+            runs, reliable, wrong = (sum(one[what] for one in chosen) for what in ("runs", "reliable", "wrong"))
+            row.append(f"{reliable:,} ({f'**{wrong:,}**' if wrong else 0}) of {runs:,}" if chosen else "")
+        rows.append(row)
+    return table(["targets", *(f"`{one}`" for one in methods)], rows)
+
+
+def tilt(found: Mapping[str, Any]) -> str:
+    """A base sampler with tilts, and with fewer steps."""
+    titles, *rows = found["rows"]
+    return table(titles, rows)
+
+
+def pooled(found: Mapping[str, Any]) -> str:
+    """Gains pooled over sets, in nodes and as a share of the published ones."""
+    arms = {"defaults": "(a)", "searched": "(b)", "null": "(c)", "both": "(d)"}
+    by_pair: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in found["claim"]["pooled"]:
+        what = "nodes" if row["what"].startswith("nodes") else "share"
+        by_pair.setdefault((row["arm"], row["sampler"]), {})[what] = row
+
+    def cell(row: Mapping[str, Any] | None, count: int) -> str:
+        if row is None:
+            return "-"
+        return f"{row['mean']:+.{count}f} [{row['low']:+.{count}f}, {row['high']:+.{count}f}]"
+
+    rows = []
+    for (arm, sampler), both in by_pair.items():
+        nodes, share = both.get("nodes"), both.get("share")
+        published = "-" if nodes is None else f"{nodes['published']:+.3f}"
+        rows.append(
+            [
+                arms[arm],
+                _NAMES[sampler],
+                cell(nodes, 3),
+                published,
+                cell(share, 2),
+                str(share["k"]) if share else "-",
+            ]
+        )
+    return table(["arm", "sampler", "nodes, ER sets", "published", "share of the published gain", "sets"], rows)
+
+
+TABLES: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "networkx": networkx, "tilt": tilt, "pooled": pooled,
+}  # fmt: skip
+
+
+def numbers(name: str) -> Any:
+    """What a command saved."""
+    path = DOCS / "reproduction/claim/report.json" if name == "pooled" else MEASURED / f"{name}.json"
+    return json.loads(path.read_text())
+
+
+def filled(text: str) -> str:
+    """A page with its tables made anew."""
+    return _MARK.sub(lambda found: f"{found[1]}{TABLES[found[2]](numbers(found[2]))}\n", text)
+
+
+if __name__ == "__main__":
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text()
+        if (new := filled(text)) != text:
+            page.write_text(new)
+            print(f"wrote the tables of {page}")
