@@ -117,7 +117,7 @@ def verdicts(all_found: list[Found], method: str) -> Verdicts:
             expected = np.hypot(own, found.evidence.get("mode_error", 0.0))
             runs += 1
             reliable += play.reliable
-            wrong += play.reliable and error is not None and error > max(_MOST_ERRORS * expected, _LEAST_WRONG)
+            wrong += play.reliable and error is not None and bool(error > max(_MOST_ERRORS * expected, _LEAST_WRONG))
     return Verdicts(runs, reliable, wrong)
 
 
